@@ -1,7 +1,8 @@
-"""Bindings and push constants of a command against what its shaders declare: kinds, descriptor types, sizes, access.
+"""Resources of a command against the variables of its shaders and graphs: kinds, descriptor types, sizes, formats.
 
-Source: Vulkan specification, "Shader Interfaces", sections "Descriptor Set Interface", "DescriptorSet and Binding
-Assignment" and "Push Constant Interface".
+Sources: Vulkan specification, "Shader Interfaces", sections "Descriptor Set Interface", "DescriptorSet and Binding
+Assignment" and "Push Constant Interface"; "Images", section "Image Format and Type Matching", and the table "SPIR-V
+and Vulkan Image Format Compatibility"; SPV_ARM_tensors; VK_ARM_tensors, the formats of VkTensorDescriptionARM.
 """
 
 from collections.abc import Mapping, Sequence
@@ -14,6 +15,38 @@ from scenario_runner.shaders.spirv._generated.enumerants import IMAGE_FORMATS
 from scenario_runner.shaders.spirv.index import SOURCE, Index
 
 _HLSL = 5  # SPIR-V specification, "Source Language"
+# The resource that a scenario binds to each kind of variable.
+RESOURCE_OF: Final = {
+    "storage_buffer": "buffer",
+    "uniform_buffer": "buffer",
+    "storage_image": "image",
+    "sampled_image": "image",
+    "combined_image_sampler": "image",
+    "sampler": "image",
+    "tensor": "tensor",
+}
+# Variables of these kinds may share one combined image sampler.
+SAMPLED: Final = frozenset({"sampled_image", "combined_image_sampler", "sampler"})
+MOST_SETS: Final = 1024
+"""Far above the maxBoundDescriptorSets of any device; layouts are made for every set below the highest one."""
+MOST_BYTES = 1 << 16
+"""Far above the maxPushConstantsSize of any device; keeps a wrong size or file from being taken into memory."""
+# The letters after the bits of a SPIR-V image format, and what they are in a VkFormat.
+_SUFFIXES = {"": "UNORM", "Snorm": "SNORM", "f": "SFLOAT", "i": "SINT", "ui": "UINT"}
+_SPECIAL_FORMATS = {
+    "R11fG11fB10f": "VK_FORMAT_B10G11R11_UFLOAT_PACK32",
+    "Rgb10A2": "VK_FORMAT_A2B10G10R10_UNORM_PACK32",
+    "Rgb10a2ui": "VK_FORMAT_A2B10G10R10_UINT_PACK32",
+    "R64ui": "VK_FORMAT_R64_UINT",
+    "R64i": "VK_FORMAT_R64_SINT",
+}
+TEXEL_KINDS = {"uint": "uint", "sint": "int"}
+"""``numeric`` of a format → the kind of the scalars that shaders see; "float" for any other."""
+# In words, and as the types of GLSL begin.
+_TEXELS = {"uint": ("unsigned integers", "u"), "sint": ("signed integers", "i")}
+_WIDE = 64
+_MOST_CHARACTERS = 200
+_WHOLE = frozenset({"int", "uint", "bool"})
 
 
 def check_registers(index: Index, uid: str, variables: Sequence[DescriptorBinding], pointer: str) -> list[Diagnostic]:
@@ -35,22 +68,6 @@ def _is_from_hlsl(index: Index) -> bool:
     """Return whether the module says that its source was HLSL."""
     return any(index.words[at + 1] == _HLSL for at in index.offsets[SOURCE])
 
-
-# The resource that a scenario binds to each kind of variable.
-RESOURCE_OF: Final = {
-    "storage_buffer": "buffer",
-    "uniform_buffer": "buffer",
-    "storage_image": "image",
-    "sampled_image": "image",
-    "combined_image_sampler": "image",
-    "sampler": "image",
-    "tensor": "tensor",
-}
-# Variables of these kinds may share one combined image sampler.
-SAMPLED: Final = frozenset({"sampled_image", "combined_image_sampler", "sampler"})
-
-MOST_SETS: Final = 1024
-"""Far above the maxBoundDescriptorSets of any device; layouts are made for every set below the highest one."""
 
 Stages = Sequence[tuple[str, Interface]]
 """The shaders of one command: uid and interface of each."""
@@ -137,36 +154,10 @@ def _block_size(member: tuple[str, DescriptorBinding]) -> int:
     return block.size_bytes if block else 0
 
 
-MOST_BYTES = 1 << 16
-"""Far above the maxPushConstantsSize of any device; keeps a wrong size or file from being taken into memory."""
-
-
 def declared_size(interface: Interface) -> int:
     """Bytes of the block that a shader declares, as a multiple of 4."""
     block = interface.push_constants
     return 0 if block is None else -(-block.size_bytes // 4) * 4
-
-
-# Images and tensors against the variables of shaders and graphs that they are bound to.
-#
-# Source: Vulkan specification, "Images", section "Image Format and Type Matching", and the table "SPIR-V and Vulkan
-# Image Format Compatibility"; SPV_ARM_tensors; VK_ARM_tensors, the formats of VkTensorDescriptionARM.
-
-# The letters after the bits of a SPIR-V image format, and what they are in a VkFormat.
-_SUFFIXES = {"": "UNORM", "Snorm": "SNORM", "f": "SFLOAT", "i": "SINT", "ui": "UINT"}
-_SPECIAL_FORMATS = {
-    "R11fG11fB10f": "VK_FORMAT_B10G11R11_UFLOAT_PACK32",
-    "Rgb10A2": "VK_FORMAT_A2B10G10R10_UNORM_PACK32",
-    "Rgb10a2ui": "VK_FORMAT_A2B10G10R10_UINT_PACK32",
-    "R64ui": "VK_FORMAT_R64_UINT",
-    "R64i": "VK_FORMAT_R64_SINT",
-}
-TEXEL_KINDS = {"uint": "uint", "sint": "int"}
-"""``numeric`` of a format → the kind of the scalars that shaders see; "float" for any other."""
-# In words, and as the types of GLSL begin.
-_TEXELS = {"uint": ("unsigned integers", "u"), "sint": ("signed integers", "i")}
-_WIDE = 64
-_MOST_CHARACTERS = 200
 
 
 def described(variable: DescriptorBinding) -> str:
@@ -242,9 +233,6 @@ def format_of(name: str) -> Format | None:
         return None
     channels = "".join(f"{letter.upper()}{bits}" for letter in letters)
     return find_format(f"VK_FORMAT_{channels}_{suffix}")
-
-
-_WHOLE = frozenset({"int", "uint", "bool"})
 
 
 def check_tensor(

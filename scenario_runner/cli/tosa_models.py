@@ -1,5 +1,9 @@
-"""``scenario-runner convert MODEL -o FILE``, ``custom-op check FILE…`` and ``custom-op attributes SHADER``: TOSA models
-with shaders in them."""
+"""TOSA models with shaders in them, and TOSA's conformance tests.
+
+- ``scenario-runner convert MODEL -o FILE`` converts a model to VGF.
+- ``custom-op check FILE…`` and ``custom-op attributes SHADER`` are about custom operations.
+- ``import tosa DIR… --output SUITE`` makes a suite from the tests.
+"""
 
 import argparse
 import json
@@ -27,6 +31,8 @@ from scenario_runner.tosa.variables import laid_out
 
 SCHEMA = 1
 """Version of the JSON of ``check --json``; a key that changes its meaning raises it."""
+_MOST_ERRORS = 50
+_REASON_END = re.compile(r"\n|; | that was |: %")  # of what the converter says: operands and types follow
 
 
 class CheckedFile(NamedTuple):
@@ -195,12 +201,6 @@ def _operation_as_json(examined: Examined, checked: CheckedShader | None) -> dic
         "push_constants_size_bytes": size,
         "push_constants": [constant._asdict() for constant in constants],
     }
-
-
-# ``scenario-runner import tosa DIR… --output SUITE``: TOSA's conformance tests as a suite.
-
-_MOST_ERRORS = 50
-_REASON_END = re.compile(r"\n|; | that was |: %")  # of what the converter says: operands and types follow
 
 
 def tosa(options: argparse.Namespace) -> int:

@@ -11,7 +11,7 @@ from typing import Any
 from scenario_runner.cli.arguments import compiler_arguments
 from scenario_runner.cli.console import set_up_logging, write_finding
 from scenario_runner.errors import UsageError, version
-from scenario_runner.errors.sarif import sarif
+from scenario_runner.errors.sarif_log import sarif
 from scenario_runner.errors.text import counted, one_line
 from scenario_runner.files.input import is_model
 from scenario_runner.files.output import check_destination

@@ -242,7 +242,7 @@ def ml_path(
     """``path`` ("native", "emulation", "none") and ``reason``, with what tensors and graphs find there.
 
     ``obstacle`` is why the layers cannot run on the device (`vulkan.capabilities.reason_against`). ``native`` and
-    ``emulated`` are what `device.ml_facts` says without and with the layers. ``instance_layers`` is VK_INSTANCE_LAYERS,
+    ``emulated`` are what `probe.ml_facts` says without and with the layers. ``instance_layers`` is VK_INSTANCE_LAYERS,
     with which users put the layers under every program.
     """
     lacking = _lacking(native)

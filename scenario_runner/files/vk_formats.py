@@ -1,12 +1,13 @@
 """Image and tensor formats, and how images are sampled.
 
-formats.csv has the VkFormat name and value, the texel layout, NumPy type and DXGI code of each format.
+vk_formats.csv has the VkFormat name and value, the texel layout, NumPy type and DXGI code of each format.
 
 Sources: Vulkan 1.3 specification, chapter "Formats" (values, texel block sizes); DXGI_FORMAT of the Direct3D 11
 documentation (codes 133 and 134 are not part of it, but what existing .dds files of three signed bytes carry; files of
 88 and 93 have four bytes a texel, their formats three); VK_ARM_tensors for the formats that only tensors have, where
 NumPy reads raw bytes for numbers that it lacks, and float8 E5M2 as the reference does. YCbCr, ETC2, ASTC and PVRTC
-formats are left out: no supported file holds them.
+formats are left out: no supported file holds them. VkFilter, VkSamplerMipmapMode, VkSamplerAddressMode and
+VkBorderColor for sampling, whose names scenarios and plans use; the numbers are those of Vulkan and of VGF files.
 
 DXGI names packed channels from the lowest bit up, Vulkan from the highest down: B5G6R5 there is R5G6B5 here. The last
 column has what other programs call a format, for the help of an error.
@@ -186,9 +187,6 @@ def _by_value() -> dict[int, Format]:
 def _by_name() -> dict[str, Format]:
     return {entry.name: entry for entry in _by_value().values()}
 
-
-# Sampling of images: the names that scenarios and plans use, and their numbers in Vulkan and in VGF files.
-# Source: Vulkan specification, VkFilter, VkSamplerMipmapMode, VkSamplerAddressMode and VkBorderColor.
 
 Filter = Literal["NEAREST", "LINEAR"]
 AddressMode = Literal["CLAMP_EDGE", "CLAMP_BORDER", "REPEAT", "MIRRORED_REPEAT"]

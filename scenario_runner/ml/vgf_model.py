@@ -1,6 +1,6 @@
 """VGF files as frozen data: tables, descriptor types, sizes, and the inputs and outputs that callers see.
 
-Every cross reference is an index into a tuple of `Vgf`.
+Every cross reference is an index into a tuple of `Vgf`. `describe` has all of that as JSON, for ``vgf show --json``.
 """
 
 from collections.abc import Callable, Sequence
@@ -13,7 +13,6 @@ from scenario_runner.files.vk_formats import Format, format_of_value
 COMBINED_IMAGE_SAMPLER, STORAGE_IMAGE, UNIFORM_BUFFER, STORAGE_BUFFER, TENSOR = 1, 3, 6, 7, 1000460000
 IMAGE_TYPES = frozenset({COMBINED_IMAGE_SAMPLER, STORAGE_IMAGE})
 BUFFER_TYPES = frozenset({UNIFORM_BUFFER, STORAGE_BUFFER})
-
 _NAMES = {
     COMBINED_IMAGE_SAMPLER: "VK_DESCRIPTOR_TYPE_COMBINED_IMAGE_SAMPLER",
     STORAGE_IMAGE: "VK_DESCRIPTOR_TYPE_STORAGE_IMAGE",
@@ -270,9 +269,6 @@ def find_port(ports: Sequence[Port], key: str | int) -> Port:
     if matches:
         raise FileError(f"several are called {key!r}: {known}", help="say which one by its binding number")
     raise FileError(f"the model has no {key!r} here; it has: {known}")
-
-
-# A VGF file as JSON-ready data, for ``vgf show --json``.
 
 
 def describe(vgf: Vgf) -> dict[str, Any]:

@@ -47,8 +47,6 @@ if TYPE_CHECKING:
     from scenario_runner.plan.image_layouts import LayoutTracker
     from scenario_runner.plan.images import FittedShaders
 
-_FAR_MORE = 4  # a few workgroups too many are what rounding up gives
-
 
 class Entries(list[Any]):
     """Entries of one table of a plan; those of equal content share an index, which never changes."""

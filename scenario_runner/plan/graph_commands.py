@@ -264,15 +264,14 @@ class Graphs(CommandResolver):
         return [] if operation is None else [operation]
 
 
-# The values of a VGF model in one dispatch: which resource of the plan stands for which row of the file.
-#
-# A value has one row for every way in which it is seen (its alias group): a tensor for graphs, a buffer or an image
-# for shaders. What the scenario binds stands for one of them; the others become resources of their own in the same
-# memory. Values between the segments get memory once for each graph resource, and keep it for all of its dispatches.
-
-
 class Values:
-    """Resolves rows of a model to uids in the plan's resources, and adds what the model needs beside what is bound."""
+    """The values of a VGF model in one dispatch: each row of the file, and the resource of the plan that stands for it.
+
+    A value has one row for every way in which it is seen (its alias group): a tensor for graphs, a buffer or an image
+    for shaders. A resource that the scenario binds stands for one of them; the others become resources of their own in
+    the same memory. Values between the segments get memory once for each graph resource, and keep it for all of its
+    dispatches.
+    """
 
     def __init__(
         self, graph: VgfGraph, pointer: str, tables: Tables, shapes: dict[int, tuple[int, ...]], problems: Problems

@@ -1,4 +1,4 @@
-"""Dumps: a folder of files for each point of a run, and an index of them all.
+"""Dumps: a folder of files for each point of a run, and the index of them all, written and read.
 
 The plan of a run with dumps is split at these points: frames without a boundary, whose captures are dumped.
 """
@@ -23,6 +23,10 @@ from scenario_runner.run.capture_files import FileNames, ListedFiles, check_file
 from scenario_runner.run.output_files import Receive, ignore
 from scenario_runner.scenario import Scenario
 from scenario_runner.vulkan.execute import RunOptions
+
+INDEX = "index.json"
+MARK = "scenario-runner dump"
+VERSION = 1
 
 
 class DumpRequest(NamedTuple):
@@ -189,13 +193,6 @@ class DumpFiles(ListedFiles):
                     "size_bytes": len(part.part),
                 },
             )
-
-
-# The index of a dump: its name, what marks it, writing it and reading it.
-
-INDEX = "index.json"
-MARK = "scenario-runner dump"
-VERSION = 1
 
 
 class DumpEntry(NamedTuple):

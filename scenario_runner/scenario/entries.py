@@ -156,7 +156,7 @@ class Entry(Model):
     """The base of resources and commands.
 
     The methods are called when all entries of a scenario are there; ``resources`` are those by uid, without any that is
-    wrong. What a reference that leads nowhere would say is left out: `scenario.check_entries` reports it.
+    wrong. What a reference that leads nowhere would say is left out: `scenario.scenario.check_entries` reports it.
     """
 
     refers_to: ClassVar[Targets] = {}

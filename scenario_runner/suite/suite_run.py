@@ -205,7 +205,7 @@ class Selection(NamedTuple):
 
 
 class ItemRunner(Protocol):
-    """The interface that `running.workers.Workers` and `cluster_workers.ClusterWorkers` share."""
+    """The interface that `suite_workers.SuiteWorkers` and `cluster_workers.ClusterWorkers` share."""
 
     def run(self, items: Iterable[Item], expected: Callable[[str], Expected]) -> Iterator[Result]:
         """Run items, taken as workers become free, and yield the result of each."""

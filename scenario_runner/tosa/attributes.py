@@ -17,7 +17,7 @@ class View(NamedTuple):
     """View of the shader on one operand or result.
 
     ``name`` is the beginning of its keys, such as "input_0". ``descriptor_type`` is the number of a VkDescriptorType
-    (`vgf.descriptor_type`). ``logical_type`` is what ``_type`` says, empty where it is not given.
+    (`ml.vgf_model`). ``logical_type`` is what ``_type`` says, empty where it is not given.
     """
 
     name: str

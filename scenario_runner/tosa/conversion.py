@@ -1,4 +1,4 @@
-"""Convert a TOSA model to a VGF file: check its shaders, lower it with placeholders for them, write the file."""
+"""Conversion of a TOSA model to a VGF file: check function and shaders, lower with placeholders, write the file."""
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -22,6 +22,10 @@ from scenario_runner.tosa.placeholders import simplified, with_placeholders
 Dispatch = Literal["attributes", "cover-output"]
 DISPATCHES: tuple[Dispatch, ...] = ("attributes", "cover-output")
 _FEW_WORKGROUPS = "SR-CUSTOM-014"
+_A_TYPE = "expected a tensor of a TOSA type"
+_IN_ORDER = "the operations of a model are in the order of their execution, and form no cycle"
+_Problem = tuple[str, Severity, CustomOperation | None, str, str | None]
+"""Code, severity, the operation with its line, message and help."""
 
 
 class ConvertedModel(NamedTuple):
@@ -63,7 +67,7 @@ def convert(
     compiler, and ``use_cache`` says whether the caches are used. With ``strict`` warnings are
     errors. ``converter_options`` are given to Arm's model-converter, which lowers all other operations.
     ``expose_intermediates`` makes results of operators outputs, behind those of the model: all with ``"*"``, else those
-    whose name or operator matches the pattern (`layers.expose`).
+    whose name or operator matches the pattern (`model_layers.expose`).
 
     Raises FileError, ScenarioError for what is wrong with the model and its shaders, and UnsupportedError for what
     the converter refuses, and where it is not installed; all problems of the shaders travel in one error.
@@ -221,12 +225,6 @@ def _covering_workgroups(shape: Sequence[int], view: View, local_size: Sequence[
     return tuple(-(-size // local) for size, local in zip(extent, local_size, strict=True))  # type: ignore[return-value]
 
 
-# Problems of the function that is converted: of its operations, of the types of values, of their order.
-
-_A_TYPE = "expected a tensor of a TOSA type"
-_IN_ORDER = "the operations of a model are in the order of their execution, and form no cycle"
-
-
 def find_problems(model: Model, function: Function) -> Iterator[Diagnostic]:
     """Iterate over what is wrong with a function, at the lines of operations where the model is the user's text."""
     others = [other.name for other in model.functions if other is not function]
@@ -241,10 +239,6 @@ def find_problems(model: Model, function: Function) -> Iterator[Diagnostic]:
     for code, severity, operation, message, help in problems:
         line = operation.line if operation is not None and model.is_users_text else None
         yield Diagnostic(code, severity, None, message, help, model.path, line)
-
-
-_Problem = tuple[str, Severity, CustomOperation | None, str, str | None]
-"""Code, severity, the operation with its line, message and help."""
 
 
 def _problems(function: Function) -> Iterator[_Problem]:

@@ -41,7 +41,7 @@ _layout = cache(_Layout)
 
 
 def prepare(name: str) -> None:
-    """Look a type up that a process knows (`loader.known_types`): one that is forked from this one need not."""
+    """Look a type up that a process knows (`vulkan_loader.known_types`): one that is forked from this one need not."""
     with suppress(LookupError, TypeError):
         (type_source if name.startswith("PFN_") else _layout)(name)
 

@@ -1,5 +1,8 @@
-"""Outputs of a scenario that can be compared (results with a ``dst``, captured frames), their files, and the content
-that is expected of them: bytes of a file or of values, read in pieces."""
+"""The scenario of an item, its outputs, and the content that is expected of them.
+
+For a model, the scenario is one with the files that stand beside the model. Outputs that can be compared are results
+with a ``dst`` and captured frames. Expected content is bytes of a file or of values, read in pieces.
+"""
 
 from __future__ import annotations
 
@@ -35,6 +38,65 @@ from scenario_runner.view.contents import trimmed
 
 MOST_CAPTURES: Final = 100_000
 """Most captured resources of all iterations that can be compared; one takes half a kilobyte of memory."""
+_UNFIT: Final = "SR-EXPECT-013"
+_KEYS: Final[dict[Kind, str]] = dict(zip(("input", "shader", "raw_data"), MODEL_KEYS, strict=True))
+
+
+def scenario_of(item: Item, expectations: Expectations) -> str | ParameterizedFile | Scenario:
+    """The path of a scenario, or the scenario that runs a model, with the files that its expectations name and those in
+    the folder of its inputs.
+
+    Raises ExpectationError with every problem of these, and for the model FileError and UnsupportedError.
+    """
+    if not is_model(item.path):
+        return scenario_path(item)
+    model = BareModel(item.path)
+    problems = list(_give_named(model, expectations)) or list(_give_inputs(model, item.path))
+    if problems:
+        raise ExpectationError(problems)
+    model.check_outputs()
+    return model.scenario()
+
+
+def load_model(path: str | os.PathLike[str]) -> Scenario:
+    """The scenario that a suite runs for a model. Raises as `reading.load` and `scenario_of` do."""
+    item = item_at(os.fspath(path))
+    return as_scenario(scenario_of(item, load(item)))
+
+
+def _give_named(model: BareModel, expectations: Expectations) -> Iterator[Diagnostic]:
+    """Give a model the files that expectations name; yields what is wrong with them."""
+    for kind, key in _KEYS.items():
+        for name, file in getattr(expectations.check, key).items():
+            path, pointer = expectations.path_to(file), f"/{key}/{escape(name)}"
+            try:
+                model.give(kind, name, path, partial(_placed, expectations, pointer), key)
+            except (FileError, UsageError) as error:  # no such input, one that is given twice, a file without a header
+                yield from (_placed(expectations, pointer, problem, _UNFIT) for problem in error.problems)
+            except SandboxError as error:
+                yield from (_placed(expectations, pointer, problem) for problem in error.problems)
+            else:
+                if not os.path.exists(path):
+                    yield expectations.problem("SR-EXPECT-007", pointer, f"{path}: does not exist")
+
+
+def _placed(expectations: Expectations, pointer: str, problem: Diagnostic, code: str | None = None) -> Diagnostic:
+    return expectations.problem(code or problem.code, pointer, problem.message, problem.help)
+
+
+def _give_inputs(model: BareModel, path: str) -> Iterator[Diagnostic]:
+    """Give a model the files in the folder of its inputs that nothing else gives; yields what is missing."""
+    folder = inputs_folder(path)
+    stem = os.path.splitext(os.path.basename(path))[0]
+    for lack in model.lacks():
+        files = (os.path.join(folder, lack.uid + codec.extension) for codec in all_codecs() if lack.kind == "input")
+        file = next(filter(os.path.exists, files), None)
+        if file is not None:
+            model.give("input", lack.name, file, lambda problem: problem, "inputs")
+            continue
+        key = f'in {stem}.check.json: "{_KEYS[lack.kind]}": {{ "{lack.name}": "FILE" }}'
+        help = f"write {stem}.inputs/{lack.uid}.npy, or {key}" if lack.kind == "input" else f"write {key}"
+        yield Diagnostic(_UNFIT, "error", None, lack.message, help, path=path)
 
 
 class Output(NamedTuple):
@@ -201,66 +263,3 @@ def source_of(path: str, resource: ResourcePlan, size_bytes: int) -> Source:
 def element_of_source(source: Source) -> Element | None:
     """The type of the items of a file that says so."""
     return element_of(f"{source.header.kind}{source.header.item_size_bytes}") if isinstance(source, NpySource) else None
-
-
-# The scenario of an item: that of its file, or for a model one with the files that stand beside it.
-
-_UNFIT: Final = "SR-EXPECT-013"
-_KEYS: Final[dict[Kind, str]] = dict(zip(("input", "shader", "raw_data"), MODEL_KEYS, strict=True))
-
-
-def scenario_of(item: Item, expectations: Expectations) -> str | ParameterizedFile | Scenario:
-    """The path of a scenario, or the scenario that runs a model, with the files that its expectations name and those in
-    the folder of its inputs.
-
-    Raises ExpectationError with every problem of these, and for the model FileError and UnsupportedError.
-    """
-    if not is_model(item.path):
-        return scenario_path(item)
-    model = BareModel(item.path)
-    problems = list(_give_named(model, expectations)) or list(_give_inputs(model, item.path))
-    if problems:
-        raise ExpectationError(problems)
-    model.check_outputs()
-    return model.scenario()
-
-
-def load_model(path: str | os.PathLike[str]) -> Scenario:
-    """The scenario that a suite runs for a model. Raises as `reading.load` and `scenario_of` do."""
-    item = item_at(os.fspath(path))
-    return as_scenario(scenario_of(item, load(item)))
-
-
-def _give_named(model: BareModel, expectations: Expectations) -> Iterator[Diagnostic]:
-    """Give a model the files that expectations name; yields what is wrong with them."""
-    for kind, key in _KEYS.items():
-        for name, file in getattr(expectations.check, key).items():
-            path, pointer = expectations.path_to(file), f"/{key}/{escape(name)}"
-            try:
-                model.give(kind, name, path, partial(_placed, expectations, pointer), key)
-            except (FileError, UsageError) as error:  # no such input, one that is given twice, a file without a header
-                yield from (_placed(expectations, pointer, problem, _UNFIT) for problem in error.problems)
-            except SandboxError as error:
-                yield from (_placed(expectations, pointer, problem) for problem in error.problems)
-            else:
-                if not os.path.exists(path):
-                    yield expectations.problem("SR-EXPECT-007", pointer, f"{path}: does not exist")
-
-
-def _placed(expectations: Expectations, pointer: str, problem: Diagnostic, code: str | None = None) -> Diagnostic:
-    return expectations.problem(code or problem.code, pointer, problem.message, problem.help)
-
-
-def _give_inputs(model: BareModel, path: str) -> Iterator[Diagnostic]:
-    """Give a model the files in the folder of its inputs that nothing else gives; yields what is missing."""
-    folder = inputs_folder(path)
-    stem = os.path.splitext(os.path.basename(path))[0]
-    for lack in model.lacks():
-        files = (os.path.join(folder, lack.uid + codec.extension) for codec in all_codecs() if lack.kind == "input")
-        file = next(filter(os.path.exists, files), None)
-        if file is not None:
-            model.give("input", lack.name, file, lambda problem: problem, "inputs")
-            continue
-        key = f'in {stem}.check.json: "{_KEYS[lack.kind]}": {{ "{lack.name}": "FILE" }}'
-        help = f"write {stem}.inputs/{lack.uid}.npy, or {key}" if lack.kind == "input" else f"write {key}"
-        yield Diagnostic(_UNFIT, "error", None, lack.message, help, path=path)

@@ -1,10 +1,10 @@
-"""Reports for CI systems: CTRF (JSON) and JUnit (XML)."""
+"""Results as CTRF, the JSON of CI systems."""
 
 import json
 import mimetypes
 import os
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from itertools import chain
 from typing import Any, Final
 
@@ -15,6 +15,7 @@ from scenario_runner.suite.reports.summary import (
     FULL_TEXT_MAX,
     INCOMPLETE,
     SuiteInfo,
+    attached_files,
     full_text,
     kind_of,
     printable,
@@ -96,7 +97,7 @@ def _about(outcome: Outcome, info: SuiteInfo) -> dict[str, Any]:
     """The reason, the end of standard error and the files of one run."""
     attachments = [
         {"name": name, "contentType": mimetypes.guess_type(path)[0] or "application/octet-stream", "path": path}
-        for name, path in _files(outcome, info)
+        for name, path in attached_files(outcome, info)
     ]
     stderr = visible(shortened(outcome.output, FULL_TEXT_MAX)).splitlines()
     return {"message": outcome.reason, "stderr": stderr, "attachments": attachments}
@@ -104,14 +105,6 @@ def _about(outcome: Outcome, info: SuiteInfo) -> dict[str, Any]:
 
 def _without_empty(test: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in test.items() if value or name == "duration"}
-
-
-def _files(outcome: Outcome, info: SuiteInfo) -> Iterator[tuple[str, str]]:
-    """The title and the path of each file about an output that is wrong."""
-    for output in () if info.is_temporary else outcome.outputs:
-        if output.status != "Pass":
-            for what, path in info.files_of(output).items():
-                yield f"{output.name}: {what}", shown_path(path, info.folder)
 
 
 def _output(output: OutputCheck) -> dict[str, Any]:
@@ -122,14 +115,3 @@ def _output(output: OutputCheck) -> dict[str, Any]:
 
 def _text(value: Any) -> str:
     return json.dumps(printable(value), allow_nan=False, separators=(",", ":"))
-
-
-FILE_SIZE_MAX: Final = 30_000_000
-"""GitLab reads no larger file (bytes)."""
-
-_HEAD_SIZE: Final = 256 << 10  # room for the elements around the cases
-_ATTEMPTS_MAX: Final = 10
-_ATTACHMENTS_MAX: Final = 100
-
-_TestSuite = tuple[SuiteInfo, list[tuple[str, str]]]
-"""A suite and the text and the outcome of each of its cases."""

@@ -8,20 +8,31 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from itertools import count
+from typing import Final
 from xml.sax.saxutils import escape, quoteattr
 
 from scenario_runner.errors.text import one_line, visible
 from scenario_runner.files.output import OutputFile
 from scenario_runner.suite.outcomes import BAD, Result
-from scenario_runner.suite.reports.ctrf import (
-    _ATTACHMENTS_MAX,
-    _ATTEMPTS_MAX,
-    _HEAD_SIZE,
-    FILE_SIZE_MAX,
-    _files,
-    _TestSuite,
+from scenario_runner.suite.reports.summary import (
+    FULL_TEXT_MAX,
+    INCOMPLETE,
+    SuiteInfo,
+    attached_files,
+    full_text,
+    kind_of,
+    shortened,
 )
-from scenario_runner.suite.reports.summary import FULL_TEXT_MAX, INCOMPLETE, SuiteInfo, full_text, kind_of, shortened
+
+FILE_SIZE_MAX: Final = 30_000_000
+"""GitLab reads no larger file (bytes)."""
+
+_HEAD_SIZE: Final = 256 << 10  # room for the elements around the cases
+_ATTEMPTS_MAX: Final = 10
+_ATTACHMENTS_MAX: Final = 100
+
+_TestSuite = tuple[SuiteInfo, list[tuple[str, str]]]
+"""A suite and the text and the outcome of each of its cases."""
 
 
 def write_junit(
@@ -163,7 +174,7 @@ def _attempts(tag: str, result: Result) -> Iterator[str]:
 
 def _attachments(result: Result, info: SuiteInfo) -> str:
     """A line for each file, as GitLab and Jenkins want it."""
-    paths = () if result.last is None else (path for _, path in _files(result.last, info))
+    paths = () if result.last is None else (path for _, path in attached_files(result.last, info))
     usable = [path for path in paths if path.isprintable() and "]]" not in path]
     return "".join(f"\n[[ATTACHMENT|{path}]]\n" for path in usable[:_ATTACHMENTS_MAX])
 

@@ -1,11 +1,11 @@
-"""Findings about items of suites, at files and lines, also as SARIF."""
+"""Findings about items of suites, at files and lines, and the SARIF file that reports them."""
 
 import json
 from collections.abc import Iterable, Iterator
 from typing import Any
 
 from scenario_runner.errors.diagnostic import Diagnostic
-from scenario_runner.errors.sarif import sarif
+from scenario_runner.errors.sarif_log import sarif
 from scenario_runner.files.output import OutputFile
 from scenario_runner.suite.outcomes import BAD, Outcome, Result
 from scenario_runner.suite.reports.summary import SuiteInfo

@@ -289,3 +289,11 @@ def _output(output: OutputCheck, reason: str, limits: _Limits) -> Iterator[str]:
         yield f"  {index}: expected {expected}, got {actual}"
     if output.metrics:
         yield "  " + ", ".join(f"{name} {value:.6g}" for name, value in output.metrics.items())
+
+
+def attached_files(outcome: Outcome, info: SuiteInfo) -> Iterator[tuple[str, str]]:
+    """Yield title and path of each file about a wrong output."""
+    for output in () if info.is_temporary else outcome.outputs:
+        if output.status != "Pass":
+            for what, path in info.files_of(output).items():
+                yield f"{output.name}: {what}", shown_path(path, info.folder)
