@@ -1,8 +1,8 @@
 """Reads SPIR-V modules: entry points and their interfaces. Pure Python, no GPU, no compiler.
 
 ``read_module(data)`` gives a `Module`; ``module.entry_points[0].interface`` its descriptors, push constants, workgroup
-size and workgroup memory. `block_layout.check_layout` checks a block against Vulkan's layout rules, and `describe.describe`
-describes a module in JSON.
+size and workgroup memory. `block_layout.check_layout` checks a block against Vulkan's layout rules, and
+`describe.describe` describes a module in JSON.
 """
 
 from scenario_runner.shaders.spirv.interface import DescriptorBinding, Interface

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 
 class Session:
-    """Life cycle: made when pytest starts; the first scenario starts the supervisor and a worker; `close`.
+    """Life cycle: made when pytest starts; the first scenario starts the pool and a worker; `close`.
 
     Names of scenarios are relative to pytest's root directory, as its node ids are. Raises ScenarioRunnerError for
     lists that cannot be used, and pytest.UsageError for other options.
