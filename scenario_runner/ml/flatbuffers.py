@@ -1,7 +1,8 @@
-"""Read FlatBuffers: a table begins with the distance to the table of the offsets of its fields."""
+"""Read FlatBuffers, and copy parts: a table begins with the distance to the table of the offsets of its fields."""
 
 import struct
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import NamedTuple, TypeAlias
 
 
 class DamagedError(Exception):
@@ -80,3 +81,53 @@ class Tables:
     def texts(self, table: int, index: int) -> tuple[str, ...]:
         """A vector of strings."""
         return tuple(self.text(string) for string in self.elements(table, index))
+
+
+class Union(NamedTuple):
+    """The tables that a field may refer to, by the number in the field before it; the others have no references."""
+
+    layouts: "Mapping[int, Layout]"
+
+
+Layout: TypeAlias = "int | list[Layout] | Mapping[int, Layout] | Union"
+"""The references in a part of a file: the fields of a table that are references, the element of a vector of references,
+or the size of an element of a string or of another vector."""
+
+
+def copy_reachable(file: Tables, layout: Layout, kept: Mapping[int, Sequence[int]]) -> bytes:
+    """Copy what the root refers to, so that the rest of the file takes no space.
+
+    ``kept`` are the positions of the elements that the vectors at some positions have in the copy.
+    """
+    copy = bytearray(file.part(0, 8))  # the reference to the root, and the identifier
+
+    def refer(field: int, at: int, layout: Layout) -> None:
+        """Copy the part at a position of the file, and let a field of the copy refer to it."""
+        offsets = at - file.number(at, "i") if isinstance(layout, Mapping) else 0
+        copy.extend(bytes(len(copy) % 2))
+        offsets_copy = len(copy)
+        if offsets:
+            copy.extend(file.part(offsets, file.number(offsets, "H")))
+        copy.extend(bytes((at - len(copy)) % 8))  # the alignment is as it was
+        start = len(copy)
+        struct.pack_into("<I", copy, field, start - field)
+        if isinstance(layout, int):
+            copy.extend(file.part(at, 4 + file.number(at) * layout) + b"\0")
+        elif isinstance(layout, list):
+            elements = kept.get(at)
+            if elements is None:
+                elements = [file.at(at + 4 * number) for number in range(1, file.number(at) + 1)]
+            copy.extend(struct.pack("<I", len(elements)) + bytes(4 * len(elements)))
+            for number, element in enumerate(elements, 1):
+                refer(start + 4 * number, element, layout[0])
+        elif isinstance(layout, Mapping):
+            copy.extend(file.part(at, file.number(offsets + 2, "H")))
+            struct.pack_into("<i", copy, start, start - offsets_copy)
+            for index, child in layout.items():
+                if position := file.field(at, index):
+                    union = child.layouts if isinstance(child, Union) else None
+                    of_child = child if union is None else union.get(file.value(at, index - 1, "B"), {})
+                    refer(start + position - at, file.at(position), of_child)
+
+    refer(0, file.number(0), layout)
+    return bytes(copy)

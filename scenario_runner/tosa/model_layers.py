@@ -7,13 +7,13 @@ ExecuTorch, whose locations are JSON.
 import re
 import struct
 from collections import Counter
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
 from typing import Final, NamedTuple
 
 from scenario_runner.errors import UsageError
 from scenario_runner.errors.text import first_of
-from scenario_runner.ml.flatbuffers import DamagedError, Tables
+from scenario_runner.ml.flatbuffers import DamagedError, Layout, Tables, Union, copy_reachable
 from scenario_runner.ml.tosa_operators import OPERATORS
 from scenario_runner.tosa import model_files as tosa
 from scenario_runner.tosa.attributes import ValueType
@@ -21,10 +21,38 @@ from scenario_runner.tosa.model_converter import ConverterCall
 
 _BLOCK_SHAPES = 5
 _OPERATOR_LOCATION, _LOCATION_TEXT = 5, 0
-_OPERATORS: Final = ("UNKNOWN", *OPERATORS, "CONST", "IDENTITY", "CUSTOM")
+_OPERATORS: Final = ("UNKNOWN", *OPERATORS, "CONST", "IDENTITY", "CUSTOM", "COND_IF", "WHILE_LOOP")
 _LOCATION = re.compile(r'loc\("([^"]*)"(?::([0-9]+):[0-9]+)?\)')
 _NODE = re.compile(r'"(?:node_)?name": "([^"\\]+)"')
 _MODULE = re.compile(r'"nn_module_stack": \{[^}]*\["([^"\\]+)", "[^"]*"\]\}')
+
+_BYTES, _INTEGERS = 1, 4  # a string is bytes
+_WINDOW: Layout = dict.fromkeys(range(3), _INTEGERS)
+_PAIR: Layout = {0: _BYTES, 1: _BYTES}
+_ATTRIBUTES: Final[Mapping[str, Layout]] = {
+    **dict.fromkeys(("AVG_POOL2D", "CONV2D", "CONV3D", "DEPTHWISE_CONV2D", "MAX_POOL2D"), _WINDOW),
+    "TRANSPOSE_CONV2D": {0: _INTEGERS, 1: _INTEGERS},
+    "TRANSPOSE": {0: _INTEGERS},
+    "CUSTOM": dict.fromkeys(range(3), _BYTES),
+    **dict.fromkeys(("CLAMP", "COND_IF", "WHILE_LOOP"), _PAIR),
+}
+_OPERATOR: Layout = {
+    2: Union({_OPERATORS.index(name): layout for name, layout in _ATTRIBUTES.items()}),
+    tosa.OPERATOR_INPUTS: [_BYTES],
+    tosa.OPERATOR_OUTPUTS: [_BYTES],
+    _OPERATOR_LOCATION: {_LOCATION_TEXT: _BYTES},
+}
+_TENSOR: Layout = {tosa.TENSOR_NAME: _BYTES, 1: _INTEGERS, 3: _BYTES, 6: _BYTES, 10: _BYTES}
+_BLOCK: Layout = {
+    0: _BYTES,
+    tosa.BLOCK_OPERATORS: [_OPERATOR],
+    tosa.BLOCK_TENSORS: [_TENSOR],
+    tosa.BLOCK_INPUTS: [_BYTES],
+    tosa.BLOCK_OUTPUTS: [_BYTES],
+    _BLOCK_SHAPES: [{0: _BYTES, 2: _BYTES}],
+}
+_WRITER: Layout = {3: _BYTES}
+_GRAPH: Layout = {0: {}, 1: [{0: _BYTES, 1: [_BLOCK]}], 2: _WRITER, 3: {0: _WRITER}}
 
 
 class Layer(NamedTuple):
@@ -81,34 +109,32 @@ def cut(model: bytes, tensor: str, known: Collection[str]) -> tuple[bytes, list[
 
     Returns a FlatBuffer with this one output, and the names of its inputs.
     """
-    data = bytearray(model)
-    file, block = _tables(data)
-    inputs: dict[str, None] = {}
+    file, block = _tables(model)
+    inputs: dict[str, int] = {}
+    outputs: list[int] = []
     operators: list[int] = []
     needed = {tensor}
     for table in reversed(list(file.elements(block, tosa.BLOCK_OPERATORS))):
-        makes, reads = (file.texts(table, index) for index in (tosa.OPERATOR_OUTPUTS, tosa.OPERATOR_INPUTS))
+        makes, reads = (
+            {file.text(name): name for name in file.elements(table, index)}
+            for index in (tosa.OPERATOR_OUTPUTS, tosa.OPERATOR_INPUTS)
+        )
         if not needed.isdisjoint(makes):
             operators.insert(0, table)
-            inputs |= dict.fromkeys(name for name in reads if name in known)
+            outputs += [at for name, at in makes.items() if name == tensor]
+            inputs |= {name: at for name, at in reads.items() if name in known}
             needed.update(name for name in reads if name not in known)
             needed.update(makes)
     needed.update(inputs)
-    kept = {tosa.BLOCK_OPERATORS: operators}
+    kept = {tosa.BLOCK_OPERATORS: operators, tosa.BLOCK_INPUTS: list(inputs.values()), tosa.BLOCK_OUTPUTS: outputs}
     for index in (tosa.BLOCK_TENSORS, _BLOCK_SHAPES):
         tables = list(file.elements(block, index))
         kept[index] = [table for table in tables if file.text(file.child(table, tosa.TENSOR_NAME)) in needed]
-    for index, tables in kept.items():
-        if at := file.child(block, index):
-            offsets = [table - at - 4 * number for number, table in enumerate(tables, 1)]
-            struct.pack_into(f"<{len(offsets) + 1}I", data, at, len(offsets), *offsets)
-    for index, names in ((tosa.BLOCK_INPUTS, list(inputs)), (tosa.BLOCK_OUTPUTS, [tensor])):
-        if field := file.field(block, index):
-            _append_names(data, field, names)
-    return bytes(data), list(inputs)
+    by_vector = {file.child(block, index): elements for index, elements in kept.items()}
+    return copy_reachable(file, _GRAPH, by_vector), list(inputs)
 
 
-def _tables(data: bytearray) -> tuple[Tables, int]:
+def _tables(data: bytes | bytearray) -> tuple[Tables, int]:
     """The tables of a model, and its block."""
     file = Tables(lambda at, size: memoryview(data)[at : at + size], len(data))
     return file, tosa.first_block(file)

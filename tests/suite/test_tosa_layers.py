@@ -9,6 +9,7 @@ import pytest
 from scenario_runner import Runner
 from scenario_runner.tosa.layer_comparison import LayeredModel
 from scenario_runner.tosa.layer_rules import judge_by_tosa
+from scenario_runner.tosa.model_layers import cut
 from tests.program import Program
 
 SIZES = (("a", "4x8x8x3"), ("b", "4x8x8x6"), ("c", "4x4x4x6"), ("d", "4x1x4x6"), ("e", "4x2x8x6"))
@@ -127,3 +128,25 @@ def test_narrow_types(program: Program, tmp_path: Path) -> None:
     assert (ended.code, ended.err) == (0, "")
     layers = json.loads(ended.out)["layers"]
     assert [(layer["expected"], layer["verdict"]) for layer in layers] == [("EXACT", "within")] * 3
+
+
+def test_a_layer_without_the_constants_of_others(tmp_path: Path) -> None:
+    """What the reference model reads of an operator grows with the operator's own constants alone."""
+    sizes = []
+    for count in (8, 100_000):
+        large, one = f"tensor<{count}xf32>", "tensor<1xf32>"
+        (tmp_path / "model.mlir").write_text(
+            f"func.func @main(%x: {one}) -> {large} {{\n"
+            f'%a = "tosa.const"() {{values = dense<0.5> : {one}}} : () -> {one}\n'
+            f'%b = "tosa.const"() {{values = dense<0.25> : {large}}} : () -> {large}\n'
+            f'%0 = tosa.add %x, %a : ({one}, {one}) -> {one} loc("small")\n'
+            f'%1 = tosa.add %0, %b : ({one}, {large}) -> {large} loc("large")\n'
+            f"return %1 : {large}\n}}"
+        )
+        model = LayeredModel(str(tmp_path / "model.mlir"))
+        model.take_inputs([])
+        known = {*model.inputs, *(layer.tensor for layer in model.layers)}
+        sizes.append({layer.name: len(cut(model.content, layer.tensor, known)[0]) for layer in model.layers})
+    few, many = sizes
+    assert many["small"] == few["small"] < 2000
+    assert many["large"] - few["large"] == 4 * (100_000 - 8)
