@@ -23,6 +23,7 @@ from collections.abc import Mapping
 from importlib import import_module
 from pathlib import Path
 from tempfile import TemporaryFile
+from types import ModuleType
 
 # What Python and the libraries that are loaded by then have read already.
 _READ_AT_START = ("PYTHON", "LD_", "LC_", "LANG", "TZ", "MALLOC_", "GLIBC_", "OMP_", "OPENBLAS_")
@@ -58,18 +59,19 @@ class Forks:
         timeout_s: float,
         *,
         merged: bool = False,
+        python: bool = False,
     ) -> tuple[int, bytes, bytes]:
         """Exit code (minus the signal's number), standard output and standard error of one call; `can_fork` holds.
 
-        With ``merged``, standard output has both. Raises subprocess.TimeoutExpired, and ends the process, after
-        ``timeout_s`` seconds.
+        With ``merged``, standard output has both. With ``python``, Python runs the first argument instead of
+        the program. Raises subprocess.TimeoutExpired, and ends the process, after ``timeout_s`` seconds.
         """
         with self._lock, TemporaryFile() as out, TemporaryFile() as err:
             control = self._started()
             given, writing = os.pipe()
             os.write(writing, stdin.encode())
             os.close(writing)
-            request = pickle.dumps((arguments, str(folder), dict(env), _umask()))
+            request = pickle.dumps((arguments, str(folder), dict(env), _umask(), python))
             socket.send_fds(control, [request], [given, out.fileno(), (out if merged else err).fileno()])
             os.close(given)
             process = self._answer(control)
@@ -121,8 +123,11 @@ def _begin(arguments: list[str], folder: str, env: Mapping[str, str]) -> None:
     sys.argv = arguments
 
 
-def serve(control: socket.socket) -> None:
-    """Fork for each request, one after the other, and return in the forked process. Ends when nobody asks any more."""
+def serve(control: socket.socket) -> bool:
+    """Fork for each request, one after the other. Ends when nobody asks any more.
+
+    Returns in the forked process: whether the request is for Python, not for the program.
+    """
     while True:
         request, streams, _, _ = socket.recv_fds(control, _MESSAGE_BYTES, 3)
         if not request:
@@ -130,18 +135,25 @@ def serve(control: socket.socket) -> None:
         process = os.fork()
         if not process:
             control.close()
-            arguments, folder, env, mask = pickle.loads(request)
+            arguments, folder, env, mask, is_python = pickle.loads(request)
             for number, stream in enumerate(streams):
                 os.dup2(stream, number)
                 os.close(stream)
             os.umask(mask)
             _begin([sys.argv[0], *arguments], folder, env)
             sys.path[0] = folder
-            return
+            return bool(is_python)
         for stream in streams:
             os.close(stream)
         control.send(b"%d" % process)
         control.send(b"%d" % os.waitpid(process, 0)[1])
+
+
+def run_python(code: str) -> None:
+    """Do what ``python -c`` does."""
+    sys.argv[:2] = ["-c"]
+    main = sys.modules["__main__"] = ModuleType("__main__")
+    exec(code, main.__dict__)
 
 
 if __name__ == "__main__":
@@ -153,7 +165,10 @@ if __name__ == "__main__":
             import_module(module.name)
     gc.freeze()  # a search for garbage in a forked process would copy the pages of all that was imported
     try:
-        serve(socket.socket(fileno=int(sys.argv[1])))
+        runs_python = serve(socket.socket(fileno=int(sys.argv[1])))
     except KeyboardInterrupt:
         os._exit(130)
-    console()
+    if runs_python:
+        run_python(sys.argv[1])
+    else:
+        console()

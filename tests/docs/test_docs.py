@@ -24,9 +24,9 @@ CHECKOUT = Path(__file__).resolve().parents[2]
 PAGES = [CHECKOUT / "README.md", *sorted((CHECKOUT / "docs").glob("*.md"))]
 FENCE = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 NAMED = re.compile(r"(?:^|\n)`([\w./-]+\.\w+)`[^\n]*\n\n$")
-# A call of the program alone, of which a shell would only split the words, and perhaps its exit code.
-PLAIN = r"""(?:'[^'\n]*'|[^'|&;<>$`*?~#(){}\[\]\\\n])*"""
-CALL = re.compile(rf"""(?:scenario-runner|tools/run) ({PLAIN})(; echo "exit code \$\?")?""")
+# A call of the program, or of Python, of which a shell would only split the words, and what becomes of its output.
+PLAIN = r"""(?:'[^'\n]*'|"[^"$`\\\n]*"|[^'"|&;<>$`*?~#(){}\[\]\\\n])*?"""
+CALL = re.compile(rf"(scenario-runner|tools/run|python -c) ({PLAIN})( 2>&1)?((?: ?[|>;].*)?)")
 PROGRESS = re.compile(r"^\d+ of \d+ done .*\n", re.MULTILINE)  # of a machine that is slow
 TIMEOUT_S = 120
 
@@ -104,18 +104,31 @@ def page(
     return request.param, folder, environment
 
 
-def printed(step: Step, folder: Path, environment: dict[str, str]) -> tuple[str, int]:
+def output_of(step: Step, folder: Path, environment: dict[str, str]) -> tuple[str, int]:
     """Run a command or a program; return its output and its exit code."""
-    if step.kind == "console" and (call := CALL.fullmatch(step.command)) and FORKS.can_fork(environment, ""):
-        code, out, _ = FORKS.run(shlex.split(call[1]), folder, environment, "", TIMEOUT_S, merged=True)
-        return out.decode() + (f"exit code {code}\n" if call[2] else ""), code
-    command = (
-        ["sh", "-c", f"{{ {step.command}\n}} 2>&1"] if step.kind == "console" else [sys.executable, "-c", step.command]
-    )
+    command, given, printed = step.command, "", ""
+    call = CALL.fullmatch(command)
+    if step.kind == "python" or call:
+        name, words, both, rest = call.groups() if call else ("python -c", shlex.quote(command), None, "")
+        is_merged = bool(both) or (step.kind != "python" and not rest.lstrip().startswith(("|", ">")))
+        code, out, err = FORKS.run(
+            shlex.split(words), folder, environment, "", TIMEOUT_S, merged=is_merged, python=name == "python -c"
+        )
+        given, printed = out.decode(), err.decode()
+        if not rest:
+            return given + printed, code
+        command = f"{{ cat; (exit {code}); }}{rest}"
     done = subprocess.run(
-        command, cwd=folder, env=environment, capture_output=True, text=True, timeout=TIMEOUT_S, check=False
+        ["sh", "-c", f"{{ {command}\n}} 2>&1"],
+        cwd=folder,
+        env=environment,
+        input=given,
+        capture_output=True,
+        text=True,
+        timeout=TIMEOUT_S,
+        check=False,
     )
-    return done.stdout + done.stderr, done.returncode
+    return printed + done.stdout, done.returncode
 
 
 def test_page_says_what_happens(page: tuple[Path, Path, dict[str, str]]) -> None:
@@ -125,7 +138,7 @@ def test_page_says_what_happens(page: tuple[Path, Path, dict[str, str]]) -> None
         if step.kind == "file":
             (folder / step.command).write_text("\n".join(step.expected) + "\n", encoding="utf-8")
             continue
-        output, code = printed(step, folder, environment)
+        output, code = output_of(step, folder, environment)
         assert pattern_of(step.expected).fullmatch(PROGRESS.sub("", output)), (
             f"{path.name}:{step.line}: {step.command}\nprinted:\n{output}\nexpected:\n" + "\n".join(step.expected)
         )
