@@ -1,6 +1,9 @@
 """Write docs/codes.md from scenario_runner/errors/codes.toml: ``python tools/generate_codes_doc.py``."""
 
+import sys
 from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))  # before a package that is installed
 
 from scenario_runner.errors.codes import CODES, FAMILIES
 

@@ -6,9 +6,12 @@ one complete scenario, docs/format_examples.json: the first one of each kind.
 
 import json
 import re
+import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))  # before a package that is installed
 
 from scenario_runner.scenario import json_schema
 from scenario_runner.scenario.kinds import COMMANDS, RESOURCES, Kind

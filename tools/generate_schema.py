@@ -5,9 +5,12 @@ name, not an address, and its last part is the version: a higher one refuses wha
 """
 
 import json
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))  # before a package that is installed
 
 from scenario_runner.files.vk_formats import all_formats
 from scenario_runner.plan.tensors import is_format_of_tensors

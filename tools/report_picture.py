@@ -30,7 +30,7 @@ def main(target: Path) -> None:
         folder = Path(name)
         make_suite(folder / "images")
         command = ["test", "images", "--retries", "0", "--results", "results", "--html", "report.html", "--quiet"]
-        subprocess.run([sys.executable, "-P", "-m", "scenario_runner", *command], cwd=folder, stdout=subprocess.DEVNULL)
+        subprocess.run([str(ROOT / "tools" / "run"), *command], cwd=folder, stdout=subprocess.DEVNULL)
         screenshot(folder / "report.html", folder / "page.png")
         picture = Image.open(folder / "page.png").convert("RGB").quantize(COLOURS)
         target.parent.mkdir(parents=True, exist_ok=True)

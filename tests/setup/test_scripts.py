@@ -226,3 +226,16 @@ def test_a_machine_without_python_is_told_what_to_install(copy, level):
     assert command == "scenario-runner:   Debian, Ubuntu   "
     assert sorted(names.split()) == sorted(packages.split())
     assert "SCENARIO_RUNNER_PYTHON=/path/to/python3" in done.stderr
+
+
+def test_generators_read_their_own_checkout(tmp_path: Path, checkout: Path) -> None:
+    """Generators import the program of their checkout, not an installed one."""
+    copied = tmp_path / "tools"
+    shutil.copytree(checkout / "tools", copied, ignore=shutil.ignore_patterns("__pycache__"))
+    (tmp_path / "scenario_runner").mkdir()
+    (tmp_path / "scenario_runner" / "__init__.py").write_text('raise SystemExit("the own checkout")\n')
+    readers = [path for path in copied.glob("*.py") if "\nfrom scenario_runner" in path.read_text(encoding="utf-8")]
+    assert len(readers) == 3
+    for reader in readers:
+        ended = subprocess.run([sys.executable, reader], cwd=copied, capture_output=True, text=True)
+        assert (ended.stdout, ended.stderr) == ("", "the own checkout\n"), reader.name
