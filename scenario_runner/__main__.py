@@ -18,12 +18,11 @@ def console() -> None:
     import gc
     import os
 
-    from scenario_runner.cli import console as messages
-    from scenario_runner.cli import main
+    from scenario_runner.cli import console, main
     from scenario_runner.processes import signals
 
     gc.set_threshold(_ALLOCATIONS_BETWEEN_COLLECTIONS)
-    messages.set_up_streams()
+    console.set_up_streams()
     try:
         signals.handle(signals.interrupt)
         code = main()

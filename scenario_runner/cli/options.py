@@ -10,8 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Final
 
-from scenario_runner.cli import option_groups as models
-from scenario_runner.cli import option_groups as shared
+from scenario_runner.cli import option_groups
 from scenario_runner.cli.arguments import REPEATED, SEVERAL, Parser, add, jobs, subcommand, whole_number
 
 GRAPH_REPORTS: Final = {
@@ -60,7 +59,7 @@ def parser_of(command: str) -> Parser:
     parser = Parser(prog=f"scenario-runner {command}", description=add_options.__doc__)
     parser.set_defaults(work=f"{command}:main", annotations=None)
     add_options(parser)
-    shared.add_github_option(parser, command)
+    option_groups.add_github_option(parser, command)
     return parser
 
 
@@ -69,17 +68,17 @@ def _run(parser: Parser) -> None:
     parser.prog = "scenario-runner"
     parser.usage = "scenario-runner [run] FILE… [options]\n       scenario-runner COMMAND --help"
     add(parser, "files FILE", "scenario files (JSON), run one after the other, or a model", nargs="*")
-    shared.add_parameters_option(parser)
+    option_groups.add_parameters_option(parser)
     add(parser, "--version -v", "print versions as JSON", action="store_const", const="about:versions", dest="work")
 
     group = parser.add_argument_group("device")
-    shared.add_device_options(group)
-    shared.add_feature_options(group)
+    option_groups.add_device_options(group)
+    option_groups.add_feature_options(group)
     add(group, "--list-devices", "list the Vulkan devices", action="store_const", const="run:list_devices", dest="work")
     crashes = "outlive a driver that crashes, and with --timeout one that hangs (default: crashes, for several files)"
     add(group, "--isolate", crashes, action=argparse.BooleanOptionalAction)
-    shared.add_core_dumps_option(group)
-    shared.add_watch_option(group)
+    option_groups.add_core_dumps_option(group)
+    option_groups.add_watch_option(group)
 
     group = parser.add_argument_group("models")
     add(group, "--input NAME=FILE", "of a model: an input (.npy), by its name or binding number", **REPEATED)
@@ -97,14 +96,14 @@ def _run(parser: Parser) -> None:
 
     group = parser.add_argument_group("checking")
     add(group, "--strict", "warnings are errors; nothing is run")
-    shared.add_checking_options(group)
+    option_groups.add_checking_options(group)
     _add_run_tools(parser)
 
 
 def _add_run_tools(parser: Parser) -> None:
     """Caches, dumps, captures and measurements."""
     group = parser.add_argument_group("shaders and caches")
-    shared.add_compiler_options(group)
+    option_groups.add_compiler_options(group)
     add(group, "--pipeline-caching", "keep the driver's pipelines in a file for the next process")
     add(group, "--cache-path DIR", "with --pipeline-caching: an existing folder (default: in the user's cache)")
     add(group, "--clear-pipeline-cache", "with --pipeline-caching: remove the scenario's file first")
@@ -115,8 +114,8 @@ def _add_run_tools(parser: Parser) -> None:
     add(group, "--dump-after COMMAND[:RESOURCE]", after, action="append")
     add(group, "--dump-dir DIR", "the folder for what --dump-after asks for")
     add(group, "--dump-all DIR", "write all that each command may have changed, with an index")
-    shared.add_printf_options(group)
-    shared.add_debugging_options(group)
+    option_groups.add_printf_options(group)
+    option_groups.add_debugging_options(group)
 
     group = parser.add_argument_group("capture")
     add(group, "--capture-dir DIR", "write the resources that each frame boundary names to folders in DIR")
@@ -142,7 +141,7 @@ def _add_run_tools(parser: Parser) -> None:
 def _validate(parser: Parser) -> None:
     """Check scenarios without a GPU. 'scenario-runner explain CODE' explains a finding."""
     add(parser, "files FILE", "scenario files (JSON)", nargs="+")
-    shared.add_parameters_option(parser)
+    option_groups.add_parameters_option(parser)
     add(parser, "--format", "format of the findings (default: text)", choices=("text", "json", "sarif"), default="text")
     add(parser, "--sarif FILE", "write the findings as SARIF as well")
     add(parser, "--hazards", "look for missing barriers between commands as well")
@@ -150,10 +149,10 @@ def _validate(parser: Parser) -> None:
     add(parser, "--against REPORT", "compare with limits and features of a device of 'doctor --json'")
     add(parser, "--device D", "with --against: index, UUID or part of the name of the device")
     add(parser, "--output DIR", "base of relative dst paths (default: the scenario's folder)")
-    shared.add_compiler_options(parser)
-    shared.add_sandbox_option(parser)
-    shared.add_logging_option(parser)
-    shared.add_watch_option(parser)
+    option_groups.add_compiler_options(parser)
+    option_groups.add_sandbox_option(parser)
+    option_groups.add_logging_option(parser)
+    option_groups.add_watch_option(parser)
 
 
 def _test(parser: Parser) -> None:
@@ -186,8 +185,8 @@ def _test(parser: Parser) -> None:
     retries = add(group, "--retries N", "run unexpected results up to N times more (default: 1)", type=_NUMBER)
     repeat = add(group, "--repeat N", "run each N times, or until it fails", type=_COUNT, default=1)
     add(group, "--fail-fast N", "start nothing more after N failures (1)", type=_COUNT, nargs="?", const=1)
-    shared.add_core_dumps_option(group)
-    shared.add_watch_option(group)
+    option_groups.add_core_dumps_option(group)
+    option_groups.add_watch_option(group)
     add(group, "--max-failures N", "skip what is left after N failures", type=_COUNT)
     add(group, "--strict-environment", "start nothing more once an item lacks a tool of this machine")
     add(group, "--strict", "stop at anything that is wrong with lists, folders and expectations")
@@ -197,7 +196,7 @@ def _test(parser: Parser) -> None:
     add(group, "--max-evidence MIB", "most of files about failures of an item (default: 64)", type=_NUMBER, default=64)
     add(group, "--resume", "keep the results in --results that are still valid")
     add(group, "--resume-anyway", "the same, also for another device, driver, program, time limit or other options")
-    shared.add_report_options(group)
+    option_groups.add_report_options(group)
     add(group, "--update", "write expectations from this run, showing what changes")
     add(group, "--dry-run", "with --update: only show what would change")
     add(group, "--quiet", "show failures and the last line only")
@@ -205,12 +204,12 @@ def _test(parser: Parser) -> None:
 
     titles = ("device", "checking", "shaders and caches", "debugging")
     groups = device, checking, compiling, debugging = [parser.add_argument_group(title) for title in titles]
-    shared.add_device_options(device, f"{ITEM_TIMEOUT_S:g}")
-    shared.add_feature_options(device)
-    shared.add_checking_options(checking)
-    shared.add_compiler_options(compiling)
-    shared.add_printf_options(debugging)
-    shared.add_debugging_options(debugging)
+    option_groups.add_device_options(device, f"{ITEM_TIMEOUT_S:g}")
+    option_groups.add_feature_options(device)
+    option_groups.add_checking_options(checking)
+    option_groups.add_compiler_options(compiling)
+    option_groups.add_printf_options(debugging)
+    option_groups.add_debugging_options(debugging)
     run_actions = [action for group in groups for action in group._group_actions if action.dest != "log_level"]
     # those that `run` has as well, and those with which one item runs again in the same way
     parser.set_defaults(run_actions=run_actions, repeated_actions=[*run_actions, retries, repeat])
@@ -223,7 +222,7 @@ def _report(parser: Parser) -> None:
     add(parser, "--compare OLD", "show what has changed since the results of this journal")
     add(parser, "--csv DIR", "write results.csv and failures.csv into this folder")
     add(parser, "--strict", "stop at damaged lines and at verdicts that contradict")
-    shared.add_report_options(parser)
+    option_groups.add_report_options(parser)
 
 
 def _bench(parser: Parser) -> None:
@@ -231,7 +230,7 @@ def _bench(parser: Parser) -> None:
     forms = ("FILE… [options]", "A B --interleave", "FILE… --against MEASUREMENT", "--compare A.json B.json")
     parser.usage = "\n       ".join(f"scenario-runner bench {form}" for form in forms)
     add(parser, "files FILE", "scenario files (JSON)", nargs="*")
-    shared.add_parameters_option(parser)
+    option_groups.add_parameters_option(parser)
     add(parser, "--warmup W", f"runs before the measured ones (default {WARMUP})", type=_NUMBER, default=WARMUP)
     until = parser.add_mutually_exclusive_group()
     add(until, "--repeat N", f"measured runs of each scenario (default {REPEAT})", type=_COUNT, default=REPEAT)
@@ -246,10 +245,10 @@ def _bench(parser: Parser) -> None:
     add(group, "--compare", "show what changed between two files of --json", nargs=2, metavar=("A.json", "B.json"))
     add(group, "--threshold PERCENT", f"ignore smaller changes (default {THRESHOLD_PERCENT:g})")
     group = parser.add_argument_group("device and checking")
-    shared.add_device_options(group)
-    shared.add_compiler_options(group)
-    shared.add_checking_options(group)
-    shared.add_debugging_options(group)
+    option_groups.add_device_options(group)
+    option_groups.add_compiler_options(group)
+    option_groups.add_checking_options(group)
+    option_groups.add_debugging_options(group)
     parser.set_defaults(measured_actions=group._group_actions)
     parser.set_defaults(disable_extension=(), enable_robustness_features=False, printf=False, printf_size=None)
 
@@ -257,7 +256,7 @@ def _bench(parser: Parser) -> None:
 def _pack(parser: Parser) -> None:
     """Write scenarios and all that they read into one folder, as plain files that other runners take."""
     add(parser, "files FILE", "scenario files (JSON)", nargs="+")
-    shared.add_parameters_option(parser)
+    option_groups.add_parameters_option(parser)
     add(parser, "--output DIR", "the folder to write to", required=True)
     add(parser, "--zip", "write DIR.zip instead of the folder")
 
@@ -275,7 +274,7 @@ def _view(parser: Parser) -> None:
     parser._negative_number_matcher = re.compile(r"-\d")  # --range -1:1
     add(parser, "files FILE", "image or tensor to show", nargs="*")
     add(parser, "--diff", "compare two files, or the files of two folders", nargs=2, metavar=("A", "B"))
-    shared.add_tolerance_options(parser, "with --diff: ")
+    option_groups.add_tolerance_options(parser, "with --diff: ")
     add(parser, "--png OUT", "write the picture to a PNG file; with --diff, the errors as colours")
     add(parser, "--channel C", "show one channel: R, G, B, A, depth, stencil or a number")
     add(parser, "--range MIN:MAX", "values shown as black and white")
@@ -292,18 +291,18 @@ def _diff(parser: Parser) -> None:
     add(parser, "paths DIR", "a folder that --dump-all or --dump-dir named; with --devices a scenario", nargs="*")
     add(parser, "--devices", "run FILE on both, each in a process that may crash", nargs=2, metavar=("A", "B"))
     add(parser, "--png OUT", "write the errors of the first difference as colours to a PNG file")
-    shared.add_tolerance_options(parser)
+    option_groups.add_tolerance_options(parser)
     types = "type of a buffer's bytes, or of all buffers', such as float32 (default: what shaders see in them)"
     add(parser, "--dtype [RESOURCE=]TYPE", types, **REPEATED)
     add(parser, "--json", "print the result as JSON")
     group = parser.add_argument_group("with --devices")
-    shared.add_parameters_option(group)
+    option_groups.add_parameters_option(group)
     limit = f"end a run that takes more than S seconds (default: {ITEM_TIMEOUT_S:g})"
     add(group, "--timeout S", limit, default=ITEM_TIMEOUT_S)
     add(group, "--output DIR", "keep the dumps, in DIR/first and DIR/second")
-    shared.add_feature_options(group)
-    shared.add_checking_options(group)
-    shared.add_compiler_options(group)
+    option_groups.add_feature_options(group)
+    option_groups.add_checking_options(group)
+    option_groups.add_compiler_options(group)
     parser.set_defaults(device=None, ml_emulation="auto", debug_labels=False, printf=False, printf_size=None)
     parser.set_defaults(run_actions=group._group_actions)
 
@@ -351,16 +350,16 @@ _COMMANDS: Final[dict[str, Callable[[Parser], None]]] = {
     "report": _report,
     "bench": _bench,
     "pack": _pack,
-    "reduce": shared.add_reduce_options,
+    "reduce": option_groups.add_reduce_options,
     "explain": _explain,
     "view": _view,
     "diff": _diff,
-    "shader": models.add_shader_options,
-    "vgf": models.add_vgf_options,
-    "convert": models.add_convert_options,
-    "compare-layers": models.add_compare_layers_options,
-    "import": models.add_import_options,
-    "custom-op": models.add_custom_op_options,
+    "shader": option_groups.add_shader_options,
+    "vgf": option_groups.add_vgf_options,
+    "convert": option_groups.add_convert_options,
+    "compare-layers": option_groups.add_compare_layers_options,
+    "import": option_groups.add_import_options,
+    "custom-op": option_groups.add_custom_op_options,
     "cache": _cache,
     "schema": _schema,
     "doctor": _doctor,

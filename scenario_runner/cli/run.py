@@ -1,10 +1,11 @@
-"""``scenario-runner [run] FILE…``: run scenarios, one after the other, on one device."""
+"""``scenario-runner [run] FILE…``: run scenarios, one after the other, on one device, or a model without a scenario."""
 
 import argparse
 import os
 import sys
 from collections.abc import Sequence
 from contextlib import closing, nullcontext, suppress
+from functools import partial
 from typing import TYPE_CHECKING, Final, NoReturn, TypeAlias
 
 from scenario_runner.cli.arguments import value_of
@@ -19,6 +20,7 @@ from scenario_runner.errors import (
     error_of,
     log,
 )
+from scenario_runner.errors.diagnostic import Diagnostic
 from scenario_runner.errors.text import counted, one_line
 from scenario_runner.files.input import is_model
 from scenario_runner.processes import last_words
@@ -28,9 +30,11 @@ from scenario_runner.vulkan.vulkan_loader import version_text
 
 if TYPE_CHECKING:
     from scenario_runner.cli.run_isolated import IsolatedRunner
+    from scenario_runner.ml.model_scenario import Kind
 
     _Opened: TypeAlias = "FileRunner | IsolatedRunner"
 
+_OF_MODELS: Final[dict["Kind", str]] = {"input": "--input", "shader": "--shader", "raw_data": "--push-constants"}
 # Options that have no effect without another one.
 _NEEDED: Final = {
     "--clear-pipeline-cache": "--pipeline-caching",
@@ -104,13 +108,35 @@ def _files(paths: Sequence[str], options: argparse.Namespace) -> list[RunFile]:
     if any(map(is_model, paths)):
         if options.set:
             raise UsageError("--set is for scenarios, and a model was given")
-        from scenario_runner.cli.model import read_model
-
-        return [read_model(paths, options)]
+        return [_read_model(paths, options)]
     if options.input or options.shader or options.push_constants:
         message = "--input, --shader and --push-constants are for models, and no model was given"
         raise UsageError(message, help="scenario-runner MODEL.vgf --input NAME=FILE")
     return run_files(paths, options)
+
+
+def _read_model(paths: Sequence[str], options: argparse.Namespace) -> RunFile:
+    """Return the scenario that runs a model, which is the only file, with the files of the options in it.
+
+    Outputs go to the current folder, unless the options say where. Raises FileError and UsageError.
+    """
+    if len(paths) > 1:
+        raise UsageError(f"{paths[0]} and {paths[1]} are given", help="run models one by one")
+    from scenario_runner.ml.model_scenario import BareModel  # pydantic
+
+    path = paths[0]
+    model = BareModel(path)
+    for kind, option in _OF_MODELS.items():
+        for name, file in getattr(options, option[2:].replace("-", "_")):
+            model.give(kind, name, file, partial(Diagnostic._replace, path=f"{path}: {option} {name}"), option)
+    model.check_outputs()
+    lacks = model.lacks()
+    if lacks:
+        kind = lacks[0].kind
+        file = "FILE" if kind == "shader" else "FILE.npy"
+        help = " ".join(f"{_OF_MODELS[kind]} {lack.name}={file}" for lack in lacks if lack.kind == kind)
+        raise UsageError(lacks[0].message, help=help)
+    return RunFile(path, model.scenario(), options.output or ".", options.capture_dir)
 
 
 def _watch(paths: Sequence[str], options: argparse.Namespace) -> NoReturn:

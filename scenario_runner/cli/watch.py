@@ -9,7 +9,7 @@ from argparse import Namespace
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, NoReturn
 
-from scenario_runner.cli import console as messages
+from scenario_runner.cli import console
 from scenario_runner.errors import LimitError, MissingPackageError, NoDeviceError, ScenarioRunnerError, UsageError
 from scenario_runner.errors.installation import pip_install
 from scenario_runner.errors.text import counted, first_of
@@ -55,16 +55,16 @@ def watch(run: Callable[[], object], reads: Callable[[], Files], folders: Callab
         except NoDeviceError:  # which no change of a file brings
             raise
         except ScenarioRunnerError as error:
-            messages.show_error(error)
+            console.show_error(error)
         progress.doing("waiting for changes of its files")
         sys.stdout.flush()
-        messages.write("watching", f"{counted(len(set(map(os.path.realpath, before))), 'file')} (Ctrl-C to end)")
+        console.write("watching", f"{counted(len(set(map(os.path.realpath, before))), 'file')} (Ctrl-C to end)")
         changed = _next_changes(before, reads, folders)
-        console = messages.terminal(sys.stdout)
-        if console is not None:
-            console.clear()
+        screen = console.terminal(sys.stdout)
+        if screen is not None:
+            screen.clear()
             sys.stdout.flush()
-        messages.write("changed", first_of(list(map(_shortest, changed)), _MOST_SHOWN))
+        console.write("changed", first_of(list(map(_shortest, changed)), _MOST_SHOWN))
         before = reads()
 
 

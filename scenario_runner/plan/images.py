@@ -15,14 +15,13 @@ from scenario_runner.errors import ScenarioRunnerError
 from scenario_runner.errors.diagnostic import Diagnostic, error, warning
 from scenario_runner.files.codec import check_destination, stored_levels
 from scenario_runner.files.vk_formats import Format, format_named, full_mip_count
-from scenario_runner.plan.generated import GeneratedSource
 from scenario_runner.plan.image_records import ImagePlan, ImageUsage, SamplerPlan, TexelAccess
-from scenario_runner.plan.inline_contents import content_source
+from scenario_runner.plan.initial_contents import content_source
 from scenario_runner.plan.plan import FramePlan, ResourcePlan
 from scenario_runner.plan.records import DescriptorList, ImagePart, NeededFeature, image_parts
 from scenario_runner.plan.resources import ResourceContext, ResourceResolver
 from scenario_runner.plan.shader_modules import LoadedShader
-from scenario_runner.plan.sources import ImageArraySource, ImageFileSource, ZeroSource, content_of
+from scenario_runner.plan.sources import GeneratedSource, ImageArraySource, ImageFileSource, ZeroSource, content_of
 from scenario_runner.scenario import Image, MarkBoundary, Scenario
 from scenario_runner.scenario.inline_contents import Content
 from scenario_runner.scenario.scenario import Problems

@@ -16,9 +16,10 @@ from typing import Any, NamedTuple
 from scenario_runner.files.byte_data import collisions, overlap
 from scenario_runner.plan.graph_records import TensorPlan
 from scenario_runner.plan.image_records import ImagePlan
+from scenario_runner.plan.initial_contents import source_of
 from scenario_runner.plan.plan import ResourcePlan, span_of
 from scenario_runner.plan.records import BufferPlan
-from scenario_runner.plan.sources import ArraySource, source_of
+from scenario_runner.plan.sources import ArraySource
 from scenario_runner.scenario import Buffer, Scenario
 from scenario_runner.scenario.scenario import Problems
 

@@ -14,20 +14,20 @@ from scenario_runner.checks.bindings import MOST_BYTES, Slot, check_image, check
 from scenario_runner.errors.diagnostic import Diagnostic, error, warning
 from scenario_runner.errors.text import counted
 from scenario_runner.files.vk_formats import Format
-from scenario_runner.ml import vgf_model as vgf
+from scenario_runner.ml import vgf_model
 from scenario_runner.scenario.json_model import shown
 from scenario_runner.shaders.spirv import DescriptorBinding, Interface
 from scenario_runner.shaders.spirv.types import Array, RuntimeArray, Scalar, Struct, Vector
 from scenario_runner.tosa.attributes import Attributes, PushConstant, Types, ValueType, View
 
 TYPE_OF_KIND: Final = {
-    "storage_buffer": vgf.STORAGE_BUFFER,
-    "uniform_buffer": vgf.UNIFORM_BUFFER,
-    "storage_image": vgf.STORAGE_IMAGE,
-    "combined_image_sampler": vgf.COMBINED_IMAGE_SAMPLER,
-    "sampled_image": vgf.COMBINED_IMAGE_SAMPLER,
-    "sampler": vgf.COMBINED_IMAGE_SAMPLER,
-    "tensor": vgf.TENSOR,
+    "storage_buffer": vgf_model.STORAGE_BUFFER,
+    "uniform_buffer": vgf_model.UNIFORM_BUFFER,
+    "storage_image": vgf_model.STORAGE_IMAGE,
+    "combined_image_sampler": vgf_model.COMBINED_IMAGE_SAMPLER,
+    "sampled_image": vgf_model.COMBINED_IMAGE_SAMPLER,
+    "sampler": vgf_model.COMBINED_IMAGE_SAMPLER,
+    "tensor": vgf_model.TENSOR,
 }
 """The descriptor type that attributes have for each kind of variable."""
 
@@ -43,9 +43,9 @@ def check_variables(view: View, slot: Slot, type: ValueType) -> Iterator[Diagnos
         yield error(
             "SR-CUSTOM-011",
             f"/{view.name}_vkdescriptortype",
-            f"{view.name} is {vgf.descriptor_type_name(view.descriptor_type)}, but the shader declares"
+            f"{view.name} is {vgf_model.descriptor_type_name(view.descriptor_type)}, but the shader declares"
             f" {described(slot.variable)}",
-            f"write {vgf.descriptor_type_name(expected_type)}",
+            f"write {vgf_model.descriptor_type_name(expected_type)}",
         )
         return
     for shader, variable in slot.variables:

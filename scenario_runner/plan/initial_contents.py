@@ -1,20 +1,45 @@
-"""From an object in ``src`` to the content of its resource, checked against type, size and shape."""
+"""From a resource of a scenario to the source of its initial content: an array given in code, a file, or an object in
+``src``, which is checked against type, size and shape."""
 
 from __future__ import annotations
 
+import os
 import struct
+from collections.abc import Mapping
 from math import isfinite, prod
 from typing import Any, NoReturn
 
 from scenario_runner.errors import error_of
 from scenario_runner.errors.diagnostic import error
 from scenario_runner.files.vk_formats import Format
-from scenario_runner.plan.generated import GeneratedSource
+from scenario_runner.plan.sources import ArraySource, GeneratedSource, NpySource
 from scenario_runner.scenario import Scenario
 from scenario_runner.scenario.inline_contents import DEFAULT_DTYPE, STRUCT_CODES, flattened
 
 _KEPT_BYTES = 64 << 10  # content of this size is made when planning: a run with the kept plan needs no NumPy for it
 _PACKED = ("bool", "bfloat16", "float8_e4m3", "float8_e5m2")  # for which `struct` has no rules
+
+
+def source_of(
+    scenario: Any,
+    resource: Any,
+    inputs: Mapping[str, Any],
+    shape: tuple[int, ...] | None = None,
+    format: Format | None = None,
+) -> NpySource | ArraySource | GeneratedSource | None:
+    """The bytes of a resource of a scenario: ``inputs`` before its data before its src; None for zeros.
+
+    ``shape`` and ``format`` are those of its array, where they are known: an object in src may follow them.
+    """
+    if resource.uid in inputs:
+        return ArraySource(inputs[resource.uid], resource.uid)
+    if resource.data is not None:
+        return ArraySource(resource.data, resource.uid)
+    if resource.src is not None and not isinstance(resource.src, str):
+        return content_source(scenario, resource, shape, format)
+    if resource.src is not None:
+        return NpySource(os.path.join(scenario.base_dir, resource.src))
+    return None
 
 
 def content_source(
