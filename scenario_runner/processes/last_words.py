@@ -20,16 +20,30 @@ def announce_crashes() -> None:
     if sys.platform != "linux":
         return
     import _signal  # type: ignore[import-not-found]  # see signals.py
-    import ctypes
 
-    libc = ctypes.CDLL(None)
-    libc.signal.restype = ctypes.c_void_p
-    libc.signal.argtypes = ctypes.c_int, ctypes.c_void_p
+    try:  # ctypes consists of this, and takes a millisecond longer to import
+        from _ctypes import FUNCFLAG_CDECL, CFuncPtr, _SimpleCData, dlopen, dlsym
+    except ImportError:  # a Python that was built without libffi
+        return
+
+    class Int(_SimpleCData):  # type: ignore[type-arg]
+        _type_ = "i"
+
+    class Pointer(_SimpleCData):  # type: ignore[type-arg]
+        _type_ = "P"
+
+    class Handler(CFuncPtr):
+        _flags_, _argtypes_, _restype_ = FUNCFLAG_CDECL, (Int,), None
+
+    class Signal(CFuncPtr):
+        _flags_, _argtypes_, _restype_ = FUNCFLAG_CDECL, (Int, Pointer), Pointer
+
+    set_handler = Signal(dlsym(dlopen("", 0), "signal"))
     before: dict[int, Any] = {}
 
     def crashed(number: int) -> None:
         _signal.alarm(_LONGEST_S)  # the driver may hold a lock that Python needs
-        libc.signal(number, before[number])
+        set_handler(number, before[number])
         what, pointer, _ = progress.work()
         place = "".join(f"{part}: " for part in (subject, pointer) if part)
         line = f"error: {place}the process that ran it was ended by {FATAL[number]} while {what or 'starting'}\n"
@@ -38,7 +52,7 @@ def announce_crashes() -> None:
         os.kill(os.getpid(), number)
 
     progress.share()
-    handler = ctypes.CFUNCTYPE(None, ctypes.c_int)(crashed)
+    handler = Handler(crashed)
     _kept.append(handler)  # callbacks live as long as this reference
     for number in FATAL:
-        before[number] = libc.signal(number, ctypes.cast(handler, ctypes.c_void_p))
+        before[number] = set_handler(number, handler)
