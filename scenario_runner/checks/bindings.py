@@ -266,12 +266,11 @@ def holds(format: Format, element: Scalar) -> bool:
     """
     if format.components != 1:
         return True  # said where the tensor is
-    if element.kind == "bool":
+    if element.is_bool:
         return format.numeric == "bool" or (format.numeric in ("uint", "sint") and format.block_size_bytes == 1)
     if format.block_size_bytes != element.size_bytes:
         return False
     if format.numeric in ("uint", "sint", "unorm", "snorm", "bool"):
-        return element.kind in _WHOLE
-    if element.kind != "float":
-        return False
-    return (format.numeric if format.numeric in ML_DTYPES else "") == element.encoding.replace("_", "")
+        return not element.is_float
+    encoding = format.numeric if format.numeric in ML_DTYPES else ""
+    return element.is_float and encoding == element.encoding.replace("_", "")

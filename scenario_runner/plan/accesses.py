@@ -137,6 +137,6 @@ def element_name(type: Any) -> str | None:
         return element_name(inner)
     if isinstance(type, Vector):
         return element_name(type.component)
-    if not isinstance(type, Scalar) or type.kind == "bool":
+    if not isinstance(type, Scalar) or type.is_bool:
         return None
     return type.encoding or f"{type.kind}{type.width_bits}"

@@ -54,7 +54,7 @@ class _Matrix(NamedTuple):
 
     def names(self, signed: bool | None) -> frozenset[str]:
         """Return the names of the component type; None stands for both signs of an integer."""
-        if self.component.kind == "float":
+        if self.component.is_float:
             return frozenset({str(self.component)})
         kinds = {True: ["int"], False: ["uint"], None: ["int", "uint"]}[signed]
         return frozenset(f"{kind}{self.component.width_bits}" for kind in kinds)

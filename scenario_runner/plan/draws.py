@@ -197,7 +197,7 @@ class _Drawing:
         for sentence in _wrong_modes(fragment):
             self._error("SR-STAGE-006", fragment.shader.pointer, f"{fragment.called} {sentence}")
         for input_ in fragment.interface.inputs:
-            is_float = input_.scalar.kind == "float" and input_.scalar.width_bits != 64
+            is_float = input_.scalar.is_float and input_.scalar.width_bits != 64
             if not (input_.flat or input_.per_vertex or is_float):
                 what = f"{fragment.called} interpolates {_described('input', input_)}"
                 message = f"{what}: only floats of 16 and 32 bits can be"

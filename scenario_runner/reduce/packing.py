@@ -29,7 +29,7 @@ from scenario_runner.plan.initial_contents import content_source, source_of
 from scenario_runner.plan.records import image_parts
 from scenario_runner.plan.shader_modules import compile_request
 from scenario_runner.processes import temporary
-from scenario_runner.scenario import Scenario, Shader, load
+from scenario_runner.scenario import Graph, Image, RawData, Scenario, Shader, load
 from scenario_runner.scenario.inline_contents import file_of
 from scenario_runner.scenario.parameters import replaced
 from scenario_runner.scenario.writing import drop_include_dirs, extension_of, new_name
@@ -249,10 +249,10 @@ def _pushed_sizes(scenario: Scenario) -> dict[str, int]:
     sizes: dict[str, int] = {}
     for command in scenario.commands:
         users = [scenario.resource(uid) for _, uid, _ in command.references()]
-        sources = [source_of(scenario, user, {}) for user in users if user.kind == "raw_data"]
+        sources = [source_of(scenario, user, {}) for user in users if isinstance(user, RawData)]
         size = max((source.size_bytes for source in sources if source is not None), default=0)
         for user in users:
-            if size and user.kind in ("shader", "graph"):
+            if size and isinstance(user, Shader | Graph):
                 sizes[user.uid] = max(sizes.get(user.uid, 0), size + -size % 4)
     return sizes
 
@@ -300,7 +300,7 @@ def _of_content(scenario: Scenario, resource: Any) -> Write:
 
     def write(path: str, files: OutputSet) -> None:
         codec = codec_of(path)
-        if resource.kind == "image" and format is not None:
+        if isinstance(resource, Image) and format is not None:
             _, width, height, _ = dims
             parts = image_parts(format, width, height, 1)
             with _placed(scenario):

@@ -20,7 +20,7 @@ from scenario_runner.scenario.entries import (
     Targets,
     Use,
     repeated,
-    resource_of_kind,
+    resource_of_class,
     wrong,
 )
 from scenario_runner.scenario.resources import Image
@@ -74,13 +74,13 @@ def binding_contradictions(bindings: Sequence[Binding], resources: Resources) ->
             inside, uid = f"/bindings/{index}", binding.resource_ref
             yield from missing_level(inside, uid, binding.lod, resources)
             resource = resources.get(uid)
-            if resource is not None and resource.kind != "image":
+            if resource is not None and not isinstance(resource, Image):
                 yield warning("SR-CONFLICT-002", f"{inside}/lod", f"has no effect on the {resource.kind} {uid!r:.100}")
 
 
 def missing_level(inside: str, uid: str, lod: int | None, resources: Resources) -> Iterator[Diagnostic]:
     """A mip level that an image does not have."""
-    image: Image | None = resource_of_kind(resources, uid, "image") if lod else None
+    image = resource_of_class(resources, uid, Image) if lod else None
     if image is not None and lod is not None and lod >= image.mips:
         message = f"the last mip level of {image.uid!r:.100} is {image.mips - 1}, got {lod}"
         yield error("SR-CONFLICT-007", f"{inside}/lod", message)
@@ -245,7 +245,7 @@ class DispatchSpirvGraph(Command):
     implicit_barrier: ImplicitBarrier = True
 
     def contradictions(self, resources: Resources) -> Iterator[Diagnostic]:
-        shader: Shader | None = resource_of_kind(resources, self.graph_ref, "shader")
+        shader = resource_of_class(resources, self.graph_ref, Shader)
         if shader is not None and shader.type != "SPIR-V":
             message = f"expected a shader of the type 'SPIR-V', got {shader.uid!r:.100} of the type {shader.type!r}"
             yield error("SR-GRAPH-011", "/graph_ref", message)

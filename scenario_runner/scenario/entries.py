@@ -12,7 +12,7 @@ import sys
 from collections.abc import Iterable, Mapping
 from inspect import Parameter, Signature
 from types import ModuleType
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self, TypeVar, get_type_hints
 
 from pydantic import AfterValidator, Field, ValidationError, model_validator
 from pydantic_core import PydanticCustomError
@@ -210,12 +210,13 @@ class Command(Entry):
 
 
 Resources = Mapping[str, Resource]
+R = TypeVar("R", bound=Resource)
 
 
-def resource_of_kind(resources: Resources, uid: str | None, kind: str) -> Any:
-    """The resource with a uid, where there is one of the kind, else None."""
+def resource_of_class(resources: Resources, uid: str | None, model: type[R]) -> R | None:
+    """Return the resource with this uid if it is of the class, else None."""
     resource = resources.get(uid or "")
-    return resource if resource is not None and resource.kind == kind else None
+    return resource if isinstance(resource, model) else None
 
 
 def repeated(values: Iterable[Any]) -> Iterable[tuple[int, int]]:

@@ -25,7 +25,7 @@ from scenario_runner.scenario.entries import (
     Targets,
     Tiling,
     Uid,
-    resource_of_kind,
+    resource_of_class,
     wrong,
 )
 from scenario_runner.scenario.inline_contents import Number, OptionalContent, RequiredContent, item_size_bytes, shape_in
@@ -307,7 +307,7 @@ class BufferBarrier(Barrier):
     offset: U64 = Field(default=0, description="First byte of the range.")
 
     def contradictions(self, resources: Resources) -> Iterator[Diagnostic]:
-        buffer: Buffer | None = resource_of_kind(resources, self.buffer_resource, "buffer")
+        buffer = resource_of_class(resources, self.buffer_resource, Buffer)
         if buffer is None:
             return
         left = buffer.size - self.offset
@@ -346,7 +346,7 @@ class ImageBarrier(Barrier):
     )
 
     def contradictions(self, resources: Resources) -> Iterator[Diagnostic]:
-        image: Image | None = resource_of_kind(resources, self.image_resource, "image")
+        image = resource_of_class(resources, self.image_resource, Image)
         if image is None:
             return
         part = self.subresource_range

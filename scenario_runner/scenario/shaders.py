@@ -17,7 +17,7 @@ from scenario_runner.scenario.entries import (
     Targets,
     Uid,
     repeated,
-    resource_of_kind,
+    resource_of_class,
 )
 from scenario_runner.scenario.inline_contents import RequiredContent, RequiredSource, ShaderText, finite_number
 
@@ -111,7 +111,7 @@ def constant_contradictions(constants: tuple[SpecializationConstant, ...], insid
 
 def wrong_stage(inside: str, uid: str, stage: str, resources: Resources) -> Iterator[Diagnostic]:
     """A shader that is of another stage than the one that is needed."""
-    shader: Shader | None = resource_of_kind(resources, uid, "shader")
+    shader = resource_of_class(resources, uid, Shader)
     if shader is not None and shader.stage != stage:
         message = f"expected a shader of the stage {stage!r}, got {uid!r:.100} of the stage {shader.stage!r}"
         yield error("SR-CONFLICT-006", inside, message)

@@ -17,6 +17,8 @@ from scenario_runner.files.codec import codec_for, codec_of
 from scenario_runner.files.output import OutputFile
 from scenario_runner.files.vk_formats import Format, find_format
 from scenario_runner.scenario.entries import Model, Resource
+from scenario_runner.scenario.resources import Image, Tensor
+from scenario_runner.scenario.shaders import Graph, GraphConstant, Shader
 
 if TYPE_CHECKING:
     import numpy
@@ -125,21 +127,21 @@ def free_name(name: str, taken: set[str]) -> str:
 
 def extension_of(resource: Any) -> str:
     """Of the file for the content of a resource."""
-    match resource.kind:
-        case "shader":
+    match resource:
+        case Shader():
             return {"SPIR-V": ".spv", "HLSL": ".hlsl"}.get(resource.type) or _SHADER_EXTENSIONS[resource.stage]
-        case "graph":
+        case Graph():
             return ".vgf"
-        case "image":
+        case Image():
             return codec_for("image", _format(resource)).extension
-        case kind:
-            return codec_for("tensor" if kind == "tensor" else "buffer").extension
+        case _:
+            return codec_for("tensor" if isinstance(resource, Tensor) else "buffer").extension
 
 
 def _write(path: str, resource: Any, files: ExitStack) -> None:
     """Write the content of a resource; the file gets its name when ``files`` ends well."""
     content = getattr(resource, _content_field(resource) or "")
-    if resource.kind in ("shader", "graph"):
+    if isinstance(resource, Shader | Graph):
         data = content.encode("utf-8", "surrogatepass") if isinstance(content, str) else memoryview(content)
         files.enter_context(OutputFile(path)).write(data)
         return
@@ -176,11 +178,11 @@ def _from_bytes(resource: Any, content: Any) -> numpy.ndarray[Any, Any]:
     import numpy
 
     data = memoryview(content).tobytes()
-    format = _format(resource) if resource.kind in ("image", "tensor", "graph_constant") else None
+    format = _format(resource) if isinstance(resource, Image | Tensor | GraphConstant) else None
     if format is None or format.numpy_dtype is None:
         return numpy.frombuffer(data, "int8")
     shape = tuple(resource.dims)
-    if resource.kind == "image":
+    if isinstance(resource, Image):
         shape = (shape[2], shape[1], format.numpy_items)
     array = numpy.frombuffer(data, format.numpy_dtype)
     return array.reshape(shape) if prod(shape) == array.size else array

@@ -115,7 +115,7 @@ def _format(variable: DescriptorBinding) -> str:
 def _format_named(element: Scalar, components: int) -> str:
     """The format of as many components of a type; bytes where no format has it."""
     numeric = element.encoding.replace("_", "") or _NUMERIC[element.kind]
-    bits = (8 if element.kind == "bool" else element.width_bits,) * components
+    bits = (8 if element.is_bool else element.width_bits,) * components
     formats = (format for format in all_formats() if not format.is_packed and "color" in format.aspects)
     names = (format.name for format in formats if (format.numeric, format.channel_bits) == (numeric, bits))
     return next(names, "VK_FORMAT_R8_UINT")

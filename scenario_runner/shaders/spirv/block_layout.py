@@ -107,7 +107,7 @@ class _Checker:
             starts = _steps(starts, stride, 16 if isinstance(type, RuntimeArray) else type.length)
             type, name = type.element, f"{name}[]"
         component = type.component if isinstance(type, Vector) else type
-        if isinstance(component, Scalar) and component.kind == "bool":
+        if isinstance(component, Scalar) and component.is_bool:
             self._find(f"{name!r} is a Boolean, which is without a size in memory", _UNDEFINED)
         elif isinstance(type, Struct):
             for first in sorted(starts):

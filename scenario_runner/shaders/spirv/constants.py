@@ -128,12 +128,12 @@ _FLOATS: Final = {16: "e", 32: "f", 64: "d"}
 
 def decode(scalar: Scalar, bits: int) -> Literal:
     """Return the scalar in the low bits of ``bits``; NaN for an unknown float encoding or width."""
-    if scalar.kind == "bool":
+    if scalar.is_bool:
         return bits != 0
     width = scalar.width_bits
     bits &= (1 << width) - 1
-    if scalar.kind != "float":
-        return bits - (1 << width) if scalar.kind == "int" and bits >> (width - 1) else bits
+    if not scalar.is_float:
+        return bits - (1 << width) if scalar.is_signed and bits >> (width - 1) else bits
     if scalar.encoding.replace("_", "") in ML_DTYPES and width == (16 if scalar.encoding == "bfloat16" else 8):
         return float(_ml_array(scalar.encoding, bits, f"u{width // 8}"))
     if scalar.encoding or width not in _FLOATS:
@@ -154,15 +154,15 @@ def encode(scalar: Scalar, value: Literal) -> bytes:
     """
     if not isinstance(value, bool | int | float):
         raise ValueError("it is neither a number nor true or false")
-    if scalar.kind == "bool":
+    if scalar.is_bool:
         if value not in (0, 1):
             raise ValueError("a Boolean is true, false, 1 or 0")
         return struct.pack("=I", bool(value))
-    if scalar.kind == "float":
+    if scalar.is_float:
         return _encode_float(scalar, value)
     if isinstance(value, float) and not value.is_integer():
         raise ValueError("it is not an integer")
-    signed = scalar.kind == "int"
+    signed = scalar.is_signed
     try:
         return int(value).to_bytes(scalar.size_bytes, sys.byteorder, signed=signed)
     except OverflowError:

@@ -196,7 +196,7 @@ def _scalar(type: Type) -> Scalar | None:
             type = type.members[0].type
         else:
             return None
-    return None if type.kind == "bool" or type.width_bits < 16 else type
+    return None if type.is_bool or type.width_bits < 16 else type
 
 
 def _locations(type: Type, taken: dict[int, int]) -> int:

@@ -23,8 +23,23 @@ class Scalar(NamedTuple):
         """Bytes of one value in memory."""
         return (self.width_bits + 7) // 8
 
+    @property
+    def is_bool(self) -> bool:
+        """Return whether values are true or false, which have no size in memory."""
+        return self.kind == "bool"
+
+    @property
+    def is_float(self) -> bool:
+        """Return whether values are floating-point numbers, of any encoding."""
+        return self.kind == "float"
+
+    @property
+    def is_signed(self) -> bool:
+        """Return whether values are integers with a sign."""
+        return self.kind == "int"
+
     def __str__(self) -> str:
-        return "bool" if self.kind == "bool" else self.encoding or f"{self.kind}{self.width_bits}"
+        return "bool" if self.is_bool else self.encoding or f"{self.kind}{self.width_bits}"
 
 
 class Vector(NamedTuple):
