@@ -19,11 +19,11 @@ from scenario_runner.errors.diagnostic import Diagnostic, Severity, warnings_as_
 from scenario_runner.files.sandbox import allowing, confined
 from scenario_runner.plan.accesses import Accesses, ResourceAccess
 from scenario_runner.plan.destinations import at_pointer
-from scenario_runner.plan.plan import AnyBarrier, Operation, Plan, ResourcePlan
-from scenario_runner.plan.records import CompilerOptions
+from scenario_runner.plan.plan import AnyBarrier, Barrier, Operation, Plan, ResourcePlan
+from scenario_runner.plan.records import BufferBarrier, BufferPlan, CompilerOptions, ImageBarrier, MemoryBarrier
 from scenario_runner.plan.resolve import Examination, examine
 from scenario_runner.plan.sources import ImageFileSource
-from scenario_runner.scenario import Scenario, load
+from scenario_runner.scenario import DispatchBarrier, MarkBoundary, Scenario, load
 
 if TYPE_CHECKING:
     from scenario_runner.run.reported_device import ReportedDevice
@@ -150,15 +150,15 @@ def steps_of(scenario: Scenario, examination: Examination) -> Iterator[Step]:
         command: Any = scenario_command
         pointer = scenario.command_pointer(index)
         operations = planned.get(index, ())
-        if command.kind == "mark_boundary":  # everything before it is finished
+        if isinstance(command, MarkBoundary):  # everything before it is finished
             yield Work(pointer, command.kind, (), True)
-        elif command.kind != "dispatch_barrier" and not operations:
+        elif not isinstance(command, DispatchBarrier) and not operations:
             yield Work(pointer, _name(command), (), command.implicit_barrier)
         for operation in operations:
-            if operation.kind != "barrier":
+            if not isinstance(operation, Barrier):
                 uses = tuple(map(memory.use, accesses.of(operation)))
                 yield Work(pointer, _name(command), uses, operation.barrier_after)
-            elif command.kind == "dispatch_barrier":
+            elif isinstance(command, DispatchBarrier):
                 yield Barriers(pointer, tuple(map(memory.covered, operation.barriers)))
 
 
@@ -193,17 +193,17 @@ class _Memory:
             base = plan.offset_bytes
             if uid not in self._uids:
                 plan = self._declared.get((plan.group, base), plan)
-        if extent_bytes is not None and plan.kind == "buffer":
+        if extent_bytes is not None and isinstance(plan, BufferPlan):
             end = min(end, first + extent_bytes)
         return Use(plan.uid, plan.kind, memory, first, end, stage, reads, writes, atomic, unit, base)
 
     def covered(self, barrier: AnyBarrier) -> Covered:
         """A barrier with the part of memory that it is about."""
         words = barrier[:4]
-        if barrier.kind == "memory":
+        if isinstance(barrier, MemoryBarrier):
             return Covered(*words)
         plan = self._resources[barrier.uid]
-        if barrier.kind == "image":
+        if isinstance(barrier, ImageBarrier):
             levels = (barrier.base_level, barrier.base_level + barrier.level_count)
             part, unit = self._part(plan, levels)
             changes: tuple[Use, ...] = ()
@@ -211,7 +211,7 @@ class _Memory:
                 changes = (Use(plan.uid, "image", *part, "transition", False, True, unit=unit),)
             return Covered(*words, *part, f"image barrier {barrier.barrier!r}", changes)
         (memory, first, end), _ = self._part(plan, None)
-        if barrier.kind == "buffer":
+        if isinstance(barrier, BufferBarrier):
             first += barrier.offset_bytes
             end = first + barrier.size_bytes
         return Covered(*words, memory, first, end)
@@ -223,7 +223,7 @@ class _Memory:
         In a group the levels of an image are taken as if they lay one behind the other.
         """
         first, end = 0, plan.size_bytes
-        if plan.kind == "image":
+        if plan.is_image:
             first, end = levels or (0, plan.mips)
             if plan.group is None:
                 return (f"uid {plan.uid}", first, end), "mip level"

@@ -51,6 +51,10 @@ class TensorPlan(NamedTuple):
     kind: Literal["tensor"] = "tensor"
 
     @property
+    def is_image(self) -> Literal[False]:
+        return False
+
+    @property
     def npy(self) -> tuple[str, tuple[int, ...]]:
         """NumPy type and shape of its content in a file."""
         assert self.format.numpy_dtype is not None, "every format of a tensor has one"
@@ -115,6 +119,10 @@ class GraphPipelinePlan(NamedTuple):
     kind: Literal["graph"] = "graph"
 
     @property
+    def is_optical_flow(self) -> Literal[False]:
+        return False
+
+    @property
     def content(self) -> Hashable:
         """The content that decides which pipeline this is; ``label`` and ``pointer`` are for people only."""
         return self[:5]
@@ -169,6 +177,10 @@ class OpticalFlowPlan(NamedTuple):
     label: str
     pointer: str
     kind: Literal["optical_flow"] = "optical_flow"
+
+    @property
+    def is_optical_flow(self) -> Literal[True]:
+        return True
 
     @property
     def content(self) -> Hashable:

@@ -71,6 +71,10 @@ class ImagePlan(NamedTuple):
     kind: Literal["image"] = "image"
     npy: None = None
 
+    @property
+    def is_image(self) -> Literal[True]:
+        return True
+
     def extent(self, level: int | None) -> int:
         """The number of texels in a mip level, by default the first one."""
         return max(1, self.width >> (level or 0)) * max(1, self.height >> (level or 0))

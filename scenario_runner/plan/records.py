@@ -66,6 +66,10 @@ class BufferPlan(NamedTuple):
     format: None = None
 
     @property
+    def is_image(self) -> Literal[False]:
+        return False
+
+    @property
     def npy(self) -> tuple[str, tuple[int, ...]]:
         """NumPy type and shape of its content in a file: what the reference runner writes for any buffer."""
         return "|i1", (self.size_bytes,)

@@ -127,7 +127,7 @@ def captured_files(plan: Plan, folder: str, repeat: int) -> Iterator[dict[str, d
 
 
 def _extensions(plan: ResourcePlan) -> list[str]:
-    if plan.kind != "image":
+    if not plan.is_image:
         return [codec_for(plan.kind).extension]
     fitting = [codec.extension for codec in all_codecs() if codec.holds(plan.format, plan.mips)]
     return fitting or [codec_for(plan.kind, plan.format, plan.mips).extension]
@@ -239,7 +239,7 @@ class CaptureFiles(ListedFiles):
                     "kind": plan.kind,
                     "format": None if plan.format is None else plan.format.name,
                     "shape": [plan.height, plan.width] if plan.npy is None else list(plan.npy[1]),
-                    "mip_levels": plan.mips if plan.kind == "image" else None,
+                    "mip_levels": plan.mips if plan.is_image else None,
                     "file": name,
                 }
                 yield entry, create_resource_file(path, plan, self._files.create), range(plan.size_bytes)

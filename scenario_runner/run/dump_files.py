@@ -19,6 +19,7 @@ from scenario_runner.files.output import OutputFile
 from scenario_runner.plan.accesses import Accesses
 from scenario_runner.plan.dumps import START, DumpPoint, DumpTarget, dump_points, with_dumps, with_whole_images
 from scenario_runner.plan.plan import FramePlan, Plan
+from scenario_runner.plan.records import BufferPlan
 from scenario_runner.run.capture_files import FileNames, ListedFiles, check_files
 from scenario_runner.run.output_files import Receive, ignore
 from scenario_runner.scenario import Scenario
@@ -184,9 +185,9 @@ class DumpFiles(ListedFiles):
                     "resource": uid,
                     "kind": plan.kind,
                     "format": None if plan.format is None else plan.format.name,
-                    "element": self._elements.get(uid) if plan.kind == "buffer" else None,
+                    "element": self._elements.get(uid) if isinstance(plan, BufferPlan) else None,
                     "shape": [plan.height, plan.width] if part.array is None else list(part.array[1]),
-                    "mips": plan.mips if plan.kind == "image" else None,
+                    "mips": plan.mips if plan.is_image else None,
                     "mip": part.level,
                     "aspect": part.aspect,
                     "file": base + part.suffix,

@@ -128,7 +128,7 @@ class GraphReportFiles:
                 elif self._profiles is not None:
                     _write(self._profiles, f"EmulationLayerPipeline_{number}.json", [content])
                 pipeline = plan.graph_pipelines[number]
-                if content is not None and self._has_operators and pipeline.kind == "graph":
+                if content is not None and self._has_operators and not pipeline.is_optical_flow:
                     self.operator_times += operator_times(label, pipeline.code, content)
             if self._memory is not None:
                 for index, memory in enumerate(graph.memories):

@@ -289,7 +289,7 @@ def _check_ml(plan: Plan, physical: PhysicalDevice, *, emulated: bool) -> None:
     from scenario_runner.vulkan.tensors import exceeded_tensor_limits
 
     problems = exceeded_tensor_limits(plan, physical, emulated=emulated)
-    if any(pipeline.kind == "optical_flow" for pipeline in plan.graph_pipelines):
+    if any(pipeline.is_optical_flow for pipeline in plan.graph_pipelines):
         from scenario_runner.vulkan.optical_flow import flow_problems
 
         problems += flow_problems(plan, physical)

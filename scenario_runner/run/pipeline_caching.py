@@ -77,7 +77,7 @@ class PipelineCaching:
             name, key = os.path.splitext(os.path.basename(path))[0], os.fsencode(path)
         else:
             graphs = [
-                graph_pipeline.code if graph_pipeline.kind == "graph" else repr(graph_pipeline).encode()
+                repr(graph_pipeline).encode() if graph_pipeline.is_optical_flow else graph_pipeline.code
                 for graph_pipeline in plan.graph_pipelines
             ]
             codes = [*plan.shader_codes, *graphs]

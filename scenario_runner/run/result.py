@@ -122,7 +122,7 @@ class Arrays(Mapping[str, "numpy.ndarray[Any, Any]"]):
         import numpy
 
         data, plan = self._bytes(uid), self._plan.resources[uid]
-        if plan.kind != "image":
+        if not plan.is_image:
             raise TypeError(f"{uid!r} is not an image")
         part = plan.part(level, aspect)
         dtype, shape = plan.array_type(part)

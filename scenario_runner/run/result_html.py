@@ -13,6 +13,7 @@ from scenario_runner.errors import ScenarioRunnerError
 from scenario_runner.files.elements import ELEMENTS, Array, element_of_format
 from scenario_runner.plan.accesses import Accesses
 from scenario_runner.plan.plan import Plan
+from scenario_runner.plan.records import BufferPlan
 from scenario_runner.scenario.scenario_html import (
     FIRST_VALUES,
     MOST_ARRAYS,
@@ -71,7 +72,7 @@ def _array(label: str, arrays: Holder, plan: Plan, uid: str, room: int) -> str:
     try:
         with numpy.errstate(all="ignore"):  # about NaN that signal
             channels = _channels(arrays, plan, uid)
-            picture = _picture(channels, is_image=resource.kind == "image", room=room)
+            picture = _picture(channels, is_image=resource.is_image, room=room)
             rows = [row_of(_row(channel)) for channel in channels[:MOST_CHANNELS]]
     except ScenarioRunnerError as error:  # blocks that cannot be decoded
         return f"<div>{title}<br>{cell_text(str(error))}</div>"
@@ -81,13 +82,13 @@ def _array(label: str, arrays: Holder, plan: Plan, uid: str, room: int) -> str:
 def _channels(arrays: Holder, plan: Plan, uid: str) -> tuple[Channel, ...]:
     """A buffer as numbers of the type that shaders see, or of several types; the colours of an image or tensor, or all
     elements of a tensor."""
-    resource: Any = plan.resources[uid]
+    resource = plan.resources[uid]
     data = arrays.array(uid, "u1")
-    if resource.kind == "image":
+    if resource.is_image:
         part = resource.part(0)
         data = data[part.offset_bytes : part.end_bytes]
         return channels_of(uid, resource.format, part.aspect, part.width, part.height, data)
-    if resource.kind == "buffer":
+    if isinstance(resource, BufferPlan):
         seen = Accesses(plan).elements().get(uid)
         names = (seen,) if seen in ELEMENTS else _BUFFER
         elements = [ELEMENTS[name] for name in names if data.size >= ELEMENTS[name].size_bytes]

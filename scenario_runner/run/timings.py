@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from scenario_runner.errors import log
 from scenario_runner.errors.text import counted
-from scenario_runner.plan.plan import MEASURED, Plan
+from scenario_runner.plan.plan import MEASURED, Barrier, Plan
 from scenario_runner.processes.progress import PHASES, Clock
 from scenario_runner.vulkan.device import Device
 from scenario_runner.vulkan.measurements import FrameTimes, Timestamps, calibration_required
@@ -88,10 +88,12 @@ class Timings:
     def session_memory(self) -> list[tuple[str, int]]:
         """The name of each dispatch of a graph, and the bytes of the session that it uses."""
         frames = self.plan.frames if self.plan is not None else ()
-        operations: list[Any] = [operation for frame in frames for operation in frame.operations]
+        operations = [
+            operation for frame in frames for operation in frame.operations if not isinstance(operation, Barrier)
+        ]
         return [
             (work.name, self._session_bytes[operation.pipeline])
-            for work, operation in self._works(operation for operation in operations if operation.kind in MEASURED)
+            for work, operation in self._works(operations)
             if work.type == "DataGraphDispatch"
         ]
 
