@@ -53,7 +53,7 @@ def _outcomes(items: Iterable[Item], options: WorkerOptions, *, write_files: boo
 
 
 def _changes(outcome: Outcome) -> list[Change]:
-    return [change for change in changes_of(outcome) if change.kind != "kept"]
+    return [change for change in changes_of(outcome) if change.is_written]
 
 
 def _show(item: Item, outcome: Outcome) -> None:

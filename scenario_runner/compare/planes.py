@@ -12,9 +12,10 @@ from scenario_runner.errors import file_error
 from scenario_runner.files.codec import codec_of
 from scenario_runner.files.elements import ELEMENTS, Array, Element, element_of_format
 from scenario_runner.files.npy import read_array
+from scenario_runner.plan.graph_records import TensorPlan
 from scenario_runner.plan.image_records import ImagePlan
 from scenario_runner.plan.plan import ResourcePlan
-from scenario_runner.plan.records import ImagePart
+from scenario_runner.plan.records import BufferPlan, ImagePart
 from scenario_runner.view.contents import Channel, channels_of, read_content, trimmed
 
 
@@ -86,9 +87,9 @@ def planes_of(
 
     ``with_blocks`` leaves blocks of texels as they are: words of 64 bits, (rows, columns, words of a block).
     """
-    if resource.kind == "buffer":
+    if isinstance(resource, BufferPlan):
         return (Plane("", 0, size_bytes, (size_bytes // element.size_bytes,), element),)
-    if resource.kind == "tensor":
+    if isinstance(resource, TensorPlan):
         return (Plane("", 0, size_bytes, tuple(resource.shape), element),)
     format, parts = resource.format, [part for part in resource.parts if part.end_bytes <= size_bytes]
     planes = []

@@ -15,6 +15,7 @@ from scenario_runner.files.elements import ELEMENTS, Element, decoded
 from scenario_runner.files.output import OutputSet, check_destination
 from scenario_runner.files.sandbox import open_file
 from scenario_runner.plan.accesses import Accesses
+from scenario_runner.plan.records import BufferPlan
 from scenario_runner.plan.sources import ArraySource
 from scenario_runner.scenario.syntax import Places
 from scenario_runner.suite.evaluation import ItemRun, Refused, check_output, error_codes, of_error
@@ -39,6 +40,11 @@ class Change(NamedTuple):
     message: str
     digest: str = ""
 
+    @property
+    def is_written(self) -> bool:
+        """Return whether the file gets new content."""
+        return self.kind != "kept"
+
 
 def update(
     item: Item, runners: Runners, *, write: bool = True, with_kept: bool = False, with_types: bool = False
@@ -56,7 +62,7 @@ def update(
     with OutputSet() as files:
         work = _Update(item, runners, files if write else None, with_types)
         work.run()
-    return [change for change in work.changes if with_kept or change.kind != "kept"]
+    return [change for change in work.changes if with_kept or change.is_written]
 
 
 class _Update(ItemRun):
@@ -180,7 +186,7 @@ class _Update(ItemRun):
             help = f"expect a {extension_of(output)} file: remove this one, or name another"
             raise ExpectationError(Diagnostic("SR-EXPECT-008", "error", None, message, help, path=path))
         check_destination(path)  # so that a dry run refuses the same
-        is_written = any(change.path == path and change.kind != "kept" for change in self.changes)
+        is_written = any(change.path == path and change.is_written for change in self.changes)
         kind: Literal["new", "changed"] = "changed" if os.path.lexists(path) else "new"
         self.changes.append(Change(path, output.name, kind, message, _digest(output, actual)))
         if self._files is not None and not is_written:
@@ -190,7 +196,7 @@ class _Update(ItemRun):
 def _digest(output: Output, actual: memoryview) -> str:
     digest = hashlib.sha256(actual)
     resource = output.resource
-    if resource is not None and resource.kind != "buffer":
+    if resource is not None and not isinstance(resource, BufferPlan):
         shapes = [plane.shape for plane in planes_of(resource, output.size_bytes, ELEMENTS["uint8"])]
         digest.update(f"{resource.format.name} {shapes}".encode())
     return digest.hexdigest()
@@ -208,7 +214,7 @@ def refused(updates: Iterable[tuple[Item, Iterable[Change]]]) -> tuple[list[Diag
             users.setdefault(os.path.realpath(change.path), []).append((item, change))
     problems, ids = [], set[str]()
     for path, changes_of_path in users.items():
-        writers = {item.id for item, change in changes_of_path if change.kind != "kept"}
+        writers = {item.id for item, change in changes_of_path if change.is_written}
         names = {change.digest: f"{change.output!r:.100} of {item.id!r:.200}" for item, change in changes_of_path}
         if not writers or (path not in inputs and len(names) == 1):
             continue

@@ -10,7 +10,7 @@ import math
 import os
 from collections.abc import Iterable, Iterator, Mapping
 from functools import partial
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from scenario_runner.errors import ExpectationError, FileError, SandboxError, UsageError, file_error
 from scenario_runner.errors.diagnostic import Diagnostic, escape
@@ -28,7 +28,7 @@ from scenario_runner.plan.records import BufferPlan, Source, image_parts
 from scenario_runner.plan.sources import ImageFileSource, NpySource
 from scenario_runner.run.capture_files import FileNames, FrameFolders
 from scenario_runner.run.output_files import create_resource_file
-from scenario_runner.scenario import Scenario
+from scenario_runner.scenario import Buffer, Image, MarkBoundary, Scenario, Tensor
 from scenario_runner.scenario.loader import as_scenario
 from scenario_runner.suite.combinations import scenario_path
 from scenario_runner.suite.discovery import MODEL_KEYS, inputs_folder, item_at
@@ -131,15 +131,14 @@ def outputs_of_plan(plan: Plan, repeat: int) -> Outputs:
 
 def outputs_of_scenario(scenario: Scenario, repeat: int) -> Outputs:
     """The outputs of a scenario as far as its own text tells; reads no other file."""
-    bodies = [body for body in scenario.resources if body.kind in ("buffer", "image", "tensor")]
+    bodies = [body for body in scenario.resources if isinstance(body, Buffer | Image | Tensor)]
     resources = {body.uid: _described(body) for body in bodies}
-    destinations = [(body.uid, getattr(body, "dst", None)) for body in bodies]
+    destinations = [(body.uid, body.dst) for body in bodies]
     frames: list[tuple[int, Iterable[str]]] = []
     for command in scenario.commands:
-        if command.kind == "mark_boundary":
-            boundary: Any = command
-            number = len(frames) if boundary.frame_id is None else boundary.frame_id
-            frames.append((number, dict.fromkeys(uid for uid in boundary.resources if uid in resources)))
+        if isinstance(command, MarkBoundary):
+            number = len(frames) if command.frame_id is None else command.frame_id
+            frames.append((number, dict.fromkeys(uid for uid in command.resources if uid in resources)))
     return _outputs(destinations, frames, resources, repeat)
 
 
@@ -175,21 +174,21 @@ def _outputs(
 
 def _stored_bytes(resource: ResourcePlan, destination: str) -> int:
     """The number of bytes of a resource that the file of its ``dst`` holds."""
-    if resource.kind != "image" or resource.mips == 1:
+    if not resource.is_image or resource.mips == 1:
         return resource.size_bytes
     levels = stored_levels(destination, resource.mips)
     return min(resource.size_bytes, resource.parts[levels * len(resource.format.aspects) - 1].end_bytes)
 
 
-def _described(resource: Any) -> ResourcePlan | None:
+def _described(resource: Buffer | Image | Tensor) -> ResourcePlan | None:
     """A resource as plans have it, as far as the scenario tells; None where it is wrong, or does not tell enough."""
-    if resource.kind == "buffer":
+    if isinstance(resource, Buffer):
         return BufferPlan(resource.uid, "", resource.size)
     format, dims = find_format(resource.format), tuple(resource.dims)
-    lengths = dims if resource.kind == "tensor" else dims[1:3]
+    lengths = dims if isinstance(resource, Tensor) else dims[1:3]
     if format is None or not all(length > 0 for length in lengths):
         return None
-    if resource.kind == "tensor":
+    if isinstance(resource, Tensor):
         size = math.prod(dims) * format.block_size_bytes
         return None if format.numpy_dtype is None else TensorPlan(resource.uid, "", size, format, dims)
     if len(dims) != 4:
@@ -201,7 +200,7 @@ def _described(resource: Any) -> ResourcePlan | None:
 def extension_of(output: Output) -> str:
     """The extension of a file that holds all of an output: ``.npy``, or where that holds too little another one."""
     resource = output.resource
-    if resource is None or resource.kind != "image":
+    if resource is None or not resource.is_image:
         return ".npy"
     return codec_for("image", resource.format, _levels(resource, output.size_bytes)).extension
 
@@ -212,7 +211,7 @@ def can_hold(path: str, output: Output) -> bool:
     resource = output.resource
     assert resource is not None
     codec = codec_of(path, resource.kind)
-    return resource.kind != "image" or codec.holds(resource.format, _levels(resource, output.size_bytes))
+    return not resource.is_image or codec.holds(resource.format, _levels(resource, output.size_bytes))
 
 
 def _levels(image: ImagePlan, size_bytes: int) -> int:
@@ -225,11 +224,11 @@ def write_output(
     """Write the bytes of an output; a buffer has items of the type of ``element``. Raises FileError."""
     resource = output.resource
     assert resource is not None
-    if resource.kind == "buffer":
+    if isinstance(resource, BufferPlan):
         descr = element.raw_dtype or element.dtype
         write_npy(path, descr, (len(data) // element.size_bytes,), [data], create=create)
         return
-    if resource.kind == "image":
+    if resource.is_image:
         resource = resource._replace(size_bytes=output.size_bytes, mips=_levels(resource, output.size_bytes))
     with create_resource_file(path, resource, create) as writer:
         writer.write(data)
@@ -237,7 +236,7 @@ def write_output(
 
 def source_of(path: str, resource: ResourcePlan, size_bytes: int) -> Source:
     """The content of a file as an output would have it. Raises FileError where it has another type or shape."""
-    if resource.kind == "image":
+    if resource.is_image:
         image = ImageFileSource(path, resource.format, resource.width, resource.height, resource.mips)
         levels = _levels(resource, size_bytes)
         if image.levels >= levels:
@@ -248,7 +247,7 @@ def source_of(path: str, resource: ResourcePlan, size_bytes: int) -> Source:
     source = NpySource(path)
     header, message = source.header, f"holds {source.size_bytes} bytes, but the output has {size_bytes} bytes"
     fits = source.size_bytes == size_bytes
-    if resource.kind == "tensor":
+    if isinstance(resource, TensorPlan):
         known = element_of_format(resource.format)
         is_raw = header.kind in "Vui" and header.item_size_bytes == known.size_bytes
         has_type = is_raw or element_of_source(source) == known

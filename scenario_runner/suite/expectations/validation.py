@@ -16,8 +16,9 @@ from scenario_runner.files.elements import ELEMENTS, Array, Element, element_of_
 from scenario_runner.files.input import is_model
 from scenario_runner.files.npy import read_array, read_header
 from scenario_runner.files.sandbox import around
+from scenario_runner.plan.graph_records import TensorPlan
 from scenario_runner.plan.plan import ResourcePlan
-from scenario_runner.plan.records import Source
+from scenario_runner.plan.records import BufferPlan, Source
 from scenario_runner.plan.sources import ArraySource
 from scenario_runner.scenario.inline_contents import flattened
 from scenario_runner.scenario.loader import as_scenario
@@ -240,7 +241,7 @@ def _completed(bound: Bound, source_element: Element | None) -> Bound:
         return bound
     element = _declared_element(bound)
     source = bound.source or _source(bound, element)
-    if element is None and resource.kind == "buffer":
+    if element is None and isinstance(resource, BufferPlan):
         element = source_element or element_of_source(source)
         _check_element(bound, element)
     bound = bound._replace(source=source, element=element or ELEMENTS["uint8"])
@@ -261,11 +262,11 @@ def _with_tosa(bound: Bound, tosa: Tosa) -> Bound:
     resource = bound.resource
     if verifier_path() is None:
         raise bound.error("SR-EXPECT-010", "/tosa", f"needs the package {PACKAGE!r}, which is not installed", INSTALL)
-    known = element_of_format(resource.format) if resource.kind == "tensor" else None
+    known = element_of_format(resource.format) if isinstance(resource, TensorPlan) else None
     # the unsigned sides of RESCALE have the bits of signed ones
     names = [name for name, (_, type) in DATA_TYPES.items() if known is None or known.name.removeprefix("u") == type]
     name = tosa.data_type or (names[0] if known is not None and names else "")
-    if resource.kind == "image" or name not in names:
+    if resource.is_image or name not in names:
         message = f"the output is of kind {resource.kind}" if known is None else f"the tensor is {known.name!r}"
         message += f", not {name}" * bool(name)
         raise bound.error("SR-EXPECT-008", "/tosa", message, "expected a tensor, or a buffer with a 'data_type'")
@@ -300,11 +301,11 @@ def _declared_element(bound: Bound) -> Element | None:
     resource, dtype, size = bound.resource, bound.expected.dtype, bound.output.size_bytes
     element = None if dtype is None else ELEMENTS[dtype]
     message = ""
-    if resource.kind == "image":
+    if resource.is_image:
         planes = planes_of(resource, size, ELEMENTS["uint8"])
         message = f"an image has the type of its format, {resource.format.name}" if dtype else ""
         element = planes[0].element if len(planes) == 1 else None
-    elif resource.kind == "tensor":
+    elif isinstance(resource, TensorPlan):
         element = element_of_format(resource.format)
         message = f"is {dtype!r}, but the tensor is {element.name!r}" if dtype not in (None, element.name) else ""
     elif element is not None and size % element.size_bytes:
@@ -312,7 +313,7 @@ def _declared_element(bound: Bound) -> Element | None:
     if message:
         raise bound.error("SR-EXPECT-008", "/dtype", message)
     if element is None and bound.expected.values is not None:
-        if resource.kind == "image":
+        if resource.is_image:
             message = f"values of {resource.format.name} cannot be written as numbers"
             raise bound.error("SR-EXPECT-008", "/values", message, "give a 'file'")
         raise bound.error("SR-EXPECT-003", "/values", "say nothing of their type", "give 'dtype', such as 'float32'")
@@ -362,7 +363,7 @@ def _check_element(bound: Bound, element: Element | None) -> None:
 def _misfits_of_numbers(bound: Bound) -> Iterator[Diagnostic]:
     """Keys that need other numbers than the output has, and metrics that cannot be computed of it."""
     resource, expected = bound.resource, bound.expected
-    if bound.needs_numbers and resource.kind == "image" and not has_numbers(resource.format):
+    if bound.needs_numbers and resource.is_image and not has_numbers(resource.format):
         keys = listed(key for key in Expected.model_fields if key in expected.model_fields_set)
         message = f"blocks of {resource.format.name} are not decoded to numbers, which {keys} would need"
         help = "let a shader copy them into an uncompressed image"
