@@ -29,11 +29,19 @@ class View(NamedTuple):
     logical_type: str = ""
 
     @property
+    def is_image(self) -> bool:
+        """Return whether the shader sees an image."""
+        return self.descriptor_type in IMAGE_TYPES
+
+    @property
+    def is_buffer(self) -> bool:
+        """Return whether the shader sees a buffer; everything else is an image or a tensor."""
+        return self.descriptor_type in BUFFER_TYPES
+
+    @property
     def kind(self) -> str:
         """The kind of resource that it is: "image", "buffer" or "tensor"."""
-        if self.descriptor_type in IMAGE_TYPES:
-            return "image"
-        return "buffer" if self.descriptor_type in BUFFER_TYPES else "tensor"
+        return "image" if self.is_image else "buffer" if self.is_buffer else "tensor"
 
 
 class PushConstant(NamedTuple):

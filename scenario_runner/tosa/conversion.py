@@ -218,7 +218,7 @@ def _covering_workgroups(shape: Sequence[int], view: View, local_size: Sequence[
     sizes = list(shape)
     if view.format.components > 1 and sizes and sizes[-1] == view.format.components:
         sizes.pop()
-    if view.kind == "buffer" and tuple(local_size[1:]) == (1, 1):
+    if view.is_buffer and tuple(local_size[1:]) == (1, 1):
         sizes = [prod(sizes)]
     y, x = [1, 1, *sizes][-2:]
     extent = (x, y, prod(sizes[:-2]))

@@ -157,7 +157,7 @@ class _Patch:
         """The row through which a shader sees the value of a row of the skeleton."""
         of = self._rows[row]
         # without a shape a file does not say how large a buffer is
-        shape = of.shape or ((1,) if view.kind == "buffer" else ())
+        shape = of.shape or ((1,) if view.is_buffer else ())
         view_resource = of._replace(
             descriptor_type=view.descriptor_type, format=view.format.value, shape=shape, sampler=view.sampler
         )

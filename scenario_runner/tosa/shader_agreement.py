@@ -62,7 +62,7 @@ def check_workgroup_sizes(attributes: Attributes, interface: Interface, types: T
     for view, type in views_and_types(attributes, types):
         if view.name.startswith("output") and type.static_shape is not None:
             most_elements = max(most_elements, prod(type.static_shape) // view.format.components)
-            images = images and view.kind == "image"
+            images = images and view.is_image
     runs = f"{_times(counts)} workgroups of {_times(size)} invocations"
     help = "write the number of workgroups, or convert with --dispatch cover-output"
     if counts == size and counts != (1, 1, 1) and invocations != most_elements:

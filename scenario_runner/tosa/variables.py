@@ -219,9 +219,9 @@ def views_and_types(attributes: Attributes, types: Types | None) -> Iterator[tup
 def check_types(attributes: Attributes, types: Types | None) -> Iterator[Diagnostic]:
     """Values that cannot be what the attributes make of them."""
     for view, type in views_and_types(attributes, types):
-        if view.kind == "image":
+        if view.is_image:
             yield from _check_image(view, type)
-        elif view.kind == "tensor" and type.format is not None and not _fits(view.format, type.format):
+        elif not view.is_buffer and type.format is not None and not _fits(view.format, type.format):
             message = f"{view.name} is {view.format.name}, but the value has elements of {type.element}"
             yield error("SR-CUSTOM-016", f"/{view.name}_vkformat", message)
 
