@@ -65,7 +65,7 @@ def _check_variable(view: View, variable: DescriptorBinding, shader: str, type: 
         if variable.kind == "storage_image" and declared_otherwise(variable.image, view.format):
             message = f"{view.name} is {view.format.name}, but {described(variable)} is {variable.image.format}"
             yield warning("SR-CUSTOM-012", place, message)
-    elif variable.kind == "sampler":
+    elif variable.has_sampler:
         yield from check_image(variable, shader, view.name, view.format, place)
     elif variable.block is not None:
         yield from _check_buffer(view, variable, variable.block, type)

@@ -84,6 +84,11 @@ class DescriptorBinding(NamedTuple):
     followed: bool = True
     compared: bool = False
 
+    @property
+    def has_sampler(self) -> bool:
+        """Return whether the descriptor is a sampler, alone or together with an image."""
+        return self.kind in ("sampler", "combined_image_sampler")
+
 
 class Interface(NamedTuple):
     """Interface of one entry point under one specialization.
