@@ -184,7 +184,7 @@ def _show(samples: ScenarioSamples) -> None:
     print(f"{one_line(samples.scenario)}: {extent(samples)} on {samples.device}")
     if samples.why_none is not None:
         print(f"  {samples.why_none}")
-    dispatches = [row for row in samples.rows if row.kind == "device"]
+    dispatches = samples.rows_of("device")
     if len(dispatches) > _MOST_DISPATCHES + 1:
         *numbered, total = enumerate(dispatches)
         slowest = sorted(numbered, key=lambda pair: median(pair[1].samples))[-_MOST_DISPATCHES:]
@@ -192,8 +192,8 @@ def _show(samples: ScenarioSamples) -> None:
         _show_rows(title, [row for _, row in (*sorted(slowest), total)])
     elif dispatches:
         _show_rows("on the device", dispatches)
-    _show_rows("on the host", [row for row in samples.rows if row.kind == "host"])
-    _show_rows("on the processors", [row for row in samples.rows if row.kind == "processor"])
+    _show_rows("on the host", samples.rows_of("host"))
+    _show_rows("on the processors", samples.rows_of("processor"))
     if samples.once:
         print(f"once: {', '.join(f'{phase} {duration(value)}' for phase, value in samples.once.items() if value)}")
 

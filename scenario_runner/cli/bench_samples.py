@@ -103,6 +103,10 @@ class ScenarioSamples:
     files: dict[str, str | None] = field(default_factory=dict)
     why_none: Annotated[str | None, Field(exclude=True)] = None
 
+    def rows_of(self, kind: str) -> list[Row]:
+        """Return the rows of this kind, in order."""
+        return [row for row in self.rows if row.kind == kind]
+
     def add(self, timings: Timings, processor_ns: float) -> None:
         """Add one more run, which took ``processor_ns`` of all processors."""
         self.device, self.timestamp_period_ns, self.why_none = timings.device, timings.period_ns, timings.why_none

@@ -89,13 +89,14 @@ def _give_inputs(model: BareModel, path: str) -> Iterator[Diagnostic]:
     folder = inputs_folder(path)
     stem = os.path.splitext(os.path.basename(path))[0]
     for lack in model.lacks():
-        files = (os.path.join(folder, lack.uid + codec.extension) for codec in all_codecs() if lack.kind == "input")
+        is_input = lack.kind == "input"
+        files = (os.path.join(folder, lack.uid + codec.extension) for codec in all_codecs() if is_input)
         file = next(filter(os.path.exists, files), None)
         if file is not None:
             model.give("input", lack.name, file, lambda problem: problem, "inputs")
             continue
         key = f'in {stem}.check.json: "{_KEYS[lack.kind]}": {{ "{lack.name}": "FILE" }}'
-        help = f"write {stem}.inputs/{lack.uid}.npy, or {key}" if lack.kind == "input" else f"write {key}"
+        help = f"write {stem}.inputs/{lack.uid}.npy, or {key}" if is_input else f"write {key}"
         yield Diagnostic(_UNFIT, "error", None, lack.message, help, path=path)
 
 
