@@ -10,7 +10,7 @@ import numpy
 
 from scenario_runner.errors import file_error
 from scenario_runner.files.codec import codec_of
-from scenario_runner.files.elements import ELEMENTS, Array, Element, element_of_format
+from scenario_runner.files.elements import ELEMENTS, Array, Element, element_of_format, is_numeric
 from scenario_runner.files.npy import read_array
 from scenario_runner.plan.graph_records import TensorPlan
 from scenario_runner.plan.image_records import ImagePlan
@@ -138,7 +138,7 @@ def _covered(path: str) -> Array:
     """The elements where a mask is not zero, in its own shape."""
     if codec_of(path).is_array:
         array = read_array(path)
-        if array.dtype.kind not in "biuf":
+        if not is_numeric(array):
             raise file_error(path, f"is a mask of the type {array.dtype.str!r}, expected numbers or bool")
         return numpy.asarray(array != 0)
     content = read_content(path)

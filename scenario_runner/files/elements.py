@@ -135,11 +135,16 @@ def element_of_format(format: Format) -> Element:
     return element
 
 
+def is_numeric(array: Array) -> bool:
+    """Return whether NumPy itself computes with the items: Booleans, integers and floats."""
+    return array.dtype.kind in "biuf"
+
+
 def distance(one: Array, other: Array) -> Array:
     """Return absolute differences: as unsigned integers where one type of integers holds both, else as doubles that are
     rounded once. A difference is 0 only where both numbers are equal."""
     common = numpy.result_type(one, other)
-    if common.kind in "iu":
+    if numpy.issubdtype(common, numpy.integer):
         one, other = one.astype(common, copy=False), other.astype(common, copy=False)
         exact: Array = (numpy.maximum(one, other) - numpy.minimum(one, other)).view(f"<u{common.itemsize}")
         return exact
@@ -150,7 +155,7 @@ def distance(one: Array, other: Array) -> Array:
 
 def _halves(numbers: Array) -> tuple[Array, Array | float]:
     """Return two doubles whose sum is the number: 64 bits of an integer are more than one double holds."""
-    if numbers.dtype.kind not in "iu" or numbers.dtype.itemsize < 8:
+    if not numpy.issubdtype(numbers.dtype, numpy.integer) or numbers.dtype.itemsize < 8:
         return numbers.astype("f8"), 0.0
     low = numbers & numbers.dtype.type(0xFFFFFFFF)
     return (numbers - low).astype("f8"), low.astype("f8")

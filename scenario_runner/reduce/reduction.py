@@ -20,7 +20,7 @@ from contextlib import suppress
 from typing import Any, Final, NamedTuple, TypeVar
 
 from scenario_runner.errors import ScenarioRunnerError
-from scenario_runner.files.elements import ELEMENTS
+from scenario_runner.files.elements import ELEMENTS, is_numeric
 from scenario_runner.files.npy import read_array
 from scenario_runner.plan.shader_modules import compile_request, read_spirv
 from scenario_runner.processes.programs import Program
@@ -371,7 +371,7 @@ def _fills(path: str, kind: str) -> Iterator[dict[str, Any]]:
             typed = {"dtype": array.dtype.name} if array.dtype.name in ELEMENTS else {"dtype": "uint8"}
             if kind == "raw_data":
                 typed["count"] = array.size
-        numbers = array.reshape(-1)[:1].tolist() if array.dtype.kind in "biuf" else []
+        numbers = array.reshape(-1)[:1].tolist() if is_numeric(array) else []
         yield from ({"fill": number, **typed} for number in dict.fromkeys([*numbers, 1]))
 
 

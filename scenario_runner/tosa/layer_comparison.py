@@ -29,7 +29,7 @@ from scenario_runner.errors import (
     file_error,
 )
 from scenario_runner.errors.text import first_of, one_line, reason_of
-from scenario_runner.files.elements import Array, Element, element_of, element_of_format
+from scenario_runner.files.elements import Array, Element, element_of, element_of_format, is_numeric
 from scenario_runner.files.npy import read_array
 from scenario_runner.ml.model_scenario import BareModel
 from scenario_runner.ml.vgf_file import read_vgf
@@ -253,7 +253,7 @@ def _fitting(name: str, array: Array, layer: Layer, any_type: bool) -> list[Cont
     """The array in the shape of the layer, with the channels where they are, and moved from the second place to the
     last. Raw bytes are taken for numbers of the layer's type."""
     own = _element(layer.type)
-    is_raw = array.dtype.kind not in "biuf" and array.dtype.itemsize == own.size_bytes
+    is_raw = not is_numeric(array) and array.dtype.itemsize == own.size_bytes
     element = own if is_raw else element_of(array.dtype.str)
     shape = layer.type.static_shape or array.shape
     if element is None or not (any_type or element is own) or array.size != prod(shape):

@@ -205,7 +205,7 @@ def content_of(name: str, array: Array, element: Element | None = None) -> Conte
 def _range_of_texels(array: Array) -> tuple[int, int] | None:
     """The range of colours of 8 or 16 bits, where an array has the shape in which a run writes images."""
     is_image = array.ndim == 4 and array.shape[0] == 1 and 1 <= array.shape[3] <= 4
-    if not is_image or array.dtype.kind != "u" or array.dtype.itemsize > 2:
+    if not is_image or not numpy.issubdtype(array.dtype, numpy.unsignedinteger) or array.dtype.itemsize > 2:
         return None
     return 0, (1 << 8 * array.dtype.itemsize) - 1
 
