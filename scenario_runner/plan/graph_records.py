@@ -7,12 +7,12 @@ from math import prod
 from typing import Literal, NamedTuple
 
 from scenario_runner.files.vk_formats import Format
-from scenario_runner.plan.image_records import PerformanceLevel
 from scenario_runner.plan.records import LayoutBinding, Source
 from scenario_runner.plan.sources import ConstantData
 
 # VkDataGraphPipelineNodeConnectionTypeARM, without its prefix.
 Connection = Literal["input", "reference", "hint", "flow_vector", "cost"]
+PerformanceLevel = Literal["unknown", "slow", "medium", "fast"]
 
 
 class TensorDescription(NamedTuple):

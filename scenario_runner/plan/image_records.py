@@ -1,4 +1,4 @@
-"""Records of a plan that not every scenario needs: images, tensors, graphs, optical flows and draws."""
+"""Records of a plan for images, samplers and draws, which not every scenario needs."""
 
 from __future__ import annotations
 
@@ -108,9 +108,6 @@ class ImagePlan(NamedTuple):
         if part.aspect == "stencil":
             return "|u1", (part.height, part.width, 1)
         return format.numpy_dtype, (part.height, part.width, format.numpy_items)
-
-
-PerformanceLevel = Literal["unknown", "slow", "medium", "fast"]
 
 
 class ShaderStagePlan(NamedTuple):

@@ -1,8 +1,8 @@
 """The records that every plan is made of: buffers, pipelines, descriptors, dispatches, barriers, requirements.
 
 Named tuples, because dataclasses take five times as long to define and a plain run feels it. Sizes and offsets are in
-bytes. ``pointer`` is the JSON pointer of what the user wrote, for messages. Those of images, tensors, graphs and draws
-are in `special_records`.
+bytes. ``pointer`` is the JSON pointer of what the user wrote, for messages. `image_records` has the records of images
+and draws, `graph_records` those of tensors, graphs and optical flows.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class Source(Protocol):
 
 
 class CompilerOptions(NamedTuple):
-    """The compiler to use, and the folder of compiled shaders (None: the defaults of `shaders.compile_all`)."""
+    """The compiler to use, and the folder of compiled shaders (None: the defaults of `compile_all`)."""
 
     compiler: str | None = None
     cache_dir: str | None = None

@@ -1,4 +1,4 @@
-"""suite/session.py: skips, flakes, included tests and baselines."""
+"""suite/suite_run.py: skips, flakes, included tests and baselines."""
 
 import json
 from pathlib import Path

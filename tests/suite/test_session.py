@@ -1,4 +1,4 @@
-"""suite/session.py and suite/session.py: which items run, and what becomes of their results."""
+"""suite/suite_run.py: the items that run, and the records of their results."""
 
 import os
 from collections.abc import Callable, Iterable, Iterator
