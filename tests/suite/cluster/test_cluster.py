@@ -36,6 +36,13 @@ def scenario(folder: Path, shader: str, expected: int | None = None, groups: int
     return scene.write()
 
 
+def endless(folder: Path) -> None:
+    """Write a scenario that would run for days."""
+    Scene(folder).shader("x", WAIT).buffer("a", numpy.full(4, 1, numpy.uint32)).dispatch(
+        "x", ["a"], (65535,) * 2
+    ).write()
+
+
 def results(folder: Path) -> dict[str, dict[str, Any]]:
     """The results of a journal by the names of the items. Each has one."""
     lines = [json.loads(line) for line in (folder / "journal.jsonl").read_text().splitlines()]
@@ -134,8 +141,7 @@ def test_ctrl_c(cluster: Cluster, tmp_path: Path, shader_cache: Path) -> None:
     """Ctrl-C ends what runs on the hosts, and keeps the results that there are."""
     until(lambda: not supervisors(cluster))
     scenario(tmp_path / "suite" / "1", INCLUDING.replace('#include "add.glsl"', "#define ADDED 1"), 2)
-    scene = Scene(tmp_path / "suite" / "2")
-    scene.shader("x", WAIT).buffer("a", numpy.full(4, 1, numpy.uint32)).dispatch("x", ["a"], (65535, 65535)).write()
+    endless(tmp_path / "suite" / "2")
     journal = tmp_path / "r" / "journal.jsonl"
     with started(tmp_path, cluster) as process:
         until(lambda: journal.exists() and '"Pass"' in journal.read_text())
@@ -149,8 +155,10 @@ def test_ctrl_c(cluster: Cluster, tmp_path: Path, shader_cache: Path) -> None:
 
 def test_fail_fast(cluster: Cluster, program: Program, tmp_path: Path) -> None:
     """After the first failure the shards that run end, and what they have not begun with has no result."""
-    for number in range(8):
-        scenario(tmp_path / "suite" / str(number), WAIT, 7, groups=SOME_TIME)
-    ended = program("test", "suite", "--cluster", cluster.address, "--results", "r", "--jobs", "1", "--fail-fast")
+    scenario(tmp_path / "suite" / "0", INCLUDING.replace('#include "add.glsl"', "#define ADDED 1"), 7)
+    for number in range(1, 8):
+        endless(tmp_path / "suite" / str(number))
+    options = ("--results", "r", "--jobs", "1", "--fail-fast", "--timeout", "1")
+    ended = program("test", "suite", "--cluster", cluster.address, *options)
     assert ended.code == 1, ended
     assert 0 < len(results(tmp_path / "r")) < 8
