@@ -6,6 +6,7 @@
 
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 typedef int32_t VkResult;
 typedef void *Handle;
@@ -32,6 +33,55 @@ static inline LayerInfo *link_of(const void *info, int32_t type) {
     if (each->type == type && ((LayerInfo *)each)->function == LINK_INFO) return (LayerInfo *)each;
   return NULL;
 }
+
+/* The one device that is open, and where the layers below begin. */
+static GetProcAddr next_device;
+static Handle device;
+
+/* Create an instance in the layers below, which begin at ``next`` then. */
+static inline VkResult create_instance(const void *info, const void *allocator, Handle *out, GetProcAddr *next) {
+  LayerInfo *chain = link_of(info, LOADER_INSTANCE);
+  if (!chain) return -3; /* VK_ERROR_INITIALIZATION_FAILED */
+  *next = chain->link.instance->get_instance;
+  chain->link.instance = chain->link.instance->next;
+  return ((VkResult (*)(const void *, const void *, Handle *))(*next)(NULL, "vkCreateInstance"))(info, allocator, out);
+}
+
+/* Create the device in the layers below. */
+static inline VkResult create_device(Handle instance, Handle physical, const void *info, const void *allocator, Handle *out) {
+  LayerInfo *chain = link_of(info, LOADER_DEVICE);
+  if (!chain) return -3;
+  GetProcAddr below = chain->link.device->get_instance;
+  next_device = chain->link.device->get_device;
+  chain->link.device = chain->link.device->next;
+  VkResult code = ((VkResult (*)(Handle, const void *, const void *, Handle *))below(instance, "vkCreateDevice"))(
+      physical, info, allocator, out);
+  if (code >= 0) device = *out;
+  return code;
+}
+
+/* Tables of a layer's own functions. */
+typedef struct { const char *name; Function function; } Entry;
+#define ENTRY(name) { #name, (Function)layer_##name },
+#define FIND(table) for (size_t i = 0; i < sizeof table / sizeof *table; i++) \
+  if (!strcmp(name, table[i].name)) return table[i].function
+
+/* The two functions below, for a layer with ``instance_functions`` and ``device_functions``; the layers below the
+   instance ``which`` begin at ``next``. */
+#define GET_FUNCTIONS(next) \
+  static Function layer_get_device(Handle which, const char *name) { \
+    if (!strcmp(name, "vkGetDeviceProcAddr")) return (Function)layer_get_device; \
+    FIND(device_functions); \
+    return which && next_device ? next_device(which, name) : NULL; \
+  } \
+  static Function layer_get_instance(Handle which, const char *name) { \
+    if (!strcmp(name, "vkGetInstanceProcAddr")) return (Function)layer_get_instance; \
+    if (!strcmp(name, "vkGetDeviceProcAddr")) return (Function)layer_get_device; \
+    FIND(instance_functions); \
+    FIND(device_functions); \
+    GetProcAddr below = which ? next : NULL; \
+    return below ? below(which, name) : NULL; \
+  }
 
 /* A layer defines these two, and a third for commands of physical devices where it defines HAS_PHYSICAL_COMMANDS; the
    loader asks for them by the function below. */

@@ -32,8 +32,8 @@ typedef struct { size_t count; uint64_t hashes[MOST]; } Cache;
 typedef struct { Handle module; uint64_t hash; } Module;
 static Module modules[MOST];
 static size_t module_count;
-static GetProcAddr next_instance, next_device;
-static Handle last_instance, device;
+static GetProcAddr next_instance;
+static Handle last_instance;
 static char header[HEADER];
 static void (*properties_below)(Handle, uint32_t *);
 
@@ -133,11 +133,8 @@ static VkResult layer_vkCreateComputePipelines(Handle owner, Cache *cache, uint3
 }
 
 static VkResult layer_vkCreateInstance(const void *info, const void *allocator, Handle *out) {
-  LayerInfo *chain = link_of(info, LOADER_INSTANCE);
-  if (!chain) return -3;
-  GetProcAddr below = chain->link.instance->get_instance;
-  chain->link.instance = chain->link.instance->next;
-  VkResult code = ((VkResult (*)(const void *, const void *, Handle *))below(NULL, "vkCreateInstance"))(info, allocator, out);
+  GetProcAddr below;
+  VkResult code = create_instance(info, allocator, out, &below);
   if (code >= 0) {
     next_instance = below;
     last_instance = *out;
@@ -153,14 +150,8 @@ static void layer_vkGetPhysicalDeviceProperties(Handle physical, uint32_t *prope
 }
 
 static VkResult layer_vkCreateDevice(Handle physical, const void *info, const void *allocator, Handle *out) {
-  LayerInfo *chain = link_of(info, LOADER_DEVICE);
-  if (!chain) return -3;
-  GetProcAddr below = chain->link.device->get_instance;
-  next_device = chain->link.device->get_device;
-  chain->link.device = chain->link.device->next;
-  VkResult code = ((VkResult (*)(Handle, const void *, const void *, Handle *))below(last_instance, "vkCreateDevice"))(physical, info, allocator, out);
+  VkResult code = create_device(last_instance, physical, info, allocator, out);
   if (code < 0) return code;
-  device = *out;
   /* The header is the driver's own: vendor, device and UUID. */
   Info empty = {17, NULL, 0, 0, NULL};
   Handle cache = NULL;
@@ -172,8 +163,6 @@ static VkResult layer_vkCreateDevice(Handle physical, const void *info, const vo
   return 0;
 }
 
-#define ENTRY(name) { #name, (Function)layer_##name },
-typedef struct { const char *name; Function function; } Entry;
 static const Entry instance_functions[] = {
   ENTRY(vkCreateInstance) ENTRY(vkCreateDevice) ENTRY(vkGetPhysicalDeviceProperties)
 };
@@ -182,19 +171,5 @@ static const Entry device_functions[] = {
   ENTRY(vkMergePipelineCaches)
   ENTRY(vkCreateComputePipelines)
 };
-#define FIND(table) for (size_t i = 0; i < sizeof table / sizeof *table; i++) \
-  if (!strcmp(name, table[i].name)) return table[i].function
 
-static Function layer_get_device(Handle which, const char *name) {
-  if (!strcmp(name, "vkGetDeviceProcAddr")) return (Function)layer_get_device;
-  FIND(device_functions);
-  return which && next_device ? next_device(which, name) : NULL;
-}
-
-static Function layer_get_instance(Handle which, const char *name) {
-  if (!strcmp(name, "vkGetInstanceProcAddr")) return (Function)layer_get_instance;
-  if (!strcmp(name, "vkGetDeviceProcAddr")) return (Function)layer_get_device;
-  FIND(instance_functions);
-  FIND(device_functions);
-  return which && next_instance ? next_instance(which, name) : NULL;
-}
+GET_FUNCTIONS(next_instance)

@@ -29,8 +29,8 @@ typedef struct { int32_t type; const void *next; uint32_t flags, queues; const v
 enum { MOST = 64 };
 enum { BOUNDARY = 1000375001, BOUNDARY_TENSORS = 1000460023 };
 
-static GetProcAddr next_instance, next_device;
-static Handle instance, device;
+static GetProcAddr next_instance;
+static Handle instance;
 static FILE *log_file;
 
 #define LOG(...) do { if (log_file) { fprintf(log_file, __VA_ARGS__); fputc('\n', log_file); fflush(log_file); } } while (0)
@@ -71,50 +71,27 @@ static VkResult layer_vkQueueSubmit(Handle queue, uint32_t count, const Submit *
 }
 
 static VkResult layer_vkCreateInstance(const void *info, const void *allocator, Handle *out) {
-  LayerInfo *chain = link_of(info, LOADER_INSTANCE);
   const char *path = getenv("TOOL_LOG");
-  if (!chain) return -3;
   if (path && *path && !log_file) log_file = fopen(path, "a");
-  next_instance = chain->link.instance->get_instance;
-  chain->link.instance = chain->link.instance->next;
-  VkResult code = ((VkResult (*)(const void *, const void *, Handle *))next_instance(NULL, "vkCreateInstance"))(info, allocator, out);
+  VkResult code = create_instance(info, allocator, out, &next_instance);
   if (code >= 0) instance = *out;
   return code;
 }
 
 static VkResult layer_vkCreateDevice(Handle physical, const DeviceInfo *info, const void *allocator, Handle *out) {
-  LayerInfo *chain = link_of(info, LOADER_DEVICE);
-  if (!chain) return -3;
-  GetProcAddr below = chain->link.device->get_instance;
-  next_device = chain->link.device->get_device;
-  chain->link.device = chain->link.device->next;
   const char *names[MOST];
   DeviceInfo changed = *info;
   changed.extensions = 0;
   changed.names = names;
   for (uint32_t i = 0; i < info->extensions && changed.extensions < MOST; i++)
     if (strcmp(info->names[i], "VK_EXT_frame_boundary")) names[changed.extensions++] = info->names[i];
-  VkResult code = ((VkResult (*)(Handle, const void *, const void *, Handle *))below(instance, "vkCreateDevice"))(physical, &changed, allocator, out);
-  if (code >= 0) device = *out;
-  return code;
+  return create_device(instance, physical, &changed, allocator, out);
 }
 
-#define ENTRY(name) { #name, (Function)layer_##name },
-typedef struct { const char *name; Function function; } Entry;
-static const Entry functions[] = {
-  ENTRY(vkCreateInstance) ENTRY(vkCreateDevice) ENTRY(vkQueueSubmit) ENTRY(vkSetDebugUtilsObjectNameEXT)
+static const Entry instance_functions[] = {ENTRY(vkCreateInstance) ENTRY(vkCreateDevice)};
+static const Entry device_functions[] = {
+  ENTRY(vkQueueSubmit) ENTRY(vkSetDebugUtilsObjectNameEXT)
   ENTRY(vkCmdBeginDebugUtilsLabelEXT) ENTRY(vkCmdEndDebugUtilsLabelEXT) ENTRY(vkCmdInsertDebugUtilsLabelEXT)
 };
 
-static Function layer_get_device(Handle which, const char *name) {
-  if (!strcmp(name, "vkGetDeviceProcAddr")) return (Function)layer_get_device;
-  for (size_t i = 2; i < sizeof functions / sizeof *functions; i++) if (!strcmp(name, functions[i].name)) return functions[i].function;
-  return which && next_device ? next_device(which, name) : NULL;
-}
-
-static Function layer_get_instance(Handle which, const char *name) {
-  if (!strcmp(name, "vkGetInstanceProcAddr")) return (Function)layer_get_instance;
-  if (!strcmp(name, "vkGetDeviceProcAddr")) return (Function)layer_get_device;
-  for (size_t i = 0; i < sizeof functions / sizeof *functions; i++) if (!strcmp(name, functions[i].name)) return functions[i].function;
-  return which && next_instance ? next_instance(which, name) : NULL;
-}
+GET_FUNCTIONS(next_instance)

@@ -46,8 +46,6 @@ static const Extension extensions[] = {{"VK_ARM_shader_instrumentation", 1}, {"V
 typedef struct { void *key; Handle handle; GetProcAddr next; Function destroy, extensions, features, properties; } Instance;
 static Instance instances[64];
 static size_t instance_count;
-static GetProcAddr next_device;
-static Handle device;
 static FILE *log_file;
 static const char *lacks, *lies;
 static int enabled;
@@ -270,15 +268,12 @@ static VkResult layer_vkEnumerateDeviceExtensionProperties(Handle physical, cons
 }
 
 static VkResult layer_vkCreateInstance(const void *info, const void *allocator, Handle *out) {
-  LayerInfo *chain = link_of(info, LOADER_INSTANCE);
   const char *path = getenv("INSTRUMENTATION_LOG");
-  if (!chain) return -3;
   if (path && *path && !log_file) log_file = fopen(path, "a");
   lacks = getenv("INSTRUMENTATION_LACKS");
   lies = getenv("INSTRUMENTATION_LIES");
-  GetProcAddr next_instance = chain->link.instance->get_instance;
-  chain->link.instance = chain->link.instance->next;
-  VkResult code = ((VkResult (*)(const void *, const void *, Handle *))next_instance(NULL, "vkCreateInstance"))(info, allocator, out);
+  GetProcAddr next_instance;
+  VkResult code = create_instance(info, allocator, out, &next_instance);
   if (code < 0) return code;
   if (instance_count == sizeof instances / sizeof *instances) abort();
   instances[instance_count++] = (Instance){
@@ -297,23 +292,14 @@ static void layer_vkDestroyInstance(Handle which, const void *allocator) {
 }
 
 static VkResult layer_vkCreateDevice(Handle physical, const void *info, const void *allocator, Handle *out) {
-  LayerInfo *chain = link_of(info, LOADER_DEVICE);
-  if (!chain) return -3;
-  GetProcAddr below = chain->link.device->get_instance;
-  next_device = chain->link.device->get_device;
-  chain->link.device = chain->link.device->next;
   Base *wanted = ((const Base *)info)->next;
   Feature *feature = (Feature *)find(wanted, FEATURES), *flags = (Feature *)find(wanted, MAINTENANCE5);
   Vulkan14 *core = (Vulkan14 *)find(wanted, VULKAN14);
   enabled = feature && feature->enabled && ((flags && flags->enabled) || (core && core->maintenance5));
   LOG(enabled ? "device with instrumentation" : "device without");
-  VkResult code = ((VkResult (*)(Handle, const void *, const void *, Handle *))below(instance_of(physical)->handle, "vkCreateDevice"))(physical, info, allocator, out);
-  if (code >= 0) device = *out;
-  return code;
+  return create_device(instance_of(physical)->handle, physical, info, allocator, out);
 }
 
-#define ENTRY(name) { #name, (Function)layer_##name },
-typedef struct { const char *name; Function function; } Entry;
 static const Entry physical_functions[] = {ENTRY(vkEnumeratePhysicalDeviceShaderInstrumentationMetricsARM)};
 static const Entry instance_functions[] = {
   ENTRY(vkCreateInstance) ENTRY(vkDestroyInstance) ENTRY(vkCreateDevice) ENTRY(vkGetPhysicalDeviceFeatures2)
@@ -328,8 +314,6 @@ static const Entry extension_functions[] = {
   ENTRY(vkCmdBeginShaderInstrumentationARM) ENTRY(vkCmdEndShaderInstrumentationARM)
   ENTRY(vkGetShaderInstrumentationValuesARM) ENTRY(vkClearShaderInstrumentationMetricsARM)
 };
-#define FIND(table) for (size_t i = 0; i < sizeof table / sizeof *table; i++) \
-  if (!strcmp(name, table[i].name)) return table[i].function
 
 static Function layer_get_device(Handle which, const char *name) {
   if (!strcmp(name, "vkGetDeviceProcAddr")) return (Function)layer_get_device;

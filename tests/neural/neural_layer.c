@@ -36,8 +36,6 @@ static const char database[] = "DEBUG\0DATABASE";
 typedef struct { void *key; Handle handle; GetProcAddr next; Function destroy, extensions, features; } Instance;
 static Instance instances[MOST];
 static size_t instance_count;
-static GetProcAddr next_device;
-static Handle device;
 static int enabled;
 typedef struct { Handle session, memory; uint32_t mode, dispatches, submissions; } Session;
 static Session sessions[MOST];
@@ -188,11 +186,8 @@ static VkResult layer_vkEnumerateDeviceExtensionProperties(Handle physical, cons
 }
 
 static VkResult layer_vkCreateInstance(const void *info, const void *allocator, Handle *out) {
-  LayerInfo *chain = link_of(info, LOADER_INSTANCE);
-  if (!chain) return -3;
-  GetProcAddr below = chain->link.instance->get_instance;
-  chain->link.instance = chain->link.instance->next;
-  VkResult code = ((VkResult (*)(const void *, const void *, Handle *))below(NULL, "vkCreateInstance"))(info, allocator, out);
+  GetProcAddr below;
+  VkResult code = create_instance(info, allocator, out, &below);
   if (code < 0) return code;
   if (instance_count == MOST) abort();
   instances[instance_count++] = (Instance){
@@ -210,21 +205,12 @@ static void layer_vkDestroyInstance(Handle which, const void *allocator) {
 }
 
 static VkResult layer_vkCreateDevice(Handle physical, const void *info, const void *allocator, Handle *out) {
-  LayerInfo *chain = link_of(info, LOADER_DEVICE);
-  if (!chain) return -3;
-  GetProcAddr below = chain->link.device->get_instance;
-  next_device = chain->link.device->get_device;
-  chain->link.device = chain->link.device->next;
   const Word *feature = (const Word *)find(((const Base *)info)->next, FEATURE);
   enabled = feature && feature->value;
   note(enabled ? "device with statistics" : "device without");
-  VkResult code = ((VkResult (*)(Handle, const void *, const void *, Handle *))below(instance_of(physical)->handle, "vkCreateDevice"))(physical, info, allocator, out);
-  if (code >= 0) device = *out;
-  return code;
+  return create_device(instance_of(physical)->handle, physical, info, allocator, out);
 }
 
-#define ENTRY(name) { #name, (Function)layer_##name },
-typedef struct { const char *name; Function function; } Entry;
 static const Entry instance_functions[] = {
   ENTRY(vkCreateInstance) ENTRY(vkDestroyInstance) ENTRY(vkCreateDevice) ENTRY(vkGetPhysicalDeviceFeatures2)
   ENTRY(vkEnumerateDeviceExtensionProperties)
@@ -235,20 +221,5 @@ static const Entry device_functions[] = {
   ENTRY(vkBindDataGraphPipelineSessionMemoryARM) ENTRY(vkMapMemory) ENTRY(vkCmdDispatchDataGraphARM) ENTRY(vkQueueSubmit)
   ENTRY(vkGetDataGraphPipelineAvailablePropertiesARM) ENTRY(vkGetDataGraphPipelinePropertiesARM)
 };
-#define FIND(table) for (size_t i = 0; i < sizeof table / sizeof *table; i++) \
-  if (!strcmp(name, table[i].name)) return table[i].function
 
-static Function layer_get_device(Handle which, const char *name) {
-  if (!strcmp(name, "vkGetDeviceProcAddr")) return (Function)layer_get_device;
-  FIND(device_functions);
-  return which && next_device ? next_device(which, name) : NULL;
-}
-
-static Function layer_get_instance(Handle which, const char *name) {
-  if (!strcmp(name, "vkGetInstanceProcAddr")) return (Function)layer_get_instance;
-  if (!strcmp(name, "vkGetDeviceProcAddr")) return (Function)layer_get_device;
-  FIND(instance_functions);
-  FIND(device_functions);
-  Instance *found = instance_of(which);
-  return found ? found->next(which, name) : NULL;
-}
+GET_FUNCTIONS(instance_of(which) ? instance_of(which)->next : NULL)

@@ -28,8 +28,6 @@
 
 enum { TIMEOUT = 2 };
 
-static GetProcAddr next_device;
-static Handle device;
 /* Of each instance the calls below, taken while it is made: later the loader answers with the top of the chain. An
    instance and its physical devices begin with the same pointer, by which the loader tells layers whose they are. */
 typedef struct { const void *key; Handle instance; GetProcAddr next; Function destroy, enumerate, extensions, properties, queues; } Below;
@@ -212,14 +210,10 @@ static void layer_vkDestroyDevice(Handle which, const void *allocator) {
 }
 
 static VkResult layer_vkCreateInstance(const void *info, const void *allocator, Handle *out) {
-  LayerInfo *chain = link_of(info, LOADER_INSTANCE);
-  if (!chain) return -3;
   configure(); /* again with every instance: more than one at a time are only counted, none of their calls fails */
   if (fails("vkCreateInstance")) return result;
-  GetProcAddr next = chain->link.instance->get_instance;
-  chain->link.instance = chain->link.instance->next;
-  VkResult code = ((VkResult (*)(const void *, const void *, Handle *))next(NULL, "vkCreateInstance"))(
-      info, allocator, out);
+  GetProcAddr next;
+  VkResult code = create_instance(info, allocator, out, &next);
   if (code < 0) return code;
   for (int i = 0; i < MOST_INSTANCES; i++)
     if (!instances[i].key) {
@@ -245,15 +239,9 @@ static void layer_vkDestroyInstance(Handle which, const void *allocator) {
 }
 
 static VkResult layer_vkCreateDevice(Handle physical, const void *info, const void *allocator, Handle *out) {
-  LayerInfo *chain = link_of(info, LOADER_DEVICE);
-  if (!chain) return -3;
   if (fails("vkCreateDevice")) return result;
-  GetProcAddr below = chain->link.device->get_instance;
-  next_device = chain->link.device->get_device;
-  chain->link.device = chain->link.device->next;
-  VkResult code = ((VkResult (*)(Handle, const void *, const void *, Handle *))below(
-      below_of(physical)->instance, "vkCreateDevice"))(physical, info, allocator, out);
-  if (code >= 0) { device = *out; alive[Device]++; }
+  VkResult code = create_device(below_of(physical)->instance, physical, info, allocator, out);
+  if (code >= 0) alive[Device]++;
   return code;
 }
 
@@ -282,9 +270,8 @@ static void layer_vkGetPhysicalDeviceQueueFamilyProperties(Handle physical, uint
   }
 }
 
-#define ENTRY(name) { #name, (Function)layer_##name },
 #define OBJECT_ENTRIES(kind, create, destroy) ENTRY(create) ENTRY(destroy)
-static const struct { const char *name; Function function; } instance_functions[] = {
+static const Entry instance_functions[] = {
   ENTRY(vkCreateInstance) ENTRY(vkDestroyInstance) ENTRY(vkCreateDevice) ENTRY(vkEnumeratePhysicalDevices)
   ENTRY(vkEnumerateDeviceExtensionProperties) ENTRY(vkGetPhysicalDeviceProperties)
   ENTRY(vkGetPhysicalDeviceQueueFamilyProperties)
@@ -294,8 +281,6 @@ static const struct { const char *name; Function function; } instance_functions[
   ENTRY(vkResetFences) ENTRY(vkAllocateCommandBuffers) ENTRY(vkAllocateDescriptorSets) ENTRY(vkBindBufferMemory)
   ENTRY(vkBindImageMemory) ENTRY(vkGetImageMemoryRequirements) ENTRY(vkQueueSubmit) ENTRY(vkMapMemory) ENTRY(vkWaitForFences) ENTRY(vkDestroyDevice)
 };
-#define FIND(table) for (size_t i = 0; i < sizeof table / sizeof *table; i++) \
-  if (!strcmp(name, table[i].name)) return table[i].function
 
 static Function layer_get_instance(Handle which, const char *name) {
   if (!strcmp(name, "vkGetInstanceProcAddr")) return (Function)layer_get_instance;

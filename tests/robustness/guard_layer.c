@@ -18,8 +18,8 @@ typedef struct { int32_t type; const void *next; uint64_t size; uint32_t type_in
 
 enum { MOST = 4096 };
 
-static GetProcAddr next_instance, next_device;
-static Handle instance, device;
+static GetProcAddr next_instance;
+static Handle instance;
 static struct sigaction before;
 static struct { Handle memory; uint64_t size; uintptr_t start, end; } known[MOST];
 static int count;
@@ -96,53 +96,23 @@ static VkResult layer_vkQueueSubmit(Handle queue, uint32_t submits, const void *
 }
 
 static VkResult layer_vkCreateInstance(const void *info, const void *allocator, Handle *out) {
-  LayerInfo *chain = link_of(info, LOADER_INSTANCE);
-  if (!chain) return -3;
-  next_instance = chain->link.instance->get_instance;
-  chain->link.instance = chain->link.instance->next;
-  VkResult code = ((VkResult (*)(const void *, const void *, Handle *))next_instance(NULL, "vkCreateInstance"))(
-      info, allocator, out);
+  VkResult code = create_instance(info, allocator, out, &next_instance);
   if (code >= 0) instance = *out;
   return code;
 }
 
 static VkResult layer_vkCreateDevice(Handle physical, const void *info, const void *allocator, Handle *out) {
-  LayerInfo *chain = link_of(info, LOADER_DEVICE);
-  if (!chain) return -3;
-  GetProcAddr below = chain->link.device->get_instance;
-  next_device = chain->link.device->get_device;
-  chain->link.device = chain->link.device->next;
-  VkResult code = ((VkResult (*)(Handle, const void *, const void *, Handle *))below(instance, "vkCreateDevice"))(
-      physical, info, allocator, out);
+  VkResult code = create_device(instance, physical, info, allocator, out);
   if (code >= 0) {
     struct sigaction action = { .sa_sigaction = touched, .sa_flags = SA_SIGINFO };
-    device = *out;
     sigaction(SIGSEGV, &action, &before);
   }
   return code;
 }
 
-#define ENTRY(name) { #name, (Function)layer_##name },
-static const struct { const char *name; Function function; } functions[] = {
-  ENTRY(vkCreateInstance) ENTRY(vkCreateDevice) ENTRY(vkAllocateMemory) ENTRY(vkMapMemory) ENTRY(vkUnmapMemory)
-  ENTRY(vkFreeMemory) ENTRY(vkQueueSubmit)
+static const Entry instance_functions[] = {ENTRY(vkCreateInstance) ENTRY(vkCreateDevice)};
+static const Entry device_functions[] = {
+  ENTRY(vkAllocateMemory) ENTRY(vkMapMemory) ENTRY(vkUnmapMemory) ENTRY(vkFreeMemory) ENTRY(vkQueueSubmit)
 };
 
-static Function ours(const char *name) {
-  for (size_t i = 0; i < sizeof functions / sizeof *functions; i++)
-    if (!strcmp(name, functions[i].name)) return functions[i].function;
-  return NULL;
-}
-
-static Function layer_get_device(Handle which, const char *name) {
-  if (!strcmp(name, "vkGetDeviceProcAddr")) return (Function)layer_get_device;
-  Function found = ours(name);
-  return found ? found : which && next_device ? next_device(which, name) : NULL;
-}
-
-static Function layer_get_instance(Handle which, const char *name) {
-  if (!strcmp(name, "vkGetInstanceProcAddr")) return (Function)layer_get_instance;
-  if (!strcmp(name, "vkGetDeviceProcAddr")) return (Function)layer_get_device;
-  Function found = ours(name);
-  return found ? found : which && next_instance ? next_instance(which, name) : NULL;
-}
+GET_FUNCTIONS(next_instance)

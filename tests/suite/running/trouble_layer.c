@@ -23,8 +23,8 @@ enum { NONE, EXITS, ABORTS, SLEEPS, GARBAGE, LEAKS_FILES, LEAVES_A_CHILD, LOSES_
        CRASHES_LATER, GROWS, CLOSES_FILES, CRASHES_IN_A_SUBMIT };
 enum { PROPERTIES_SIZE = 824, NAME_OFFSET = 20, GOOD_SUBMITS = 3 };
 
-static GetProcAddr next_instance, next_device;
-static Handle instance, device;
+static GetProcAddr next_instance;
+static Handle instance;
 static int lost, buffers, submits_left, is_spared;
 
 static void crash(void) { raise(SIGSEGV); }
@@ -74,14 +74,9 @@ static void make_trouble(long what) {
 }
 
 static VkResult layer_vkCreateInstance(const void *info, const void *allocator, Handle *out) {
-  LayerInfo *chain = link_of(info, LOADER_INSTANCE);
-  if (!chain) return -3;
   const char *start = getenv("TROUBLE_START");
   if (start) make_trouble(strtol(start, NULL, 10));
-  next_instance = chain->link.instance->get_instance;
-  chain->link.instance = chain->link.instance->next;
-  VkResult code = ((VkResult (*)(const void *, const void *, Handle *))next_instance(NULL, "vkCreateInstance"))(
-      info, allocator, out);
+  VkResult code = create_instance(info, allocator, out, &next_instance);
   if (code >= 0) instance = *out;
   return code;
 }
@@ -90,16 +85,11 @@ static VkResult layer_vkCreateDevice(Handle physical, const void *info, const vo
   LayerInfo *chain = link_of(info, LOADER_DEVICE);
   if (!chain) return -3;
   GetProcAddr below = chain->link.device->get_instance;
-  next_device = chain->link.device->get_device;
-  chain->link.device = chain->link.device->next;
   const char *meant = getenv("TROUBLE_DEVICE");
   char properties[PROPERTIES_SIZE];
   ((void (*)(Handle, void *))below(instance, "vkGetPhysicalDeviceProperties"))(physical, properties);
   is_spared = meant && !strstr(properties + NAME_OFFSET, meant);
-  VkResult code = ((VkResult (*)(Handle, const void *, const void *, Handle *))below(instance, "vkCreateDevice"))(
-      physical, info, allocator, out);
-  if (code >= 0) device = *out;
-  return code;
+  return create_device(instance, physical, info, allocator, out);
 }
 
 static VkResult layer_vkCreateBuffer(Handle owner, const BufferInfo *info, const void *allocator, void *out) {
@@ -116,17 +106,7 @@ static VkResult layer_vkQueueSubmit(Handle queue, uint32_t count, const void *in
       queue, count, infos, fence);
 }
 
-static Function layer_get_device(Handle which, const char *name) {
-  if (!strcmp(name, "vkGetDeviceProcAddr")) return (Function)layer_get_device;
-  if (!strcmp(name, "vkCreateBuffer")) return (Function)layer_vkCreateBuffer;
-  if (!strcmp(name, "vkQueueSubmit")) return (Function)layer_vkQueueSubmit;
-  return which && next_device ? next_device(which, name) : NULL;
-}
+static const Entry instance_functions[] = {ENTRY(vkCreateInstance) ENTRY(vkCreateDevice)};
+static const Entry device_functions[] = {ENTRY(vkCreateBuffer) ENTRY(vkQueueSubmit)};
 
-static Function layer_get_instance(Handle which, const char *name) {
-  if (!strcmp(name, "vkGetInstanceProcAddr")) return (Function)layer_get_instance;
-  if (!strcmp(name, "vkGetDeviceProcAddr")) return (Function)layer_get_device;
-  if (!strcmp(name, "vkCreateInstance")) return (Function)layer_vkCreateInstance;
-  if (!strcmp(name, "vkCreateDevice")) return (Function)layer_vkCreateDevice;
-  return which && next_instance ? next_instance(which, name) : NULL;
-}
+GET_FUNCTIONS(next_instance)
