@@ -1,9 +1,10 @@
-"""The parser of all commands, the types of its values, and the arguments of Runner that options become."""
+"""The parser of all commands, the types of its values, and the arguments of Runner and words that options become."""
 
 import argparse
 import math
+import os
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, Final, NoReturn
 
@@ -231,3 +232,20 @@ def shared_arguments(options: argparse.Namespace) -> dict[str, Any]:
 def compiler_arguments(options: argparse.Namespace) -> dict[str, Any]:
     """The values of the options for compiling as arguments of CompilerOptions and `compile_all`."""
     return {"compiler": options.glslang, "use_cache": not options.no_cache}
+
+
+def given(actions: Sequence[argparse.Action], options: argparse.Namespace) -> tuple[str, ...]:
+    """Return the given options, but for the device, as words of a command line."""
+    words: list[str] = []
+    for action in actions:
+        name, value = action.option_strings[0], getattr(options, action.dest)
+        if value == action.default or action.dest == "device":
+            continue
+        if action.dest == "glslang" and os.path.dirname(value):
+            value = os.path.abspath(value)  # the command may be for another folder
+        if value is True:
+            words.append(name)
+        else:
+            values = value if isinstance(value, list) else [f"{value:.12g}" if isinstance(value, float) else value]
+            words += [f"{name}={entry}" for entry in values]
+    return tuple(words)

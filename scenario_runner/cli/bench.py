@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from statistics import median
 from typing import Final
 
-from scenario_runner.cli.arguments import shared_arguments
+from scenario_runner.cli.arguments import given, shared_arguments
 from scenario_runner.cli.bench_changes import PROCESSES, compare_files, extent, measure_in_turns, show_changes
 from scenario_runner.cli.bench_samples import (
     Measurement,
@@ -27,7 +27,6 @@ from scenario_runner.cli.bench_samples import (
 )
 from scenario_runner.cli.console import set_up_logging, show_error, show_table, terminal
 from scenario_runner.cli.options import THRESHOLD_PERCENT
-from scenario_runner.cli.test import given
 from scenario_runner.errors import DeviceError, FileError, ScenarioRunnerError, UsageError
 from scenario_runner.errors.text import one_line
 from scenario_runner.files.output import check_destination

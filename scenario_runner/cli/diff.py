@@ -10,9 +10,8 @@ from collections.abc import Sequence
 from contextlib import nullcontext
 from typing import Any
 
-from scenario_runner.cli.arguments import shared_arguments
+from scenario_runner.cli.arguments import given, shared_arguments
 from scenario_runner.cli.console import show_first, show_table
-from scenario_runner.cli.test import given
 from scenario_runner.cli.view import error_text, show_difference, show_errors
 from scenario_runner.compare.differences import Compared, Difference, Scenarios, compared, scenarios
 from scenario_runner.compare.wrong_elements import Rule

@@ -10,10 +10,9 @@ import sys
 import time
 from contextlib import nullcontext
 
-from scenario_runner.cli.arguments import shared_arguments
+from scenario_runner.cli.arguments import given, shared_arguments
 from scenario_runner.cli.console import live, set_up_logging, terminal, write
 from scenario_runner.cli.option_groups import REDUCE_TIMEOUT_S
-from scenario_runner.cli.test import given
 from scenario_runner.doctor.machine_report import gather
 from scenario_runner.errors import UsageError, version
 from scenario_runner.errors.text import counted, one_line

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from argparse import Action, Namespace
+from argparse import Namespace
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, nullcontext
 from importlib.util import find_spec
@@ -13,7 +13,7 @@ from socket import gethostname
 from typing import TYPE_CHECKING, Final
 
 from scenario_runner.cli import DEPENDENCIES
-from scenario_runner.cli.arguments import shared_arguments
+from scenario_runner.cli.arguments import given, shared_arguments
 from scenario_runner.cli.console import set_up_logging
 from scenario_runner.cli.options import ITEM_TIMEOUT_S
 from scenario_runner.cli.report import report_paths, write_reports
@@ -135,23 +135,6 @@ def _check(options: Namespace) -> None:
         options.devices = (options.device,)
     if options.retries is None:
         options.retries = 1 if options.repeat == 1 else 0
-
-
-def given(actions: Sequence[Action], options: Namespace) -> tuple[str, ...]:
-    """The options that were given, but for the device, as words of a command line."""
-    words: list[str] = []
-    for action in actions:
-        name, value = action.option_strings[0], getattr(options, action.dest)
-        if value == action.default or action.dest == "device":
-            continue
-        if action.dest == "glslang" and os.path.dirname(value):
-            value = os.path.abspath(value)  # the command may be for another folder
-        if value is True:
-            words.append(name)
-        else:
-            values = value if isinstance(value, list) else [f"{value:.12g}" if isinstance(value, float) else value]
-            words += [f"{name}={entry}" for entry in values]
-    return tuple(words)
 
 
 def _title(path: str) -> str:

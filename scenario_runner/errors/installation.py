@@ -1,4 +1,4 @@
-"""Packages from elsewhere: those of the system, Arm's glslc, and Arm's package that is named like this program.
+"""Packages from elsewhere: system packages, Arm's glslc, and Arm's package with the name of this program.
 
 Standard library only: the set-up of a checkout uses this file before anything is installed.
 
@@ -157,7 +157,7 @@ def pip_install(*arguments: str) -> list[str]:
 
 
 def glslc_command_line() -> str:
-    """Return `glslc_command` as it is typed into a shell."""
+    """Return `glslc_command` as a line for a shell."""
     return shlex.join(glslc_command())
 
 

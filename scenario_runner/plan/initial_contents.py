@@ -27,9 +27,9 @@ def source_of(
     shape: tuple[int, ...] | None = None,
     format: Format | None = None,
 ) -> NpySource | ArraySource | GeneratedSource | None:
-    """The bytes of a resource of a scenario: ``inputs`` before its data before its src; None for zeros.
+    """Return the source of a resource: ``inputs`` come before ``data``, and ``data`` before ``src``; None for zeros.
 
-    ``shape`` and ``format`` are those of its array, where they are known: an object in src may follow them.
+    ``shape`` and ``format`` describe its array where both are known; an object in ``src`` may follow them.
     """
     if resource.uid in inputs:
         return ArraySource(inputs[resource.uid], resource.uid)

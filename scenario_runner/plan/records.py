@@ -1,8 +1,8 @@
 """The records that every plan is made of: buffers, pipelines, descriptors, dispatches, barriers, requirements.
 
 Named tuples, because dataclasses take five times as long to define and a plain run feels it. Sizes and offsets are in
-bytes. ``pointer`` is the JSON pointer of what the user wrote, for messages. `image_records` has the records of images
-and draws, `graph_records` those of tensors, graphs and optical flows.
+bytes. ``pointer`` is the JSON pointer of the user's entry, for messages. `image_records` has records of images and
+draws, `graph_records` records of tensors, graphs and optical flows.
 """
 
 from __future__ import annotations

@@ -127,7 +127,7 @@ class GeneratedSource(NamedTuple):
     """``content_bytes`` of items of the kind ``element`` (`files.elements`), then zeros up to ``size_bytes``.
 
     The items repeat ``pattern``, or follow from their numbers by ``rule``: ("series", start, step) or ("random", seed,
-    low, high). ``descr`` and ``shape`` are those of an array that holds them. Nothing is kept in memory but a pattern.
+    low, high). ``descr`` and ``shape`` describe an array of the items. Only a pattern is kept in memory.
     """
 
     element: str
@@ -147,7 +147,7 @@ class GeneratedSource(NamedTuple):
         destination[count:] = bytes(len(destination) - count)
 
     def kept(self) -> GeneratedSource:
-        """The same with its bytes in memory."""
+        """Return this source with its bytes in memory."""
         data = bytearray(self.size_bytes)
         self.read_into(memoryview(data))
         return self._replace(pattern=bytes(data), content_bytes=self.size_bytes, rule=())
@@ -175,7 +175,7 @@ class GeneratedSource(NamedTuple):
             done += len(part)
 
     def _items(self, first: int, count: int) -> bytes:
-        """The bytes of ``count`` items from number ``first`` on.
+        """Return the bytes of ``count`` items, starting with item ``first``.
 
         Integers are computed modulo 2^64, floats in double precision and rounded to the nearest value of their type.
         """
