@@ -3,7 +3,7 @@
 import logging
 import os
 import signal
-from collections.abc import Generator, Iterator
+from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 
@@ -14,7 +14,7 @@ from scenario_runner import Runner
 from scenario_runner.errors import log
 from tests.devices import two_devices  # noqa: F401  (a fixture)
 from tests.layers import layer_from
-from tests.left_out import skipped_without_package
+from tests.left_out import skip_without_packages
 from tests.program import Program, run_program
 from tests.scenes import Scene
 
@@ -44,20 +44,10 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Give all processes the same order of files."""
+    """Give all processes the same order of files, and skip the tests whose packages have no wheels here."""
     items.sort(key=lambda item: item.path)
-
-
-@pytest.hookimpl(wrapper=True)
-def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """Skip a test without a package that has no wheel here."""
-    return skipped_without_package((yield))
-
-
-@pytest.hookimpl(wrapper=True)
-def pytest_make_collect_report() -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
-    """Skip a module in the same way."""
-    return skipped_without_package((yield))
+    for item in items:
+        skip_without_packages(item)
 
 
 @pytest.fixture(autouse=True)

@@ -15,6 +15,7 @@ from scenario_runner import Runner
 from scenario_runner.errors import FenceTimeoutError, FileError, ScenarioRunnerError, UsageError
 from scenario_runner.vulkan import pipeline
 from tests.gpu.ml_scenes import VGF, bindings, random
+from tests.left_out import VGF_LIBRARY, needs
 from tests.scenes import Scene, glsl
 
 ONE = "layout(binding = 0) buffer A { uint a[]; };\n"
@@ -76,6 +77,7 @@ def test_an_image_begins_in_its_layout(own: Runner, scene: Scene) -> None:
         assert (prepared.run({"empty": other})["empty"] == 255 - other).all()
 
 
+@needs(VGF_LIBRARY)
 def test_two_scenarios_share_a_model(own: Runner, scene: Scene) -> None:
     """Runs of one model with resources of their own alternate: z = (x + y)² + x / 2 + y."""
     prepared = []

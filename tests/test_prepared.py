@@ -9,6 +9,7 @@ import pytest
 from scenario_runner import Runner, ScenarioRunnerError
 from scenario_runner.plan import resolve
 from tests.gpu.ml_scenes import VGF, random
+from tests.left_out import VGF_LIBRARY, needs
 from tests.scenes import Scene, glsl
 
 TWO = "layout(binding = 0) buffer A { float a[]; };\nlayout(binding = 1) buffer B { float b[]; };\n"
@@ -81,6 +82,7 @@ def test_images_change_without_a_new_plan(runner: Runner, scene: Scene, plans: l
     assert len(plans) == 1
 
 
+@needs(VGF_LIBRARY)
 def test_tensors_change_without_a_new_plan(runner: Runner, plans: list[object]) -> None:
     """A model takes other tensors."""
     left, right = random((4, 16)), random((4, 16), seed=2)

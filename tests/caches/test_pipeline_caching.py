@@ -19,6 +19,7 @@ from scenario_runner import PipelineCaching, Runner
 from scenario_runner.errors import FileError, MissingFileError
 from tests.gpu.ml_scenes import mixed_model
 from tests.layers import layer_from
+from tests.left_out import VGF_LIBRARY, needs
 from tests.program import COMMAND, Ended, run_program
 from tests.scenes import Scene, glsl
 
@@ -386,6 +387,7 @@ def test_python(scene: Scene, shader_cache: Path) -> None:
             Runner(pipeline_cache=path)
 
 
+@needs(VGF_LIBRARY, "mixed model")
 @pytest.mark.parametrize(
     "scenario, labels",
     [("drawing/triangle", None), ("ml/optical_flow", None), ("basics/add", {"add"}), ("mixed model", None)],

@@ -10,7 +10,10 @@ import numpy
 import pytest
 
 from scenario_runner.tosa.model_converter import find_converter
+from tests.left_out import VGF_LIBRARY, needs
 from tests.program import Program
+
+pytestmark = needs(VGF_LIBRARY)
 
 X = numpy.random.default_rng(1).uniform(-1, 1, (1, 4, 3, 8)).astype("f4")
 WEIGHTS = [numpy.random.default_rng(seed).uniform(-0.5, 0.5, (8, 8)).astype("f4") for seed in (2, 3, 4)]

@@ -11,6 +11,7 @@ import pytest
 from scenario_runner import Runner
 from scenario_runner.errors import FileError, ScenarioError, ScenarioRunnerError, UnsupportedError, UsageError
 from scenario_runner.ml.vgf_file import read_vgf
+from tests.left_out import VGF_LIBRARY, needs
 from tests.program import Program
 
 CHECKOUT = Path(__file__).resolve().parents[2]
@@ -22,6 +23,7 @@ _SORT_KIND, _SECOND_CALL = 927, struct.pack("<Iii", 2, 2, 7)
 _FREE_CALL = 5
 
 
+@needs(VGF_LIBRARY)
 def test_a_program_runs_as_its_model(program: Program, tmp_path: Path) -> None:
     """The VGF model in a program takes its inputs from the command line."""
     numpy.save(tmp_path / "x.npy", X)
@@ -32,6 +34,7 @@ def test_a_program_runs_as_its_model(program: Program, tmp_path: Path) -> None:
     assert (numpy.load(tmp_path / "output_1.npy") == X - H).all()
 
 
+@needs(VGF_LIBRARY)
 def test_extract_writes_the_model(program: Program, tmp_path: Path) -> None:
     """What `vgf extract` writes is a part of the program, and a model; several are numbered."""
     ended = program("vgf", "extract", PROGRAMS / "difference.pte")
@@ -59,6 +62,7 @@ def test_models_with_operators_between_them(program: Program) -> None:
         runner.run(path, X)
 
 
+@needs(VGF_LIBRARY)
 def test_models_that_follow_each_other(program: Program, tmp_path: Path) -> None:
     """Models of one program run in its order, the outputs of one being the inputs of the next."""
     content = bytearray((PROGRAMS / "sorted.pte").read_bytes())
@@ -76,6 +80,7 @@ def test_models_that_follow_each_other(program: Program, tmp_path: Path) -> None
     assert not (between == expected).all()
 
 
+@needs(VGF_LIBRARY)
 def test_inputs_and_outputs_are_those_of_the_program() -> None:
     """Inputs and outputs of a program have its order and numbers, also where they are quantised around the model; those
     of a VGF file have the order of operators."""

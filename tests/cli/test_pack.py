@@ -11,6 +11,7 @@ import numpy
 import pytest
 
 from scenario_runner import Runner
+from tests.left_out import DXC_LIBRARY, VGF_LIBRARY, needs
 from tests.program import Program
 from tests.scenes import glsl
 
@@ -148,6 +149,8 @@ def test_outputs_replace_no_file_of_another(tmp_path: Path, program: Program, or
     assert not set(outputs) & {name.casefold() for name in files_in(tmp_path / "packed")}
 
 
+@needs(DXC_LIBRARY, "basics/hlsl")
+@needs(VGF_LIBRARY, "ml/mixed")
 @pytest.mark.parametrize("case", [*(f"basics/{name}" for name in BASICS), *OTHERS])
 def test_examples_give_the_same(case: str, tmp_path: Path, runner: Runner, program: Program) -> None:
     """A packed example gives the same bytes, has no object in src, and is packed into the same files again."""

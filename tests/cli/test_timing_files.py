@@ -9,6 +9,7 @@ import numpy
 import pytest
 
 from tests.gpu.ml_scenes import MODELS, mixed_model
+from tests.left_out import VGF_LIBRARY, needs
 from tests.program import Program
 from tests.scenes import ADD, Scene
 
@@ -100,6 +101,7 @@ def test_counters(program: Program, adding: Scene) -> None:
     assert found["unit"] == "microseconds"
 
 
+@needs(VGF_LIBRARY)
 def test_a_model(program: Program, scene: Scene, tmp_path: Path) -> None:
     """A model's profile has its segments and the memory of its sessions, whose iterations count from 0."""
     ended = program(
@@ -139,6 +141,7 @@ def test_counters_of_the_pipeline_cache(program: Program, adding: Scene) -> None
     assert found["Time to Inference"] == sum(found[category]["total time"] for category in before)
 
 
+@needs(VGF_LIBRARY)
 def test_dry_run(program: Program, adding: Scene, tmp_path: Path) -> None:
     """A dry run's profile has no timestamps, only the memory of sessions, and its counters only the setup."""
     assert program("scenario.json", "--dry-run", *ALL).code == 0

@@ -2,8 +2,6 @@
 
 import json
 import math
-import platform
-import sys
 import tracemalloc
 from typing import Any
 
@@ -17,13 +15,10 @@ from scenario_runner.files.vk_formats import format_named
 from scenario_runner.plan.image_records import ImagePlan
 from scenario_runner.plan.records import image_parts
 from scenario_runner.suite.expectations.format import METRICS, Least, Most
+from tests.left_out import FLIP_EVALUATOR, needs
 from tests.tables import cases
 
 RANDOM = np.random.default_rng(13)
-# The marker of flip-evaluator in pyproject.toml: elsewhere the package has to be installed.
-needs_flip = pytest.mark.skipif(
-    sys.version_info >= (3, 14) or platform.machine() == "aarch64", reason="flip-evaluator has no wheel for this Python"
-)
 
 
 def values(*arrays: Any) -> list[Pair]:
@@ -191,7 +186,7 @@ def test_memory_for_a_large_output(name: str) -> None:
     assert most_bytes < expected.nbytes
 
 
-@needs_flip
+@needs(FLIP_EVALUATOR)
 def test_flip() -> None:
     """It is that of NVIDIA's package: 0 for equal pictures, more for black against white than for noise."""
     actual, expected = noisy(16, 16)
@@ -203,7 +198,7 @@ def test_flip() -> None:
     assert 0 < metric("flip", bright) <= 1
 
 
-@needs_flip
+@needs(FLIP_EVALUATOR)
 @pytest.mark.parametrize("black", [0.0, 1e-8, -1.0])
 def test_flip_of_floats_against_black(black: float) -> None:
     """The package has no exposure for it, and would end the process."""

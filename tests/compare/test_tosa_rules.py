@@ -9,6 +9,9 @@ import pytest
 
 from scenario_runner.compare.tosa_rules import DATA_TYPES, MODES, TosaRule, _verify, judge, judges, limits
 from scenario_runner.files.elements import ELEMENTS, Element
+from tests.left_out import TOSA_TOOLS, needs
+
+pytestmark = needs(TOSA_TOOLS)
 
 FLOATS = ("FP32", "FP16", "BF16")
 SMALL = ("FP8E4M3", "FP8E5M2")

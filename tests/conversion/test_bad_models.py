@@ -16,6 +16,7 @@ from scenario_runner.tosa.model_converter import VARIABLE
 from scenario_runner.tosa.model_files import open_source
 from tests.conversion.models import BRANCH, BUFFER, GRID, TENSOR, add, attributes, custom, function, linear, shader
 from tests.conversion.test_reading_models import FIXTURES, flatbuffer
+from tests.left_out import VGF_LIBRARY, needs
 
 RIGHT = attributes([BUFFER], [BUFFER], linear([BUFFER], [BUFFER], [1, 0]), workgroup_sizes=[8, 1, 1])
 STATIC = "but a shader needs a shape of which all sizes are known"
@@ -142,6 +143,7 @@ def test_bad_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, shader_cache
     assert os.listdir() == ["model.mlir"]
 
 
+@needs(VGF_LIBRARY)
 def test_code_that_does_not_compile(shader_cache: Path) -> None:
     """Shaders are compiled: the message is that of the compiler, with the line in the code."""
     text = changed(shader_code="#version 450\nlayout(local_size_x = 8) in;\nvoid main() { y = 1; }\n")
@@ -163,6 +165,7 @@ def test_all_problems_at_once(shader_cache: Path) -> None:
     ]
 
 
+@needs(VGF_LIBRARY)
 def test_another_domain(shader_cache: Path) -> None:
     """A custom operation of another domain is named and left to the converter, which may be told what it is."""
     text = model(custom("%1", ["%x"], "", name="Other", domain="com.arm.Other"))
@@ -204,6 +207,7 @@ def test_a_missing_model_for_an_output_that_exists(tmp_path: Path) -> None:
         convert(tmp_path / "nope.mlir", tmp_path / "out.vgf")
 
 
+@needs(VGF_LIBRARY)
 def test_views_of_different_sizes(shader_cache: Path) -> None:
     """Formats that the converter changes for graphs do not fit those of shaders."""
     formats = {"input_0_vkformat": "VK_FORMAT_R64_SINT", "output_0_vkformat": "VK_FORMAT_R64_SINT"}
@@ -214,6 +218,7 @@ def test_views_of_different_sizes(shader_cache: Path) -> None:
     assert str(caught.value).startswith("<memory>: the shaders do not fit together: /resources/")
 
 
+@needs(VGF_LIBRARY)
 def test_several_functions(shader_cache: Path) -> None:
     """Without a name the only function or main is converted, with a note about the others."""
     main, other = model(add("%1", "%x", "%x")), function(["a", "b"], [add("%1", "%a", "%b")], ["%1"], name="other")
@@ -332,6 +337,7 @@ def fake_converter(folder: Path, program: str) -> str:
     return str(path)
 
 
+@needs(VGF_LIBRARY)
 def test_without_the_converter(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, shader_cache: Path) -> None:
     """Models with nothing but shaders are converted; for all others the message says what to install."""
     monkeypatch.setattr("scenario_runner.tosa.model_converter.find_spec", lambda name: None)

@@ -10,6 +10,9 @@ import pytest
 
 from scenario_runner import Runner, convert
 from tests.conversion.models import BUFFER, GRID, TENSOR, add, attributes, constant, custom, function, reshape, shader
+from tests.left_out import VGF_LIBRARY, needs
+
+pytestmark = needs(VGF_LIBRARY)
 
 Array = Any
 RAMP = numpy.arange(64, dtype="f4").reshape(4, 16)

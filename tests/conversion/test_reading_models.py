@@ -15,6 +15,7 @@ from scenario_runner.tosa.model_converter import find_converter
 from scenario_runner.tosa.model_files import open_source, parse_model
 from scenario_runner.tosa.text_model import escaped
 from tests.conversion.models import GRID, add, function, shader
+from tests.left_out import VGF_LIBRARY, needs
 
 FIXTURES = Path(__file__).parent / "fixtures"
 
@@ -33,6 +34,7 @@ def flatbuffer(text: str, folder: Path) -> bytes:
     return made.read_bytes()
 
 
+@needs(VGF_LIBRARY, "mixed")
 @pytest.mark.parametrize("name", ["mixed", "unused"])
 def test_bytecode_and_text(name: str) -> None:
     """Bytecode and text of one model give the same bytes, with and without shaders."""
@@ -41,6 +43,7 @@ def test_bytecode_and_text(name: str) -> None:
     assert convert(FIXTURES / f"{name}.mlir").content == text
 
 
+@needs(VGF_LIBRARY)
 @pytest.mark.parametrize("name", ["model.tosa", "model.bin"])
 @pytest.mark.parametrize("shaders", [0, 1, 2])
 def test_flatbuffer_and_text(tmp_path: Path, name: str, shaders: int) -> None:
@@ -58,6 +61,7 @@ def test_flatbuffer_and_text(tmp_path: Path, name: str, shaders: int) -> None:
     assert parse_vgf(convert(tmp_path / name).content) == parse_vgf(convert(text.encode()).content)
 
 
+@needs(VGF_LIBRARY)
 def test_a_flatbuffer_of_an_earlier_version(tmp_path: Path) -> None:
     """The converter prints warnings about a model of TOSA 1.0.0, as ExecuTorch writes it, which the file has not."""
     model = flatbuffer(function(["x", "y"], [add("%0", "%x", "%y")], ["%0"]), tmp_path)
@@ -69,6 +73,7 @@ def test_a_flatbuffer_of_an_earlier_version(tmp_path: Path) -> None:
     assert convert(bytes(earlier)).content == expected
 
 
+@needs(VGF_LIBRARY)
 def test_other_ways_to_write_text() -> None:
     """The generic form, aliases of attributes and types, comments, locations and declarations change nothing."""
     usual = function(["x"], [add("%0", "%x", "%x"), shader("%1:2", ["%0"], [2, 1], [1, 0])], ["%1#1", "%1"])
@@ -91,6 +96,7 @@ def test_other_ways_to_write_text() -> None:
     assert convert(aliased.split("\n", 1)[1].replace("!grid", GRID).encode()).content == expected
 
 
+@needs(VGF_LIBRARY)
 @pytest.mark.parametrize("shaders", [0, 1])
 def test_elements_of_48_bits(shaders: int) -> None:
     """An argument of 48-bit integers is a tensor of 64-bit ones, also where nothing but the interface has it."""
@@ -126,6 +132,7 @@ def test_damaged_text() -> None:
             convert(text[:end].encode(), check=False)
 
 
+@needs(VGF_LIBRARY)
 def test_a_file_named_like_standard_input(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The converter would read a file ``-`` of the current folder in place of the model."""
     (tmp_path / "-").write_text("no model")

@@ -9,7 +9,10 @@ import numpy
 from scenario_runner import Runner, convert
 from scenario_runner.ml.vgf_file import parse_vgf, read_vgf
 from tests.conversion.models import BUFFER, GRID, TENSOR, add, attributes, custom, function, linear, shader
+from tests.left_out import VGF_LIBRARY, needs
 from tests.program import Program
+
+pytestmark = needs(VGF_LIBRARY)
 
 X = numpy.arange(64, dtype="f4").reshape(4, 16)
 CODE = linear([BUFFER], [BUFFER], [3, 2])

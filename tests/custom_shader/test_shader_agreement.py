@@ -11,6 +11,7 @@ from scenario_runner.tosa.attributes import ValueType
 from scenario_runner.tosa.shader_agreement import check_shaders
 from scenario_runner.tosa.variables import laid_out
 from tests.custom_shader.attributes import SOURCE, examined, messages, resource, text_of
+from tests.left_out import DXC_LIBRARY, needs
 from tests.scenes import assemble, kernel
 
 TWO = {"workgroup_sizes": [2, 1, 1]}
@@ -233,6 +234,7 @@ struct Push { float scale; float bias; };
 """
 
 
+@needs(DXC_LIBRARY)
 def test_hlsl() -> None:
     """HLSL is compiled for its entry point, whatever that is called, and checked in the same way."""
     change = TWO | {"shader_language": "HLSL", "shader_code": HLSL, "entry_point": "scale"}

@@ -19,6 +19,7 @@ from tests.gpu import flow_scenes, fragment_scenes
 from tests.gpu.image_scenes import per_texel, storage, texels
 from tests.gpu.ml_scenes import mixed_model, random
 from tests.gpu.test_tensors_groups import TWICE, add_shader, optimal_image
+from tests.left_out import VGF_LIBRARY, needs
 from tests.scenes import Scene, at_level, glsl
 
 ONE = "layout(set = 0, binding = 0) buffer A { uint a[]; };\n"
@@ -138,6 +139,7 @@ def test_repeated_runs(scene: Scene, runner: Runner, tmp_path: Path, keep_state:
     assert last == ([plus(3), plus(6), plus(9)] if keep_state else [plus(3)] * 3)
 
 
+@needs(VGF_LIBRARY)
 def test_values_between_segments(ml: Runner, scene: Scene, tmp_path: Path) -> None:
     """A model of a graph, a shader and a graph: after each segment its values, which the scenario does not name."""
     ml.run_to_files(mixed_model(scene).write(), **everything(tmp_path / "dump"))

@@ -18,6 +18,7 @@ from scenario_runner.vulkan.device import Device, Instance
 from scenario_runner.vulkan.matrix_sizes import MatrixSizes, missing_matrices, supported_matrices
 from scenario_runner.vulkan.physical_device import Feature, PhysicalDevice, choose
 from scenario_runner.vulkan.pipeline import behaviours
+from tests.left_out import DXC_LIBRARY, needs
 from tests.scenes import Scene, assemble, glsl, kernel
 
 ROBUSTNESS2 = "VkPhysicalDeviceRobustness2FeaturesKHR"
@@ -138,6 +139,7 @@ GLSL = glsl(
 )
 
 
+@needs(DXC_LIBRARY, "HLSL")
 @pytest.mark.parametrize("language, text", [("HLSL", HLSL), ("GLSL", GLSL)])
 @pytest.mark.parametrize("type", ["float16_t", "int16_t", "uint16_t"])
 def test_small_types_in_uniform_and_storage_buffers(

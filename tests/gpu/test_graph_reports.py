@@ -12,6 +12,7 @@ from scenario_runner.errors import FileError, MissingFileError, UnsupportedError
 from scenario_runner.ml.vgf_file import read_vgf
 from scenario_runner.run.graph_reports import operator_times
 from tests.gpu.ml_scenes import random, three_graphs
+from tests.left_out import VGF_LIBRARY, needs
 from tests.program import Program
 from tests.scenes import Scene
 
@@ -46,6 +47,7 @@ def content_of(path: Path) -> bytes:
     return bytes(content)
 
 
+@needs(VGF_LIBRARY)
 def test_session_memory_and_profiles(graphs: Path, dump: Path, tmp_path: Path, program: Program) -> None:
     """Each session memory and each graph has a file, and the results are those of a run without the files."""
     options = ("--session-memory-dump-dir", dump, "--emulation-layer-profiling-dump-dir", dump)
@@ -69,6 +71,7 @@ def test_session_memory_and_profiles(graphs: Path, dump: Path, tmp_path: Path, p
         assert (tmp_path / "with" / path).read_bytes() == (tmp_path / "without" / path).read_bytes()
 
 
+@needs(VGF_LIBRARY)
 def test_the_times_of_operators_are_shown(graphs: Path, program: Program) -> None:
     """Dispatches and operators have rows with their shares; operators have the shapes of their outputs."""
     ended = program(graphs, "--output", "out", "--profiling", "--repeat", "2")
@@ -87,6 +90,7 @@ def test_the_times_of_operators_are_shown(graphs: Path, program: Program) -> Non
     assert sum(float(row[-2]) for row in rows) == pytest.approx(100, abs=0.1 * len(rows))
 
 
+@needs(VGF_LIBRARY)
 def test_operators_have_their_names_in_the_model(scene: Scene, program: Program) -> None:
     """Names of operators come from the locations of the model, if the converter keeps them."""
     type = "tensor<1x3xf32>"
@@ -100,6 +104,7 @@ def test_operators_have_their_names_in_the_model(scene: Scene, program: Program)
     assert re.search(r"  0  TANH      first act  1x3     +[0-9.]+  100.0 %\n", ended.out)
 
 
+@needs(VGF_LIBRARY)
 def test_operators_that_the_module_does_not_have(checkout: Path) -> None:
     """If the layers measured other operators than those of the module, these have no shape."""
     code = read_vgf(checkout / "tests" / "graphs" / "fixtures" / "conv.vgf").modules[0].code
@@ -116,6 +121,7 @@ def test_a_dry_run_measures_nothing(graphs: Path, program: Program) -> None:
     assert (ended.code, ended.out, ended.err) == (2, "", message)
 
 
+@needs(VGF_LIBRARY)
 def test_memory_is_that_of_the_last_run(graphs: Path, dump: Path, shader_cache: Path) -> None:
     """The memory holds what the graph computed from the inputs of the run, and the same inputs leave the same bytes."""
     with Runner(graph_reports=GraphReportFiles(session_memory_dir=str(dump))) as runner:
@@ -148,6 +154,7 @@ def test_optical_flow(checkout: Path, dump: Path, shader_cache: Path) -> None:
     assert all(any(content_of(dump / name)) for name in names)
 
 
+@needs(VGF_LIBRARY)
 def test_a_dry_run_writes_none(graphs: Path, dump: Path, shader_cache: Path) -> None:
     """A dry run makes sessions and writes no file."""
     with Runner(graph_reports=GraphReportFiles(session_memory_dir=str(dump))) as runner:
@@ -155,6 +162,7 @@ def test_a_dry_run_writes_none(graphs: Path, dump: Path, shader_cache: Path) -> 
     assert list(dump.iterdir()) == []
 
 
+@needs(VGF_LIBRARY)
 def test_in_the_sandbox(graphs: Path, dump: Path, shader_cache: Path) -> None:
     """The folders that the user names are allowed in the sandbox."""
     with Runner(sandbox=True, graph_reports=GraphReportFiles(session_memory_dir=str(dump))) as runner:
@@ -162,6 +170,7 @@ def test_in_the_sandbox(graphs: Path, dump: Path, shader_cache: Path) -> None:
     assert len(list(dump.iterdir())) == 2
 
 
+@needs(VGF_LIBRARY)
 def test_neural_files_need_an_extension(graphs: Path, dump: Path, tmp_path: Path, program: Program) -> None:
     """A device without the extension is refused before anything runs, also for a scenario without graphs."""
     for option in ("--neural-statistics-dump-dir", "--neural-debug-database-dump-dir"):

@@ -14,6 +14,7 @@ from scenario_runner.errors import OutOfMemoryError, SpirvError, UnsupportedErro
 from scenario_runner.ml.vgf_file import read_vgf
 from tests.gpu.ml_scenes import SPIRV, VGF, bindings, random
 from tests.graphs.graph_words import Graph
+from tests.left_out import VGF_LIBRARY, needs
 from tests.scenes import Scene
 
 SCALE = """#version 450
@@ -47,6 +48,7 @@ def ends(scene: Scene) -> tuple[Any, Any]:
     return left, right
 
 
+@needs(VGF_LIBRARY)
 @pytest.mark.parametrize("kind", ["tensor", "buffer"])
 def test_one_input_is_seen_as_tensor_and_as_buffer(ml: Runner, scene: Scene, kind: str) -> None:
     """A graph reads x as a tensor, a shader the same memory as a buffer, and x may be given as either: (x + y)² + x / 2
@@ -65,6 +67,7 @@ def test_one_input_is_seen_as_tensor_and_as_buffer(ml: Runner, scene: Scene, kin
     assert (ml.run(path, repeat=3)["z"] == z).all()
 
 
+@needs(VGF_LIBRARY)
 def test_an_output_that_is_an_input_is_one_resource(ml: Runner, scene: Scene) -> None:
     """A model that returns its input as it is binds one tensor to both."""
     left, right = ends(scene)
@@ -74,6 +77,7 @@ def test_an_output_that_is_an_input_is_one_resource(ml: Runner, scene: Scene) ->
     assert (numpy.load(scene.folder / "left.out.npy") == left).all()
 
 
+@needs(VGF_LIBRARY)
 @pytest.mark.parametrize("where", ["resource", "command"])
 def test_a_placeholder_runs_a_substitute(ml: Runner, scene: Scene, where: str) -> None:
     """Substitution on the graph or on the command, with push constants and specialization constants by target."""
@@ -99,6 +103,7 @@ def test_a_placeholder_runs_a_substitute(ml: Runner, scene: Scene, where: str) -
     assert numpy.allclose(numpy.load(scene.folder / "sum.out.npy"), shaded + x, rtol=0, atol=1e-6)
 
 
+@needs(VGF_LIBRARY)
 def test_images_go_through_a_model(ml: Runner, scene: Scene) -> None:
     """A shader of a model samples an image and stores its mirror image."""
     picture = random((1, 4, 8, 4))
@@ -110,6 +115,7 @@ def test_images_go_through_a_model(ml: Runner, scene: Scene) -> None:
     assert (result["mirrored"] == picture[0, :, ::-1]).all()
 
 
+@needs(VGF_LIBRARY)
 def test_shapes_come_from_the_model(ml: Runner, scene: Scene) -> None:
     """A tensor with dimensions of 0 or less takes the shape of the port that it is bound to."""
     left, right = random((4, 16)), random((4, 16), seed=2)
@@ -120,6 +126,7 @@ def test_shapes_come_from_the_model(ml: Runner, scene: Scene) -> None:
     assert (numpy.load(scene.folder / "sum.out.npy") == left + right).all()
 
 
+@needs(VGF_LIBRARY)
 def test_a_model_of_dynamic_shapes(ml: Runner, scene: Scene) -> None:
     """A model compiled for any number of rows runs with the rows that are there."""
     x = random((3, 16))
@@ -130,6 +137,7 @@ def test_a_model_of_dynamic_shapes(ml: Runner, scene: Scene) -> None:
     assert result.warnings == ()
 
 
+@needs(VGF_LIBRARY)
 def test_dispatches_share_one_pipeline(ml: Runner, scene: Scene) -> None:
     """A hundred dispatches of one model make one pipeline and one session, and all of them count."""
     x = random((4, 16))
@@ -144,6 +152,7 @@ def test_dispatches_share_one_pipeline(ml: Runner, scene: Scene) -> None:
     assert numpy.allclose(numpy.load(scene.folder / "a.out.npy"), x * numpy.float32(101), rtol=1e-5)
 
 
+@needs(VGF_LIBRARY)
 def test_a_model_given_in_code(ml: Runner, scene: Scene) -> None:
     """The bytes of a VGF file do instead of its path."""
     from scenario_runner import Scenario
@@ -181,6 +190,7 @@ def any_size(scene: Scene) -> Scene:
     return scene.resource("graph", uid="any", src=str(MODELS / "any_size.vgf"))
 
 
+@needs(VGF_LIBRARY)
 @pytest.mark.parametrize("dims", [OPEN, [0], [1, 8, 3, 4], [1, -1, 0, 4]])
 def test_a_model_of_several_operators(ml: Runner, any_size: Scene, dims: list[int]) -> None:
     """What lies between operators gets the size that follows from the input, and the output what it needs."""
@@ -193,6 +203,7 @@ def test_a_model_of_several_operators(ml: Runner, any_size: Scene, dims: list[in
     assert numpy.abs(y - pooled(x)).max() < 1e-5
 
 
+@needs(VGF_LIBRARY)
 def test_two_sizes_in_one_run(ml: Runner, any_size: Scene) -> None:
     """One model runs at two sizes, and the output of the second is the input of the first."""
     x = random((1, 16, 8, 4))
@@ -205,6 +216,7 @@ def test_two_sizes_in_one_run(ml: Runner, any_size: Scene) -> None:
     assert numpy.abs(z - pooled(pooled(x).astype("f4"))).max() < 1e-4
 
 
+@needs(VGF_LIBRARY)
 def test_an_operator_with_two_results(ml: Runner, scene: Scene) -> None:
     """The transform of a plane of any size equals NumPy's in both of its parts."""
     x, a = random((3, 4, 16)), random((2, 4, 8), seed=2)
@@ -221,6 +233,7 @@ def test_an_operator_with_two_results(ml: Runner, scene: Scene) -> None:
     assert (found[2] == a + a).all()
 
 
+@needs(VGF_LIBRARY)
 def test_from_a_spirv_module(ml: Runner, scene: Scene) -> None:
     """A module without a file around it is given the shapes as well."""
     module = read_vgf(VGF / "dynamic.vgf").modules[0]
@@ -232,6 +245,7 @@ def test_from_a_spirv_module(ml: Runner, scene: Scene) -> None:
     assert (numpy.load(scene.folder / "y.out.npy") == x + x).all()
 
 
+@needs(VGF_LIBRARY)
 @pytest.mark.parametrize(
     "x, y, message",
     [
@@ -264,6 +278,7 @@ def test_shapes_that_do_not_fit(any_size: Scene, x: list[int] | None, y: list[in
     assert (problem.code == "SR-GRAPH-012") == ("the operator" in problem.message)
 
 
+@needs(VGF_LIBRARY)
 def test_a_value_between_operators_that_is_too_large(ml: Runner, scene: Scene) -> None:
     """8 GiB between two operators are refused before the emulation layers try, by what the device cannot have of it:
     a tensor of so many elements, or one allocation of that size."""

@@ -7,7 +7,10 @@ import numpy
 import pytest
 
 from tests.graphs.make_fixtures import POOL, Graph, tensor
+from tests.left_out import VGF_LIBRARY, needs
 from tests.program import Ended, Program
+
+pytestmark = needs(VGF_LIBRARY)
 
 NO_PADDING = "pad = array<i64: 0, 0, 0, 0>, stride = array<i64: 1, 1>, dilation = array<i64: 1, 1>"
 RESCALE = (

@@ -10,6 +10,7 @@ from scenario_runner import Runner
 from scenario_runner.errors import ScenarioError
 from tests.gpu.fragment_scenes import draw, grid, target
 from tests.gpu.image_scenes import per_texel, storage, texels
+from tests.left_out import DXC_LIBRARY, needs
 from tests.program import Program
 from tests.scenes import Scene, glsl
 
@@ -47,6 +48,7 @@ def warnings_of(result: Any) -> list[str]:
     return [each.code for each in result.warnings]
 
 
+@needs(DXC_LIBRARY)
 @pytest.mark.parametrize("name", READ)
 def test_hlsl_reads_images_of_every_format(scene: Scene, both: Runner, name: str) -> None:
     """A RWTexture2D<float4> shows what the image holds, whatever its format; the declared one is Rgba32f."""
@@ -59,6 +61,7 @@ def test_hlsl_reads_images_of_every_format(scene: Scene, both: Runner, name: str
     assert warnings_of(result) == ([] if name == "R32G32B32A32_SFLOAT" else ["SR-IMAGE-004"])
 
 
+@needs(DXC_LIBRARY)
 def test_hlsl_writes_images_of_every_format(scene: Scene, both: Runner) -> None:
     """Writes are converted to the format of each image; one shader that is used with five formats is five pipelines."""
     # exact as 16-bit floats, and never halfway between two bytes, which devices may round either way
@@ -77,6 +80,7 @@ def test_hlsl_writes_images_of_every_format(scene: Scene, both: Runner) -> None:
     assert warnings_of(result) == ["SR-IMAGE-004"]
 
 
+@needs(DXC_LIBRARY)
 def test_a_format_that_spirv_has_no_name_for(scene: Scene, both: Runner) -> None:
     """BGRA images are read without a format where the device can do this, else as the driver does it."""
     content = texels("R8G8B8A8_UNORM", 9, 5)
@@ -125,6 +129,7 @@ def test_another_kind_of_texels_stays_an_error(scene: Scene, runner: Runner) -> 
         runner.run(scene.write())
 
 
+@needs(DXC_LIBRARY)
 def test_many_dispatches_are_warned_about_once(scene: Scene, runner: Runner) -> None:
     """A shader that needs the same change for many images is one warning, at the first of them."""
     hlsl(scene, "copy", HLSL.format(1))
@@ -164,6 +169,7 @@ def test_the_kept_plan_has_the_changed_code(scene: Scene, program: Program) -> N
 MAIN = "[numthreads(16, 1, 1)] void main(uint3 id : SV_DispatchThreadID)"
 
 
+@needs(DXC_LIBRARY)
 def test_registers_spaces_and_bindings(scene: Scene, runner: Runner) -> None:
     """register() numbers are bindings, spaces are sets, and [[vk::binding]] goes before both."""
     hlsl(
@@ -184,6 +190,7 @@ def test_registers_spaces_and_bindings(scene: Scene, runner: Runner) -> None:
     numpy.testing.assert_array_equal(result["c"].view(numpy.int32), numbers * -3 + 7)
 
 
+@needs(DXC_LIBRARY)
 def test_colliding_registers(scene: Scene, runner: Runner) -> None:
     """t0 and u0 are one binding: the run says so, and does what the module says, with one buffer as both."""
     hlsl(
@@ -214,6 +221,7 @@ def test_registers_of_different_kinds(scene: Scene, runner: Runner) -> None:
     assert problem.code == "SR-BIND-006"
 
 
+@needs(DXC_LIBRARY)
 def test_an_error_of_a_run_has_both_places(scene: Scene, runner: Runner) -> None:
     """The scenario's place comes first, then that in the source with its line and a mark."""
     hlsl(scene, "s", f"RWStructuredBuffer<int> o : register(u0);\n{MAIN}\n{{\n  o[0] = nope;\n}}\n")
@@ -224,6 +232,7 @@ def test_an_error_of_a_run_has_both_places(scene: Scene, runner: Runner) -> None
         runner.run(scene.write())
 
 
+@needs(DXC_LIBRARY)
 def test_vertex_and_fragment_shaders(scene: Scene, runner: Runner) -> None:
     """HLSL of both stages draws; an image that the fragment shader writes has another format than it declares."""
     hlsl(

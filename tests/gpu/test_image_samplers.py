@@ -9,6 +9,7 @@ from scenario_runner import Runner
 from scenario_runner.errors import UnsupportedError
 from scenario_runner.validation import validate_file
 from tests.gpu.image_scenes import per_texel, storage, texels
+from tests.left_out import DXC_LIBRARY, needs
 from tests.scenes import Scene, at_level, glsl
 
 WIDTH, HEIGHT = 6, 4
@@ -219,6 +220,7 @@ GLSL_SAMPLES = glsl(
 )
 
 
+@needs(DXC_LIBRARY, "Sampler")
 @pytest.mark.parametrize("format", ["R8G8B8A8_UNORM", "D32_SFLOAT"])
 @pytest.mark.parametrize(
     "text, kind, call, compares",

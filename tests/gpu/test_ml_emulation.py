@@ -17,6 +17,7 @@ from scenario_runner.vulkan.device import Instance
 from scenario_runner.vulkan.layers import GRAPH_LAYER, TENSOR_LAYER
 from scenario_runner.vulkan.ml_emulation import DATA_GRAPH, TENSORS, needed_layers, open_layered
 from tests.gpu.ml_scenes import VGF, bindings, emulation_layers, random
+from tests.left_out import VGF_LIBRARY, needs
 from tests.program import Program
 from tests.scenes import Scene, glsl
 
@@ -32,6 +33,7 @@ def sums(scene: Scene) -> Path:
     return scene.command("dispatch_graph", graph_ref="graph", bindings=places).write()
 
 
+@needs(VGF_LIBRARY)
 @pytest.mark.skipif(not os.path.exists("/proc/self/maps"), reason="needs the maps of Linux")
 def test_a_scenario_without_tensors_loads_no_layer(scene: Scene, shader_cache: Path) -> None:
     """A process that runs a compute scenario does not map the layers; when it runs a graph it does."""
@@ -51,6 +53,7 @@ with Runner() as runner:
     assert done.stdout.splitlines() == ["[]", "['libVkLayer_Graph.so', 'libVkLayer_Tensor.so']"]
 
 
+@needs(VGF_LIBRARY)
 def test_off_says_what_is_missing(scene: Scene, program: Program) -> None:
     """Without the layers a device that lacks the extensions is refused, with what would help."""
     ended = program(sums(scene), "--ml-emulation", "off")
@@ -66,6 +69,7 @@ def enabled_by_environment(scene: Scene) -> dict[str, str]:
     return {"VK_INSTANCE_LAYERS": ":".join(LAYERS), "VK_LAYER_PATH": manifests, "LD_LIBRARY_PATH": libraries}
 
 
+@needs(VGF_LIBRARY)
 @pytest.mark.parametrize("mode, environment", [("auto", None), ("on", None), ("auto", enabled_by_environment)])
 def test_the_command_line_enables_the_layers(scene: Scene, program: Program, mode: str, environment: Any) -> None:
     """A run from the command line finds and enables the layers by itself, and not twice."""
@@ -91,6 +95,7 @@ def test_what_graph_modules_declare_is_enabled() -> None:
         plain.close()
 
 
+@needs(VGF_LIBRARY)
 def test_one_runner_runs_both_kinds(scene: Scene, shader_cache: Path) -> None:
     """A Runner that was opened without the layers gets them when the first graph comes."""
     plain = Scene(scene.folder)
@@ -106,6 +111,7 @@ def test_one_runner_runs_both_kinds(scene: Scene, shader_cache: Path) -> None:
     assert not any(runner.live_objects.values())
 
 
+@needs(VGF_LIBRARY)
 def test_formats_of_tensors_under_the_layers(scene: Scene, ml: Runner) -> None:
     """Once the layers are there, images of formats that VK_ARM_tensors brings are refused as before; a validation layer
     that does not know these formats is not listened to about them."""

@@ -12,6 +12,7 @@ from scenario_runner.run.timings import DispatchTime, Timings
 from tests.gpu.flow_scenes import add_pictures, flow, moved
 from tests.gpu.fragment_scenes import draw, fragment, output, target, vertex
 from tests.gpu.ml_scenes import mixed_model
+from tests.left_out import VGF_LIBRARY, needs
 from tests.scenes import Scene, glsl
 
 ONE = "layout(set = 0, binding = 0) buffer A { uint a[]; };\n"
@@ -78,6 +79,7 @@ def test_shaders_of_equal_content_keep_their_names(scene: Scene, runner: Runner)
         assert [each.name for each in timings.dispatches] == ["add", "same", "add"]
 
 
+@needs(VGF_LIBRARY)
 def test_segments_of_a_model(ml: Runner, scene: Scene) -> None:
     """A model has one time for each segment, compute and graph, named by the graph and the segment."""
     timings = Timings()

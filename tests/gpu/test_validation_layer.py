@@ -9,6 +9,7 @@ import pytest
 from scenario_runner import Runner, convert
 from scenario_runner.errors import FenceTimeoutError, ValidationLayerError
 from tests.graphs.make_fixtures import Graph, tensor
+from tests.left_out import VGF_LIBRARY, needs
 from tests.program import Program
 from tests.scenes import Scene, glsl
 
@@ -89,6 +90,7 @@ def test_errors_before_a_loss_fail_no_later_run(hazard: Path, clean: Path) -> No
         assert runner.run(clean, write_files=False)["z"].view(np.uint32).tolist() == [1, 2, 3, 4]
 
 
+@needs(VGF_LIBRARY)
 def test_messages_about_the_emulation_layers(tmp_path: Path, validation: bool) -> None:
     """Their pipeline layout of a transpose is wrong, about which a scenario can do nothing."""
     graph = Graph()

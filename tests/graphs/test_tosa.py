@@ -16,6 +16,7 @@ from scenario_runner.ml.tosa_operators import OPERATORS, UNKNOWN, Shape, result_
 from scenario_runner.ml.vgf_file import read_vgf
 from scenario_runner.shaders.spirv import read_module
 from tests.graphs.graph_words import EXT_INST, FIXTURES, TENSOR, Graph, mutated
+from tests.left_out import VGF_LIBRARY, needs
 
 
 def shapes(
@@ -185,6 +186,7 @@ def test_every_operator_that_a_converter_writes_is_read() -> None:
     assert GraphModule(CODE, "graph.spv").unbuildable == ("", "")
 
 
+@needs(VGF_LIBRARY)
 def test_a_type_that_two_types_become_is_defined_once() -> None:
     """Two equal pointer types, the second of which is used first, have one type in place of both once sizes are known:
     it is defined before what uses it, and nowhere else."""
@@ -216,6 +218,7 @@ def test_an_operand_too_many(name: str) -> None:
         infer(graph.bytes())
 
 
+@needs(VGF_LIBRARY)
 def test_a_value_of_an_unknown_type() -> None:
     """In a model of open shapes, a value whose type an unknown instruction defines is left as it is."""
     code = read_vgf(FIXTURES / "dynamic.vgf").modules[0].code

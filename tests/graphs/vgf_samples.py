@@ -5,11 +5,11 @@ import struct
 from collections.abc import Sequence
 from pathlib import Path
 
-import vgfpy
-
 from scenario_runner.ml.vgf_file import vgf_parts
 from scenario_runner.ml.vgf_model import Category, DescriptorSet, ModelResource, Module, Segment, Slot, Vgf
+from tests.left_out import VGF_LIBRARY, module_of
 
+vgfpy = module_of(VGF_LIBRARY, "vgfpy")
 FIXTURES = Path(__file__).parent / "fixtures"
 SOUND_FILES = ("conv", "conv_0_4", "mixed", "placeholder", "ends", "unused", "image", "dynamic")
 TENSOR, STORAGE_BUFFER, STORAGE_IMAGE, SAMPLED_IMAGE = 1000460000, 7, 3, 1

@@ -7,8 +7,11 @@ import pytest
 
 from tests.gpu.ml_scenes import mixed_model
 from tests.layers import layer_from
+from tests.left_out import VGF_LIBRARY, needs
 from tests.program import Program
 from tests.scenes import Scene
+
+pytestmark = needs(VGF_LIBRARY)
 
 EXTENSION = "VK_ARM_data_graph_neural_accelerator_statistics"
 STATISTICS = "--neural-statistics-dump-dir"

@@ -17,6 +17,7 @@ from scenario_runner.plan.sources import in_memory
 from scenario_runner.runner import Runner
 from scenario_runner.scenario import load
 from tests.gpu.ml_scenes import SPIRV, VGF, bindings, random
+from tests.left_out import VGF_LIBRARY, needs
 from tests.scenes import Scene
 
 
@@ -95,6 +96,7 @@ def model_ports(path: Path) -> list[Port]:
     return [*vgf.input_ports, *vgf.output_ports]
 
 
+@needs(VGF_LIBRARY, ".vgf", "square.comp")
 @pytest.mark.parametrize(
     "make, changed",
     [

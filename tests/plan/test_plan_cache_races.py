@@ -14,6 +14,7 @@ from scenario_runner import Runner
 from scenario_runner.errors import ScenarioRunnerError
 from tests.checks.test_hand_made_modules import compiled
 from tests.gpu.ml_scenes import VGF, bindings
+from tests.left_out import VGF_LIBRARY, needs
 from tests.plan.test_kept_graphs import settle
 from tests.scenes import Scene, glsl
 
@@ -132,6 +133,7 @@ def outcome(case: Case, runner: Runner) -> list[float]:
     return list(values.view("<i4") if values.dtype.itemsize == 1 else values.ravel())
 
 
+@needs(VGF_LIBRARY, "model")
 @pytest.mark.parametrize("then", ["first", "other"])
 @pytest.mark.parametrize("make", [text, source, include, module, model])
 def test_a_file_that_is_exchanged_meanwhile(

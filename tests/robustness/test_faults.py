@@ -13,6 +13,7 @@ import pytest
 
 from scenario_runner.vulkan.layers import VALIDATION_LAYER, available_layers
 from tests.gpu.ml_scenes import VGF, bindings, random
+from tests.left_out import VGF_LIBRARY, needs
 from tests.program import Program
 from tests.scenes import Scene, glsl
 
@@ -219,6 +220,7 @@ def test_failure_while_reading_back_in_pieces(program: Program, scene: Scene, fa
         assert {path.stat().st_size for path in scene.folder.glob("frames/*/*")} <= {128 + (40 << 20)}
 
 
+@needs(VGF_LIBRARY)
 @pytest.mark.parametrize("options", [(), ("--no-cache",)], ids=["cached", "no cache"])
 def test_graph_pipelines_are_made_once(
     program: Program, fault_layer: dict[str, str], scene: Scene, tmp_path: Path, options: tuple[str, ...]

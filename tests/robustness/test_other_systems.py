@@ -13,6 +13,7 @@ from typing import Any
 import numpy
 import pytest
 
+from tests.left_out import TOSA_TOOLS, VGF_LIBRARY, needs
 from tests.suite.running.conftest import Folder
 
 CHECKOUT = Path(__file__).resolve().parents[2]
@@ -37,6 +38,7 @@ def called(*arguments: object, **options: object) -> subprocess.CompletedProcess
     return subprocess.run(command, capture_output=True, text=True, timeout=120, check=False, **options)  # type: ignore[call-overload, no-any-return]
 
 
+@needs(TOSA_TOOLS)
 def test_every_module_is_imported() -> None:
     """No module needs fcntl, resource, fork or /proc to be imported."""
     done = called("-c", IMPORT_ALL)
@@ -64,6 +66,7 @@ def test_core_dumps() -> None:
         assert (done.returncode, done.stderr) == (6, "error: --core-dumps needs Linux\n")
 
 
+@needs(VGF_LIBRARY)
 def test_convert(tmp_path: Path) -> None:
     """A model is converted."""
     model = SCENARIOS / "custom_shaders" / "image_model" / "model.mlir"

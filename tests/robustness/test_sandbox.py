@@ -17,6 +17,7 @@ from scenario_runner.files.sandbox import CODE, confined
 from scenario_runner.plan.records import CompilerOptions
 from scenario_runner.validation import Options, validate_file
 from tests.gpu.ml_scenes import SPIRV, VGF, bindings
+from tests.left_out import VGF_LIBRARY, needs
 from tests.program import Program
 from tests.scenes import Scene, glsl
 
@@ -178,6 +179,7 @@ REFERENCES = [
 CASES = [(make, way) for make in REFERENCES for way in WAYS if way in WAYS[1:3] or make in (buffer, include_folder)]
 
 
+@needs(VGF_LIBRARY, "model")
 @pytest.mark.parametrize("make, way", CASES)
 def test_no_way_leads_out(
     case: Scene, safe: Runner, trusting: Runner, make: Callable[[Scene, Way], None], way: Way
@@ -202,6 +204,7 @@ def test_no_way_leads_out(
     assert [each.code for each in validation.findings if each.severity == "error"] == [CODE]
 
 
+@needs(VGF_LIBRARY, "model")
 @pytest.mark.parametrize("make", REFERENCES)
 def test_what_stays_inside_is_right(case: Scene, safe: Runner, make: Callable[[Scene, Way], None]) -> None:
     """Sub-folders, "..", absolute paths and links that stay in the folder are as good as ever."""

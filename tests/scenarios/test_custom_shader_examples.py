@@ -7,6 +7,9 @@ from pathlib import Path
 import pytest
 
 from scenarios.generate import HERE
+from tests.left_out import VGF_LIBRARY, needs
+
+pytestmark = needs(VGF_LIBRARY)
 
 EXAMPLES = sorted(path.parent for path in (HERE / "custom_shaders").glob("*/build.py"))
 

@@ -16,6 +16,7 @@ from scenario_runner.suite.expectations.validation import check
 from scenario_runner.suite.outcomes import Item
 from scenario_runner.suite.worker_task import Runners
 from scenarios.generate import HERE, cases, compute_expected, make_inputs, read_inputs
+from tests.left_out import DXC_LIBRARY, VGF_LIBRARY, examples_with, needs
 
 Array = NDArray[Any]
 
@@ -44,6 +45,8 @@ def copying() -> Iterator[Runners]:
     runners.close()
 
 
+@needs(DXC_LIBRARY, *examples_with("HLSL"))
+@needs(VGF_LIBRARY, *examples_with(".vgf"))
 @each_case
 def test_a_run_gives_what_numpy_computed(case: Path, runners: Runners, tmp_path: Path) -> None:
     """Every output and every captured frame is as the committed expectation says, and there are no others."""
@@ -62,6 +65,8 @@ def test_a_run_gives_what_numpy_computed(case: Path, runners: Runners, tmp_path:
     assert {output.name for output in outcome.outputs} == arrays_in(case / "expected").keys()
 
 
+@needs(DXC_LIBRARY, *examples_with("HLSL"))
+@needs(VGF_LIBRARY, *examples_with(".vgf"))
 @each_case
 def test_the_files_of_a_run_hold_the_same(case: Path, copying: Runners, tmp_path: Path) -> None:
     """A run that copies writes the bytes of the committed expectation, or its values within the tolerances."""

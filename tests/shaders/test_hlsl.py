@@ -13,7 +13,10 @@ from scenario_runner.shaders.compilers.search import find_compilers
 from scenario_runner.shaders.compilers.table import DXC_PACKAGE
 from scenario_runner.shaders.source import CompileRequest
 from scenario_runner.shaders.spirv import read_module
+from tests.left_out import DXC_LIBRARY, needs
 from tests.shaders.modules import holds, problem_of
+
+pytestmark = needs(DXC_LIBRARY)
 
 HEAD = "RWStructuredBuffer<float> o : register(u5);\n"
 BAD = HEAD + "[numthreads(1, 1, 1)] void main() {\n  o[0] = nope;\n}\n"

@@ -14,6 +14,7 @@ from scenario_runner.suite.hashes import inputs_of, item_hashes
 from scenario_runner.suite.outcomes import Item, Outcome
 from scenario_runner.suite.update import update
 from scenario_runner.suite.worker_task import Runners
+from tests.left_out import TOSA_TOOLS, needs
 from tests.scenes import Scene
 
 Run = Callable[..., Outcome]
@@ -34,6 +35,7 @@ def bits(dtype: Any, raw: str) -> Any:
     return PAIR.astype(dtype).view(raw)
 
 
+@needs(TOSA_TOOLS)
 @pytest.mark.parametrize(
     "format, content, expected, data_type",
     [
@@ -63,6 +65,7 @@ def test_types(scene: Scene, run: Run, format: str, content: Any, expected: Any,
     assert set(outcome.outputs[0].files) >= {"expected", "actual", "error"}
 
 
+@needs(TOSA_TOOLS)
 def test_the_worst_element(scene: Scene, run: Run) -> None:
     """With its expected value, its limits, and by how much it is beyond them."""
     scene.tensor("t", np.float32([1, 2, 4]))
@@ -82,6 +85,7 @@ def test_the_worst_element(scene: Scene, run: Run) -> None:
     }
 
 
+@needs(TOSA_TOOLS)
 def test_buffers(scene: Scene, run: Run) -> None:
     """The type of a buffer is that of the rule."""
     scene.buffer("t", np.float32([[1, 2], [3, 4]]))
@@ -91,6 +95,7 @@ def test_buffers(scene: Scene, run: Run) -> None:
     assert run(outputs=rule(scene, expected, data_type="FP16")).status == "Missing"
 
 
+@needs(TOSA_TOOLS)
 def test_conditions(scene: Scene, run: Run) -> None:
     """A rule replaces the tolerances of an output on some devices, and no tolerance joins it."""
     scene.tensor("t", np.float32([1, 2]))
@@ -102,6 +107,7 @@ def test_conditions(scene: Scene, run: Run) -> None:
     assert "its mode says which elements are right" in outcome.reason
 
 
+@needs(TOSA_TOOLS)
 def test_an_update(scene: Scene, runners: Runners) -> None:
     """Keeps what is right, and refuses to write what only the reference model computes."""
     scene.tensor("t", np.float32([1, 2]))

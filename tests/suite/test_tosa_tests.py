@@ -14,7 +14,10 @@ import pytest
 
 from scenario_runner.errors import FileError, MissingPackageError, UnsupportedError
 from scenario_runner.tosa.model_converter import VARIABLE
+from tests.left_out import TOSA_TOOLS, VGF_LIBRARY, needs
 from tests.program import Program
+
+pytestmark = [needs(VGF_LIBRARY), needs(TOSA_TOOLS)]
 
 TESTS = Path(__file__).parent / "tosa"
 RECIPROCAL = "reciprocal/reciprocal_2x3_f32"

@@ -12,6 +12,7 @@ from scenario_runner.plan.resolve import resolve
 from scenario_runner.scenario import load
 from scenario_runner.validation import validate_file
 from tests.gpu.ml_scenes import bindings, random
+from tests.left_out import VGF_LIBRARY, needs
 from tests.scenes import Scene, glsl
 
 DATA = "layout(set = 0, binding = 0) buffer Data { uint data[]; };"
@@ -122,6 +123,7 @@ def test_workgroups_for_a_buffer_beside_an_image(scene: Scene) -> None:
     assert found(scene) == []
 
 
+@needs(VGF_LIBRARY)
 def test_graph_that_reads_a_writeonly_tensor(scene: Scene) -> None:
     """The scenario says that the tensor is only written, and the graph reads it: a warning."""
     scene.tensor("x", random((1, 8, 6, 4)), shader_access="writeonly").tensor("y", dims=[-1, -1, -1, -1])
@@ -132,6 +134,7 @@ def test_graph_that_reads_a_writeonly_tensor(scene: Scene) -> None:
     assert problem.message == "graph 'any' reads tensor 'x', but its shader_access is 'writeonly'"
 
 
+@needs(VGF_LIBRARY)
 @pytest.mark.parametrize("dims", [[-1, -1, -1, -1], [0], [1, 8, 3, 4]])
 @pytest.mark.parametrize("shape, cause", [((8, 6, 4), "tensor 'x' has [8, 6, 4]"), ((1, 8, 6, 5), "[1, 8, 6, 5]")])
 def test_wrong_input_of_a_model_of_open_sizes(

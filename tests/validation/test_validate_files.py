@@ -15,6 +15,7 @@ from scenario_runner.errors.codes import CODES
 from scenario_runner.run.reported_device import read_device
 from scenario_runner.validation import Options, validate_file
 from scenarios.generate import HERE, cases
+from tests.left_out import DXC_LIBRARY, VGF_LIBRARY, examples_with, needs
 from tests.program import Program
 from tests.scenes import Scene, assemble, glsl, kernel
 
@@ -34,6 +35,8 @@ def report(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
+@needs(DXC_LIBRARY, *examples_with("HLSL"))
+@needs(VGF_LIBRARY, *examples_with(".vgf"))
 @pytest.mark.parametrize("case", cases(), ids=lambda case: case.relative_to(HERE).as_posix())
 def test_nothing_is_found_in_what_is_right(case: Path) -> None:
     """No scenario of the project has a finding of any severity, hazards included."""
@@ -104,6 +107,7 @@ def test_sarif(scene: Scene, capsys: pytest.CaptureFixture[str]) -> None:
         assert place["physicalLocation"]["region"]["startLine"] >= 1
 
 
+@needs(VGF_LIBRARY)
 def test_against_the_device_that_is_here(report: Path) -> None:
     """A report gives the same answer as the device: the scenarios that it runs are right, the others lack the same."""
     device = read_device(str(report))
@@ -159,6 +163,7 @@ def test_shader_show_with_macros(tmp_path: Path, capsys: pytest.CaptureFixture[s
     assert "workgroups of 8 x 1 x 1" in capsys.readouterr().out
 
 
+@needs(VGF_LIBRARY)
 def test_shader_show_a_model(checkout: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Of a .vgf file every module is printed; one without code is named."""
     assert main(["shader", "show", str(checkout / "scenarios" / "ml" / "classifier" / "model.vgf")]) == 0

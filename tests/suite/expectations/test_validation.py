@@ -20,6 +20,7 @@ from scenario_runner.suite.expectations.validation import check
 from scenario_runner.suite.outcomes import Item
 from scenarios.generate import HERE
 from tests.image_files import write_dds
+from tests.left_out import TOSA_TOOLS, needs
 from tests.scenes import Scene
 from tests.tables import cases
 
@@ -141,6 +142,7 @@ def test_names_of_resources_that_look_like_frames(scene: Scene) -> None:
     assert found(scene, a__b={"unchecked": True}) == []
 
 
+@needs(TOSA_TOOLS, '"tosa"')
 @pytest.mark.parametrize("name, keys, code, message", cases(__file__, "wrong.txt", "MISFITS"))
 def test_content_that_does_not_fit(scene: Scene, name: str, keys: str, code: str, message: str) -> None:
     """Each misfit has its code, and says both sides."""
