@@ -17,6 +17,7 @@ from scenario_runner.errors.installation import (
     install_here,
     pip_install,
 )
+from scenario_runner.ml import vgf_tables
 from scenario_runner.shaders.compilers.search import VALIDATOR_VARIABLE
 from scenario_runner.shaders.compilers.table import DXC_PACKAGE, DXC_VARIABLE, GLSLANG_VARIABLE, has_dxc_wheels
 from scenario_runner.tosa import model_converter
@@ -173,7 +174,8 @@ def _ml(report: Mapping[str, Any]) -> Iterator[_Finding]:
     vgf = report["vgf"]
     if not vgf["works"]:
         level, message = "warning" if vgf["found"] else "note", f"VGF files cannot be read: {vgf['problem']}"
-        yield level, "vgf-missing", message, pip_install("ai_ml_sdk_vgf_library")
+        install = pip_install(vgf_tables.PACKAGE)
+        yield level, "vgf-missing", message, install if vgf_tables.HAS_WHEELS else vgf_tables.NO_WHEELS
     if report["converter"]["path"] is None:
         message = "model-converter, which 'convert' lowers ML operations with, was not found"
         # a large package that runs need not: --fix leaves it alone

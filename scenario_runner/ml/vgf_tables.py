@@ -1,11 +1,16 @@
 """The FlatBuffers tables of a VGF file, decoded with ``vgfpy``: modules, resources and the sequence of segments."""
 
+import sys
 from typing import Any, TypeVar
 
 from scenario_runner.errors import FileError, MissingPackageError
 from scenario_runner.errors.diagnostic import Diagnostic
 from scenario_runner.ml import vgf_model
 
+# As in pyproject.toml. Without the bound, pip installs an older version where this one has no wheels.
+PACKAGE = "ai_ml_sdk_vgf_library>=0.11"
+HAS_WHEELS = sys.version_info < (3, 15)
+NO_WHEELS = "use CPython 3.14 or older: the package has no wheels for newer versions"
 CUT = "the file is damaged or was cut short"
 _Name = TypeVar("_Name", bound=str)
 
@@ -15,10 +20,9 @@ def library(doing: str) -> Any:
     try:
         import vgfpy
     except ImportError as error:
-        raise MissingPackageError(
-            f"{doing} VGF files needs the package ai_ml_sdk_vgf_library, which is not installed",
-            help="install it with 'scenario-runner doctor --fix', or: pip install ai_ml_sdk_vgf_library",
-        ) from error
+        message = f"{doing} VGF files needs the package ai_ml_sdk_vgf_library, which is not installed"
+        install = f"install it with 'scenario-runner doctor --fix', or: pip install '{PACKAGE}'"
+        raise MissingPackageError(message, help=install if HAS_WHEELS else NO_WHEELS) from error
     return vgfpy
 
 

@@ -8,7 +8,9 @@ import pytest
 from scenario_runner.doctor.advice import findings
 from scenario_runner.doctor.machine_report import gather
 from scenario_runner.errors import installation
-from scenario_runner.shaders.compilers.table import has_dxc_wheels
+from scenario_runner.ml import vgf_tables
+from scenario_runner.shaders.compilers.table import DXC_PACKAGE, has_dxc_wheels
+from tests.left_out import DXC_LIBRARY, REQUIREMENTS, VGF_LIBRARY, left_out
 
 NO_MORE = {"named": None, "spirv_val": {"path": None, "version": None, "problem": None}}
 
@@ -44,7 +46,8 @@ def test_a_bare_machine_is_told_everything_at_once(report: dict[str, Any], monke
     assert found["glsl-compiler-missing"]["fix"] == f"{update} glslang-tools"
     assert found["batch-compiler-missing"]["fix"] == f"{update} glslc"
     assert found["ml-missing"]["fix"].endswith(" -m pip install ai_ml_emulation_layer_for_vulkan")
-    assert found["vgf-missing"]["fix"].endswith(" -m pip install ai_ml_sdk_vgf_library")
+    if vgf_tables.HAS_WHEELS:
+        assert found["vgf-missing"]["fix"].endswith(" -m pip install 'ai_ml_sdk_vgf_library>=0.11'")
     assert found["converter-missing"]["fix"].endswith(" -m pip install ai_ml_sdk_model_converter")
     if has_dxc_wheels():
         assert found["dxc-missing"]["fix"].endswith(" -m pip install 'compushady-lrtu>=0.18'")
@@ -55,10 +58,24 @@ def test_a_bare_machine_is_told_everything_at_once(report: dict[str, Any], monke
 def test_only_commands_without_a_superuser_are_run(report: dict[str, Any]) -> None:
     """`--fix` runs the pip commands, which are what the fix says; the system's packages are left to the user."""
     commands = {name: finding["command"] for name, finding in bare(report).items() if finding["command"]}
-    always = {"ml-missing", "vgf-missing"}
-    assert always <= set(commands) <= {*always, "tensor-compiler-missing", "dxc-missing"}
+    assert "ml-missing" in commands
+    assert set(commands) <= {"ml-missing", "vgf-missing", "tensor-compiler-missing", "dxc-missing"}
     for name, command in commands.items():
         assert bare(report)[name]["fix"] == shlex.join(command)
+
+
+def test_a_package_without_wheels_is_not_installed(report: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    """`--fix` asks for the versions of pyproject.toml where it does, and leaves the package out elsewhere."""
+    for name, text, has_wheels in (
+        (VGF_LIBRARY, vgf_tables.PACKAGE, vgf_tables.HAS_WHEELS),
+        (DXC_LIBRARY, DXC_PACKAGE, has_dxc_wheels()),
+    ):
+        assert (name + str(REQUIREMENTS[name].specifier), left_out(name)) == (text, not has_wheels)
+    monkeypatch.setattr(vgf_tables, "HAS_WHEELS", False)
+    found = bare(report)["vgf-missing"]
+    assert (found["command"], found["fix"]) == (
+        None, "use CPython 3.14 or older: the package has no wheels for newer versions"
+    )  # fmt: skip
 
 
 def test_a_driver_that_is_there_is_not_advised(report: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:

@@ -227,5 +227,5 @@ def test_without_the_library_the_error_says_what_to_install() -> None:
     out = subprocess.run([sys.executable, "-c", code, path], check=True, capture_output=True, text=True).stdout
     assert out == (
         "SR-FEATURE-005|reading VGF files needs the package ai_ml_sdk_vgf_library, which is not installed|"
-        "install it with 'scenario-runner doctor --fix', or: pip install ai_ml_sdk_vgf_library\n"
+        "install it with 'scenario-runner doctor --fix', or: pip install 'ai_ml_sdk_vgf_library>=0.11'\n"
     )

@@ -344,8 +344,8 @@ def _includes(source: ShaderSource) -> str:
 
 
 def has_dxc_wheels() -> bool:
-    """Tell whether the package exists for this machine."""
-    return has_glibc("x86_64")
+    """Tell whether the package exists for this machine and Python."""
+    return sys.version_info < (3, 15) and has_glibc("x86_64")
 
 
 def _process(path: str) -> list[str]:
