@@ -371,7 +371,7 @@ class Reader:
             return self._module(code)
         directive = own_include(code.encode())
         if directive:
-            message = f"the source has an #{directive}, but a model does not carry other files"
+            message = f"the source has an {directive}, but a model does not carry other files"
             help = "put the text in its place, or embed the compiled module as SPIR-V"
             self._error("SR-CUSTOM-018", "/shader_code", message, help)
         return code
