@@ -29,7 +29,6 @@ from scenario_runner.errors import log
 from scenario_runner.errors.installation import install_here
 from scenario_runner.processes import system_limits
 from scenario_runner.vulkan import ffi, vulkan_loader
-from scenario_runner.vulkan import layers as layer_list
 from scenario_runner.vulkan._generated import constants as vk
 from scenario_runner.vulkan.capabilities import Enabled
 from scenario_runner.vulkan.layers import (
@@ -38,6 +37,7 @@ from scenario_runner.vulkan.layers import (
     available_layers,
     has_instance_extension,
     requested_layers,
+    tools,
     validation_structs,
     with_place,
 )
@@ -113,7 +113,7 @@ class Instance:
                 message = f"the validation layer {VALIDATION_LAYER} is not installed"
                 raise errors.UnsupportedError(message, help=install_here("validation"))
             names.append(VALIDATION_LAYER)
-        names += [tool for tool in layer_list.tools if tool not in names]
+        names += [tool for tool in tools if tool not in names]
         self.labels = has_validation_layer or (
             (labels or bool(requested_layers())) and has_instance_extension(_DEBUG_UTILS)
         )
