@@ -73,6 +73,14 @@ def run_program(
     return ended
 
 
+def run_python(code: str, *arguments: str | Path, env: dict[str, str] | None = None) -> str:
+    """Run Python code in a forked process; it must succeed. Returns what it printed."""
+    words = [code, *map(str, arguments)]
+    exit_code, out, err = FORKS.run(words, Path.cwd(), {**os.environ, **(env or {})}, "", 120, python=True)
+    assert exit_code == 0, err.decode()
+    return out.decode()
+
+
 def on_terminal(folder: Path, *arguments: str, columns: int = 80, env: dict[str, str] | None = None) -> tuple[int, str]:
     """Run the program on a terminal of 40 lines; returns its exit code and all that it printed."""
     ours, theirs = os.openpty()

@@ -1,8 +1,5 @@
 """The Python API: Runner and Result."""
 
-import os
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +19,7 @@ from scenario_runner.scenario import (
     Shader,
     SpecializationConstant,
 )
+from tests.program import run_python
 from tests.scenes import Scene, assemble, glsl, kernel
 
 TWO = "layout(binding = 0) buffer A { float a[]; };\nlayout(binding = 1) buffer B { float b[]; };\n"
@@ -259,14 +257,6 @@ with Runner() as runner:
                 print(error)
 """
     fault = {**fault_layer, "FAULT_CALL": "vkCreateDevice", "FAULT_AT": "1", "FAULT_RESULT": "-3", "FAULT_STAYS": "1"}
-    done = subprocess.run(
-        [sys.executable, "-c", code, str(path)],
-        env={**os.environ, **fault},
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=True,
-    )
-    lines = done.stdout.splitlines()
+    lines = run_python(code, path, env=fault).splitlines()
     assert len(lines) == 6
     assert all(line.startswith(f"{path}: vkCreateDevice failed with ") for line in lines)

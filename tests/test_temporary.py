@@ -13,7 +13,7 @@ import pytest
 from scenario_runner.files.output import OutputFile
 from scenario_runner.processes.temporary import owner, remove_stale
 from tests.cli.long_run import state, usual_signals, wait_until
-from tests.program import COMMAND, Program
+from tests.program import COMMAND, Program, run_python
 from tests.scenes import ADD, Scene, glsl
 
 DAY_S = 24 * 3600
@@ -41,10 +41,9 @@ def holding(path: Path) -> subprocess.Popen[str]:
 
 
 def write(path: Path) -> None:
-    """Write a file in a fresh process."""
+    """Write a file in another process."""
     code = "import sys; from scenario_runner.files.output import OutputFile\nwith OutputFile(sys.argv[1]): pass"
-    with given(code, path) as process:
-        assert process.wait() == 0
+    run_python(code, path)
 
 
 def hidden(folder: Path) -> list[str]:

@@ -10,6 +10,7 @@ import pytest
 
 from scenario_runner.errors import FileError
 from scenario_runner.files.output import MARKER_PREFIX, OutputFile, OutputSet, marker_path
+from tests.program import run_python
 
 # Three files of "new" over files of "old"; the process ends itself before the rename of the third.
 KILLED = """
@@ -145,7 +146,7 @@ def test_many_files_need_few_descriptors(tmp_path: Path) -> None:
         "            file.write(b'new')\n"
         "    assert not os.path.exists(os.path.join(sys.argv[1], '0'))\n"
     )
-    subprocess.run([sys.executable, "-c", code, str(tmp_path)], check=True)
+    run_python(code, tmp_path)
     assert contents(tmp_path) == {str(number): b"new" for number in range(300)}
 
 
@@ -218,8 +219,7 @@ def test_a_full_disk_is_our_error_and_leaves_nothing(tmp_path: Path, statement: 
         "except FileError as error:\n    print(error)\n"
     )
     path = tmp_path / "a"
-    done = subprocess.run([sys.executable, "-c", code, str(path)], capture_output=True, text=True, check=True)
-    assert done.stdout == f"{path}: {message}\n"
+    assert run_python(code, path) == f"{path}: {message}\n"
     assert list(tmp_path.iterdir()) == []
 
 
