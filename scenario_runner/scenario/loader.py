@@ -23,7 +23,7 @@ from scenario_runner.scenario.entries import built
 from scenario_runner.scenario.kinds import COMMANDS, RESOURCES, Kind
 from scenario_runner.scenario.parameters import is_value, replaced, unset, unused, with_parameters
 from scenario_runner.scenario.scenario import MAX_PROBLEMS, NO_FILE, Scenario, check_entries, limited
-from scenario_runner.scenario.syntax import LimitError, Places, check_values, has_null, parse, scan
+from scenario_runner.scenario.syntax import LimitError, check_values, faults, has_null, parse, places_of
 
 # Codes whose place is a key, not its value.
 _ABOUT_KEYS = ("SR-JSON-003", "SR-JSON-006")
@@ -218,7 +218,8 @@ def _diagnose(text: str, complete: str, path: str | None, parameters: Mapping[st
     ``complete`` is the text with the values of its parameters.
     """
     path = path or NO_FILE
-    problems, is_broken = scan(text, path)
+    found, is_broken = faults(text, path)
+    problems = list(found)
     if is_broken:
         return problems
     try:
@@ -230,7 +231,7 @@ def _diagnose(text: str, complete: str, path: str | None, parameters: Mapping[st
     except ValueError as error:
         # Reading stopped at the faults, before the place where the text stops being JSON.
         return problems or [Diagnostic("SR-JSON-001", "error", None, f"the text is not JSON: {error}", path=path)]
-    places = Places(text)
+    places = places_of(text)
     seen = {problem.pointer or "" for problem in problems}
     missing = list(unset(text, path, parameters))  # which says why `${n}` is no number
     for finding in _Reading(tree).problems:

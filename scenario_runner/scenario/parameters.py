@@ -10,6 +10,7 @@ import json
 import math
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from functools import lru_cache
 from typing import Any
 
 from scenario_runner.errors.diagnostic import Diagnostic
@@ -55,7 +56,8 @@ def with_parameters(problem: Diagnostic, parameters: Mapping[str, Any]) -> Diagn
     return problem if is_noted else problem._replace(message=f"{problem.message}{note}")
 
 
-def uses(text: str) -> dict[str, int]:
+@lru_cache(4)
+def uses(text: str) -> Mapping[str, int]:
     """The names of parameters that a JSON text uses, with the offset of the string of the first use."""
     offsets: dict[str, int] = {}
     for string in _STRING.finditer(text) if "${" in text else ():

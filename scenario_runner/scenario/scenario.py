@@ -5,16 +5,13 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from scenario_runner.errors import ScenarioError, ScenarioRunnerError, error_of
 from scenario_runner.errors.diagnostic import Diagnostic, error, warning
 from scenario_runner.errors.text import close_match
 from scenario_runner.scenario.entries import Command, Resource
 from scenario_runner.scenario.kinds import COMMANDS, RESOURCES
-
-if TYPE_CHECKING:
-    from scenario_runner.scenario.syntax import Places
 
 # Uids that are compared with an unknown one.
 MAX_CANDIDATES = 200
@@ -124,7 +121,6 @@ class Scenario:
     text: str | None = field(default=None, repr=False, compare=False)
     parameters: Mapping[str, Any] = field(default_factory=dict, compare=False)
     _index: dict[str, int] = field(default_factory=dict, init=False, repr=False, compare=False)
-    _places: list[Places] = field(default_factory=list, init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "resources", tuple(self.resources))
@@ -189,11 +185,9 @@ class Scenario:
         if self.text is None or problem.pointer is None:  # built in code
             return problem._replace(path=self.path)
         from scenario_runner.scenario.parameters import with_parameters
-        from scenario_runner.scenario.syntax import Places  # only wrong scenarios need them
+        from scenario_runner.scenario.syntax import places_of  # only wrong scenarios need them
 
-        if not self._places:
-            self._places.append(Places(self.text))
-        line, column = self._places[0].find(problem.pointer)
+        line, column = places_of(self.text).find(problem.pointer)
         problem = with_parameters(problem, self.parameters)
         return problem._replace(path=self.path or NO_FILE, line=line, column=column)
 

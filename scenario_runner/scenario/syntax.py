@@ -8,7 +8,7 @@ import json
 import re
 from collections.abc import Callable
 from contextlib import suppress
-from functools import partial
+from functools import lru_cache, partial
 from json.decoder import scanstring  # type: ignore[attr-defined]  # the part of Python's parser for strings
 from typing import Any, NoReturn
 
@@ -305,6 +305,19 @@ def _excerpt(text: str, at: int) -> str:
     return repr(match.group() if match else text[at])
 
 
+@lru_cache(4)
+def places_of(text: str) -> "Places":
+    """Return the places of a text, which is read once for all of its problems and all values of its parameters."""
+    return Places(text)
+
+
+@lru_cache(4)
+def faults(text: str, path: str) -> tuple[tuple[Diagnostic, ...], bool]:
+    """Read a text as `scan` does, once for all values of its parameters."""
+    problems, is_broken = scan(text, path)
+    return tuple(problems), is_broken
+
+
 class Places:
     """Finds the line and column of pointers in one valid JSON text.
 
@@ -328,9 +341,9 @@ class Places:
         entry = "/".join(pointer.split("/", 3)[:3])
         for part in ("",) if pointer == entry else ("", entry):
             if part not in self._read and (not part or part in self._offsets):
-                self._read.add(part)
                 start = self._offsets[part][1] if part else 0
                 scan(self._text, visit=partial(self._remember, part), start=start, pointer=part)
+                self._read.add(part)  # last, for other threads
         return self._offsets.get(pointer)
 
     def _remember(self, part: str, pointer: str, key_at: int, value_at: int) -> None:

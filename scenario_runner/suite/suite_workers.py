@@ -90,7 +90,7 @@ def placed(problem: Diagnostic) -> Diagnostic:
     The process that ended has checked the file. It is not checked again here, since the modules for that are costly to
     import.
     """
-    from scenario_runner.scenario.syntax import Places
+    from scenario_runner.scenario.syntax import places_of
 
     path, pointer = problem.path or "", problem.pointer
     if pointer is None or not os.path.isfile(path):
@@ -98,7 +98,7 @@ def placed(problem: Diagnostic) -> Diagnostic:
     try:
         text = read_file(path).decode("utf-8-sig")
         json.loads(text)  # it may have changed, and `Places` need valid JSON
-        line, column = Places(text).find(pointer)
+        line, column = places_of(text).find(pointer)
     except (OSError, ValueError, RecursionError, LookupError):
         return problem._replace(pointer=None)
     return problem._replace(line=line, column=column)

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from scenario_runner import load
+from scenario_runner.cli import main
 from scenario_runner.errors import ScenarioError, UsageError
 from scenario_runner.scenario.parameters import uses
 from scenario_runner.suite.combinations import values_of_scenario, variants
@@ -184,6 +185,30 @@ def test_many_problems_of_expectations(tmp_path: Path) -> None:
         assert len(check(item_of(str(path), "a"))) == count
 
     assert growth(problems, 20) < 8
+
+
+def test_many_conditions(tmp_path: Path) -> None:
+    """The files that keys name are collected once for all devices."""
+
+    def conditions(count: int) -> None:
+        when = [{"device": f"{number}", "outputs": {"o": {"file": f"{number}.npy"}}} for number in range(count)]
+        path = write(tmp_path / str(count), EMPTY, {"outputs": {"o": {"file": "x.npy"}}, "when": when})
+        assert len(check(item_of(str(path), "a"))) == 1
+
+    assert growth(conditions, 50) < 6
+
+
+def test_many_wrong_combinations(tmp_path: Path) -> None:
+    """A text is searched once for the places of the problems of all its combinations."""
+
+    def validated(count: int) -> None:
+        scenario, offered = used(n=[*range(count)])
+        scenario["commands"] += [{"dispatch_fragment": {"pipeline_ref": "${n}", "values": [0] * 500}}]
+        path = write(tmp_path / str(count), scenario, offered)
+        assert main(["validate", str(path)]) == ScenarioError.exit_code
+
+    few, many = (calls_of(partial(validated, count))[1] for count in (20, 40))
+    assert many - few < 20 * 1500
 
 
 def test_too_many_parameters(tmp_path: Path) -> None:

@@ -8,7 +8,6 @@ import re
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from fnmatch import fnmatchcase
-from functools import lru_cache
 from itertools import islice
 from operator import eq, ge, gt, le, lt, ne
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
@@ -25,7 +24,7 @@ from scenario_runner.files.sandbox import around, check_path
 from scenario_runner.scenario.json_model import findings
 from scenario_runner.scenario.parameters import replaced, unset, with_parameters
 from scenario_runner.scenario.scenario import MAX_PROBLEMS, limited
-from scenario_runner.scenario.syntax import LimitError, Places, has_null, parse, scan
+from scenario_runner.scenario.syntax import LimitError, Places, has_null, parse, places_of, scan
 from scenario_runner.suite.combinations import problems_of
 from scenario_runner.suite.discovery import MODEL_KEYS, SUITE_FILE, expected_folder
 from scenario_runner.suite.expectations.format import METRICS, SOURCES, Check, Condition, Output, Suite, Tolerances
@@ -100,7 +99,8 @@ class Expectations(NamedTuple):
     ``condition``. ``defaults`` has the keys of both that come from a ``suite.json``, and its tolerances. Relative paths
     start from ``folder``; files that nothing names are in ``expected_folder``. ``path`` is the file that it stands in,
     at the JSON pointer ``pointer``, and ``text`` the text of that file, for places; both are None where nothing was
-    written. ``parameters`` have their values in the checks, not in the text.
+    written. ``parameters`` have their values in the checks, not in the text. ``named_files``
+    are the paths of the files that keys of outputs name, on any device.
     """
 
     check: Check
@@ -113,6 +113,7 @@ class Expectations(NamedTuple):
     parameters: Mapping[str, Any] = _NO_DEFAULTS
     condition: int | None = None
     defaults: Mapping[str, Any] = _NO_DEFAULTS
+    named_files: Mapping[str, None] = _NO_DEFAULTS
 
     def with_defaults(self, defaults: Mapping[str, Any]) -> Expectations:
         """The expectations with values for keys that they lack."""
@@ -159,15 +160,6 @@ class Expectations(NamedTuple):
         return os.path.normpath(os.path.join(self.folder, name))
 
     @property
-    def named_files(self) -> list[str]:
-        """The paths of the files that keys of outputs name, on any device."""
-        check = self.written
-        entries = [*check.outputs.values(), *(entry for when in check.when for entry in when.outputs.values())]
-        names = [name for entry in entries for name in (entry.file, entry.mask)]
-        names += [name for entry in entries if entry.tosa for name in (entry.tosa.expected, entry.tosa.bounds)]
-        return [self.path_to(name) for name in names if name is not None]
-
-    @property
     def expects_failure(self) -> bool:
         """Return whether the run must end with an error."""
         return self.check.expects_failure
@@ -177,7 +169,7 @@ class Expectations(NamedTuple):
         if self.text is None or self.path is None:
             return Diagnostic(code, "error", None, message, help, path=self.expected_folder)
         problem = with_parameters(Diagnostic(code, "error", pointer, message, help), self.parameters)
-        return _placed(problem, self.path, self.pointer, _places(self.text))
+        return _placed(problem, self.path, self.pointer, places_of(self.text))
 
 
 def load(item: Item) -> Expectations:
@@ -232,7 +224,12 @@ def of_text(
     """The expectations that a file has with this text: all of it, or "expect" in a scenario. Raises ExpectationError
     with every problem."""
     check = _parsed(Check, text, path, pointer, parameters)
-    return Expectations(check, check, folder, expected, path, text, pointer, parameters)
+    expectations = Expectations(check, check, folder, expected, path, text, pointer, parameters)
+    entries = [*check.outputs.values(), *(entry for when in check.when for entry in when.outputs.values())]
+    names = [name for entry in entries for name in (entry.file, entry.mask)]
+    names += [name for entry in entries if entry.tosa for name in (entry.tosa.expected, entry.tosa.bounds)]
+    named = dict.fromkeys(expectations.path_to(name) for name in names if name is not None)
+    return expectations._replace(named_files=named)
 
 
 def _parsed(model: type[_Parsed], text: str, path: str, pointer: str, parameters: Mapping[str, Any]) -> _Parsed:
@@ -266,7 +263,7 @@ def _parsed(model: type[_Parsed], text: str, path: str, pointer: str, parameters
             for finding in islice(findings(model, error), MAX_PROBLEMS + 1)
         ]
     if problems:
-        places = _places(text)
+        places = places_of(text)
         placed = (_placed(with_parameters(problem, parameters), path, pointer, places) for problem in problems)
         raise ExpectationError(limited(sorted(placed, key=lambda problem: (problem.line or 0, problem.column or 0))))
     return parsed
@@ -321,12 +318,6 @@ def expected_files(folder: str) -> dict[str, list[str]]:
                 searched.add(target)
                 folders.append((f"{prefix}{entry.name}/", entry.path))
     return files
-
-
-@lru_cache(4)
-def _places(text: str) -> Places:
-    """Read a text once for the places of all of its problems."""
-    return Places(text)
 
 
 def _placed(problem: Diagnostic, path: str, pointer: str, places: Places) -> Diagnostic:

@@ -165,8 +165,8 @@ def _stored(
     be told, `_IN_DOUBT`."""
     check = expectations.written
     by_file = {output.file_name: output.name for output in outputs.values()}
-    named = set(expectations.named_files)
     stored: dict[str, str] = {}
+    named = expectations.named_files
     for stem, paths in files.items():
         name = by_file.get(stem)
         unnamed = [path for path in paths if path not in named and (name is not None or is_known(path))]
