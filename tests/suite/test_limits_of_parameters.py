@@ -198,6 +198,23 @@ def test_many_conditions(tmp_path: Path) -> None:
     assert growth(conditions, 50) < 6
 
 
+def test_many_outputs_and_conditions(tmp_path: Path) -> None:
+    """An entry of ``when`` takes no work for outputs that it does not change; each wrong one is reported."""
+
+    def conditions(count: int) -> None:
+        buffers = [
+            {"uid": f"o{at}", "size": 4, "shader_access": "readwrite", "dst": f"{at}.npy"} for at in range(count)
+        ]
+        outputs = {f"o{at}": {"values": [0], "dtype": "float32"} for at in range(count)}
+        when = [{"device": "x", "outputs": {f"o{at}": {"values": [0] * (at + 2)}}} for at in range(count)]
+        scenario = {"resources": [{"buffer": buffer} for buffer in buffers], "commands": []}
+        path = write(tmp_path / str(count), scenario, {"outputs": outputs, "when": when})
+        pointers = [problem.pointer for problem in check(item_of(str(path), "a"))]
+        assert pointers == [f"/when/{at}/outputs/o{at}/values" for at in range(count)]
+
+    assert growth(conditions, 20) < 8
+
+
 def test_many_wrong_combinations(tmp_path: Path) -> None:
     """A text is searched once for the places of the problems of all its combinations."""
 

@@ -121,13 +121,28 @@ class Bound(NamedTuple):
         return ExpectationError(self.expectations.problem(code, pointer, message, help))
 
 
-def bind(expectations: Expectations, outputs: Outputs, *, with_misfits: bool = False) -> dict[str, Bound]:
+def bind(
+    expectations: Expectations,
+    outputs: Outputs,
+    *,
+    with_misfits: bool = False,
+    known: dict[tuple[str, int], Expected | None] | None = None,
+) -> dict[str, Bound]:
     """Bind the expectations of every output, by name; empty where nothing is expected of any.
 
     Raises ExpectationError with every problem. With ``with_misfits`` those of single outputs are left in them, for an
-    update: a missing expectation is one, so that each output that must have one is there.
+    update: a missing expectation is one, so that each output that must have one is there. ``known`` gets what is
+    expected of each output, by its name and identity; what is there already, from another device, is left out.
     """
     check = expectations.check
+
+    def is_new(name: str) -> bool:
+        key = name, id(expected := check.outputs.get(name))
+        if known is None or key in known:
+            return known is None
+        known[key] = expected
+        return True
+
     problems: list[Diagnostic] = []
     bounds: dict[str, Bound] = {}
     if expectations.expects_failure:
@@ -137,7 +152,7 @@ def bind(expectations: Expectations, outputs: Outputs, *, with_misfits: bool = F
         return bounds
     stored = _stored(expectations, files, outputs, problems)
     for name in check.outputs:
-        if name not in outputs and not outputs.leaves_out(name):
+        if name not in outputs and not outputs.leaves_out(name) and is_new(name):
             names = [output for output in outputs if ("/" in output) == ("/" in name)] or list(outputs)
             there = f"the outputs: {listed(names[:20])}" if names else "the scenario has no resource with a dst"
             message = f"{name!r:.100} is no output of the scenario{close_match(name, outputs)}"
@@ -150,7 +165,8 @@ def bind(expectations: Expectations, outputs: Outputs, *, with_misfits: bool = F
     named = {*stored, *check.outputs}
     frames_count = any(outputs[name].is_frame for name in named if name in outputs)
     for name, output in outputs.items():
-        if (name in named or not output.is_frame or frames_count) and stored.get(name) != _IN_DOUBT:
+        counts = name in named or not output.is_frame or frames_count
+        if counts and stored.get(name) != _IN_DOUBT and is_new(name):
             bounds[name] = bind_output(expectations, output, stored.get(name))
             problems += () if with_misfits else bounds[name].misfits
     if problems:
@@ -400,9 +416,10 @@ def _check(item: Item) -> list[Diagnostic]:
     except ScenarioRunnerError:
         return unused
     problems: dict[tuple[str, str], Diagnostic] = {}
+    known: dict[tuple[str, int], Expected | None] = {}
     for condition in (None, *range(len(written.when))):
         try:
-            bind(expectations.with_condition(condition), outputs)
+            bind(expectations.with_condition(condition), outputs, known=known)
         except ScenarioRunnerError as error:
             for problem in error.problems:
                 problems.setdefault((problem.code, problem.message), problem)
