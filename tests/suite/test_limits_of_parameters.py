@@ -224,8 +224,8 @@ def test_many_wrong_combinations(tmp_path: Path) -> None:
         path = write(tmp_path / str(count), scenario, offered)
         assert main(["validate", str(path)]) == ScenarioError.exit_code
 
-    few, many = (calls_of(partial(validated, count))[1] for count in (20, 40))
-    assert many - few < 20 * 1500
+    _, few, many = (calls_of(partial(validated, count))[1] for count in (10, 20, 40))  # the first one imports
+    assert many - few < 20 * 8000
 
 
 def test_too_many_parameters(tmp_path: Path) -> None:
