@@ -18,6 +18,7 @@ from typing import NamedTuple
 
 import pytest
 
+from tests.left_out import VGF_LIBRARY, needs
 from tests.program import FORKS
 
 CHECKOUT = Path(__file__).resolve().parents[2]
@@ -131,6 +132,7 @@ def output_of(step: Step, folder: Path, environment: dict[str, str]) -> tuple[st
     return printed + done.stdout, done.returncode
 
 
+@needs(VGF_LIBRARY, "custom_shaders.md", "debugging.md")
 def test_page_says_what_happens(page: tuple[Path, Path, dict[str, str]]) -> None:
     """Each command and program of a page prints what the page shows."""
     path, folder, environment = page

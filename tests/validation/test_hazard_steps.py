@@ -9,6 +9,7 @@ import pytest
 from scenario_runner.errors.diagnostic import Diagnostic
 from scenario_runner.validation import Options, validate_file
 from tests.gpu.ml_scenes import SPIRV, bindings, random
+from tests.left_out import VGF_LIBRARY, needs
 from tests.scenes import Scene, glsl
 
 
@@ -37,6 +38,7 @@ def run_twice(path: Path, *, src_stage: list[str]) -> Path:
     return path
 
 
+@needs(VGF_LIBRARY)
 @pytest.mark.parametrize(
     "name, src_stage, expected",
     [
