@@ -44,6 +44,7 @@ class Parser(argparse.ArgumentParser):
 
     def __init__(self, **arguments: Any) -> None:
         super().__init__(allow_abbrev=False, formatter_class=_Formatter, **arguments)
+        self.suggest_on_error = False  # from Python 3.15 on argparse names close words itself
 
     def error(self, message: str) -> NoReturn:
         raise UsageError(f"{message}{self._meant(message)}", help=f"{self.prog} --help shows all options")
