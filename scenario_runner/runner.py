@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 StrPath = str | os.PathLike[str]
 AnyScenario: TypeAlias = "StrPath | Scenario | Mapping[str, Any]"
-_Method = TypeVar("_Method", bound=Callable[..., Any])
+_Method = TypeVar("_Method", bound=Callable[..., object])
 
 
 def _captures(what: str | None, folder: StrPath) -> RenderDocCaptures | None:
@@ -206,7 +206,7 @@ class Runner(OpenedDevice):
     def plan(
         self,
         scenario: AnyScenario,
-        inputs: Mapping[str, Any] | None = None,
+        inputs: Mapping[str, object] | None = None,
         *,
         outputs: Collection[str] | None = None,
         output_dir: StrPath | None = None,
@@ -224,8 +224,8 @@ class Runner(OpenedDevice):
     def prepare(
         self,
         scenario: AnyScenario,
-        inputs: Any = None,
-        *more: Any,
+        inputs: object = None,
+        *more: object,
         outputs: Collection[str] | None = None,
         output_dir: StrPath | None = None,
     ) -> Prepared:
@@ -237,8 +237,8 @@ class Runner(OpenedDevice):
         from scenario_runner.scenario.loader import as_scenario
 
         arguments = inputs_of_call(inputs, more)
-        uids: Callable[[Inputs], Mapping[str, Any]] = by_uid
-        own: Mapping[str, Any] = {}
+        uids: Callable[[Inputs], Mapping[str, object]] = by_uid
+        own: Mapping[str, object] = {}
         if is_model(scenario):
             from scenario_runner.ml.model_scenario import BareModel
 
@@ -262,8 +262,8 @@ class Runner(OpenedDevice):
     def run(
         self,
         scenario: AnyScenario,
-        inputs: Any = None,
-        *more: Any,
+        inputs: object = None,
+        *more: object,
         outputs: Collection[str] | None = None,
         output_dir: StrPath | None = None,
         capture_dir: StrPath | None = None,

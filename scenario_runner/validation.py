@@ -48,7 +48,7 @@ class Validation(NamedTuple):
         """Count the findings of this severity."""
         return sum(finding.severity == severity for finding in self.findings)
 
-    def as_json(self) -> dict[str, Any]:
+    def as_json(self) -> dict[str, object]:
         """The validation as a JSON object."""
         return {
             "file": self.file,

@@ -12,9 +12,9 @@ from scenario_runner.errors import UsageError
 from scenario_runner.errors.text import close_names, did_you_mean
 from scenario_runner.processes.system_limits import processors
 
-REPEATED: Final[Mapping[str, Any]] = {"action": "append", "default": []}
+REPEATED: Final[Mapping[str, object]] = {"action": "append", "default": []}
 """Settings of an option that can be given several times."""
-SEVERAL: Final[Mapping[str, Any]] = {"action": "extend", "nargs": "+", "default": []}
+SEVERAL: Final[Mapping[str, object]] = {"action": "extend", "nargs": "+", "default": []}
 """Settings of an option that takes several values."""
 
 # For each device, where there are not more processors. A worker takes four open files here, and tens of MiB of memory.
@@ -76,7 +76,7 @@ class Parser(argparse.ArgumentParser):
 def _checked(read: Callable[[str], Any], is_right: Callable[[Any], bool], expected: str) -> Callable[[str], Any]:
     """An argument type: the value that ``read`` makes of the text, where it is right."""
 
-    def checked(text: str) -> Any:
+    def checked(text: str) -> object:
         with suppress(ValueError):
             value = read(text)
             if is_right(value):
@@ -107,14 +107,14 @@ def printf_bytes(text: str) -> int:
     return whole_number(LEAST_BYTES, MOST_BYTES)(text)
 
 
-def _element(text: str) -> Any:
+def _element(text: str) -> object:
     """The `Element` of this name."""
     from scenario_runner.files.elements import ELEMENTS  # which takes a third of the time of --help
 
     return _checked(ELEMENTS.get, bool, f"one of {', '.join(ELEMENTS)}")(text)
 
 
-def _typed(text: str) -> tuple[str | None, Any]:
+def _typed(text: str) -> tuple[str | None, object]:
     """The uid of a buffer, None for all, and the type of its bytes."""
     uid, equals, name = text.rpartition("=")
     return (uid if equals else None), _element(name)
@@ -128,7 +128,7 @@ def _dump_target(text: str) -> tuple[int, int, str | None]:
     return int(first), int(last or first), uid
 
 
-def _parameter(text: str) -> tuple[str, Any]:
+def _parameter(text: str) -> tuple[str, object]:
     """The name and the value of a parameter; the value is JSON, or else a string as it is."""
     from scenario_runner.scenario.syntax import LimitError, parse  # no other option needs json
 
@@ -150,7 +150,7 @@ def _is_pair(words: tuple[str, ...]) -> bool:
 # A path is not empty, as that of an unset variable in a script. The paths of a list are checked where they are opened.
 _FILE: Final = _checked(str, bool, "the path of a file")
 _PATHS: Final = {"FILE": _FILE, "PATH": _FILE, "MEASUREMENT": _FILE, "DIR": _checked(str, bool, "the path of a folder")}
-_TYPES: Final[Mapping[str, Callable[[str], Any]]] = {
+_TYPES: Final[Mapping[str, Callable[[str], object]]] = {
     "NAME=FILE": _checked(lambda text: tuple(text.split("=", 1)), _is_pair, "NAME=FILE"),
     "NAME=VALUE": _checked(_parameter, bool, "NAME=VALUE, such as n=4"),
     "COMMAND[:RESOURCE]": _checked(

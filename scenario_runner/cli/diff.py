@@ -8,7 +8,6 @@ import math
 import os
 from collections.abc import Sequence
 from contextlib import nullcontext
-from typing import Any
 
 from scenario_runner.cli.arguments import given, shared_arguments
 from scenario_runner.cli.console import show_first, show_table
@@ -155,7 +154,7 @@ def _name(entry: DumpEntry, mip: int | None) -> str:
     return f"{one_line(entry.resource)!r}{level}{'' if entry.aspect is None else f' {entry.aspect}'}"
 
 
-def _as_json(one: DumpIndex, other: DumpIndex, pairs: Scenarios, all_compared: Sequence[Compared]) -> dict[str, Any]:
+def _as_json(one: DumpIndex, other: DumpIndex, pairs: Scenarios, all_compared: Sequence[Compared]) -> dict[str, object]:
     different = [
         {**_entry_json(pair.entry), "mip": pair.mip, **_difference_json(pair.difference)}
         for pair in all_compared
@@ -173,17 +172,17 @@ def _as_json(one: DumpIndex, other: DumpIndex, pairs: Scenarios, all_compared: S
     }
 
 
-def _dump_json(dump: DeviceDump) -> dict[str, Any]:
+def _dump_json(dump: DeviceDump) -> dict[str, object]:
     described = {key: getattr(dump.device, key) for key in ("choice", "name", "uuid", "driver")}
     return {**described, "status": dump.outcome.status, "reason": dump.outcome.reason}
 
 
-def _entry_json(entry: DumpEntry) -> dict[str, Any]:
+def _entry_json(entry: DumpEntry) -> dict[str, object]:
     return {key: getattr(entry, key) for key in _KEYS}
 
 
-def _difference_json(difference: Difference) -> dict[str, Any]:
-    described: dict[str, Any] = {
+def _difference_json(difference: Difference) -> dict[str, object]:
+    described: dict[str, object] = {
         "different": difference.count,
         "tolerated": difference.tolerated,
         "elements": difference.total,

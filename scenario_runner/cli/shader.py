@@ -35,7 +35,7 @@ def show(options: argparse.Namespace) -> None:
         _show_module(module)
 
 
-def _module(options: argparse.Namespace) -> dict[str, Any]:
+def _module(options: argparse.Namespace) -> dict[str, object]:
     """Describe a SPIR-V file, or a source compiled with the options."""
     path = options.file
     extension = os.path.splitext(path)[1].lower()
@@ -55,9 +55,9 @@ def _module(options: argparse.Namespace) -> dict[str, Any]:
     return describe(read_module(code, name=path))
 
 
-def _modules_of_model(options: argparse.Namespace) -> list[dict[str, Any]]:
+def _modules_of_model(options: argparse.Namespace) -> list[dict[str, object]]:
     """Describe each module of a model; those without code keep their name and a note."""
-    described: list[dict[str, Any]] = []
+    described: list[dict[str, object]] = []
     for number, module in enumerate(read_vgf(options.file).modules):
         name = f"{options.file}: module {number} {module.name!r}"
         if module.code is None or module.language is None:
@@ -139,7 +139,7 @@ def _binding(binding: Mapping[str, Any]) -> tuple[Any, ...]:
     return binding["set"], binding["binding"], binding["name"], kind, access, details
 
 
-def _size(block: Mapping[str, Any]) -> str:
+def _size(block: Mapping[str, object]) -> str:
     stride = block["runtime_stride_bytes"]
     return f"{block['size_bytes']} bytes" + (f" + {stride} per element" if stride is not None else "")
 
@@ -178,7 +178,7 @@ def _show_title(text: str, depth: int) -> None:
     console.show("  " * depth, (text, "bold"))
 
 
-def _show_rows(title: str, headings: Sequence[str], rows: Sequence[Sequence[Any]], depth: int) -> None:
+def _show_rows(title: str, headings: Sequence[str], rows: Sequence[Sequence[object]], depth: int) -> None:
     """Print a table, if it has rows."""
     if rows:
         _show_title(title if len(rows) <= _MOST_ROWS else f"{title} (the first {_MOST_ROWS} of {len(rows)})", depth)

@@ -18,7 +18,7 @@ class _Styled:
         self._stream = stream
         self.write = stream.write_styled
 
-    def __getattr__(self, name: str) -> Any:
+    def __getattr__(self, name: str) -> object:
         return getattr(self._stream, name)
 
 

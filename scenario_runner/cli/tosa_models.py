@@ -12,7 +12,7 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from scenario_runner.cli.arguments import compiler_arguments
 from scenario_runner.cli.console import live, read_standard_input, show, write, write_finding
@@ -173,7 +173,7 @@ def _summary(checked: CheckedShader) -> str:
     return ", ".join(filter(None, parts))
 
 
-def _as_json(file: CheckedFile) -> dict[str, Any]:
+def _as_json(file: CheckedFile) -> dict[str, object]:
     return {
         "file": file.path,
         "valid": not file.exit_code,
@@ -183,8 +183,8 @@ def _as_json(file: CheckedFile) -> dict[str, Any]:
     }
 
 
-def _operation_as_json(examined: Examined, checked: CheckedShader | None) -> dict[str, Any]:
-    described: dict[str, Any] = {
+def _operation_as_json(examined: Examined, checked: CheckedShader | None) -> dict[str, object]:
+    described: dict[str, object] = {
         "operation": examined.operation,
         "is_shader": examined.is_shader,
         "errors": sum(finding.severity == "error" for finding in _findings(examined, checked)),

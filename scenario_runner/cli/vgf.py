@@ -69,7 +69,7 @@ def _show_model(path: str, model: dict[str, Any]) -> None:
     _show_table("constants", ("#", "format", "shape", "bytes", "sparse"), map(_constant, constants))
 
 
-def _show_table(title: str, headings: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
+def _show_table(title: str, headings: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
     texts = [[one_line(str(value)) for value in row] for row in rows]
     if texts:
         print(f"\n{title}")

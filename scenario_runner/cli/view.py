@@ -27,7 +27,7 @@ def _content(path: str, options: argparse.Namespace) -> Content:
     return content if options.channel is None else content.select(options.channel)
 
 
-def _color_console() -> Any:
+def _color_console() -> object:
     """A rich console on standard output, where that can show colours; None where a picture would show nothing."""
     console = terminal(sys.stdout)
     return console if console and console.shows_pictures else None

@@ -170,7 +170,7 @@ class Judgement(NamedTuple):
     passed: bool
     message: str = ""
     worst: tuple[tuple[str, str, str], ...] = ()
-    beyond: Any = 0.0
+    beyond: object = 0.0
 
 
 def judge(actual: Array, rule: TosaRule) -> Judgement:

@@ -30,7 +30,7 @@ _Finding = tuple[str, str, str, str | list[str]]
 """Level, id, message and fix: a sentence for a person, or a command without root that ``doctor --fix`` runs."""
 
 
-def findings(report: Mapping[str, Any]) -> list[dict[str, Any]]:
+def findings(report: Mapping[str, object]) -> list[dict[str, object]]:
     """All findings, errors first."""
     checks = (_loader_and_devices, _manifests, _layers, _ml, _compilers, _cache, _packages)
     rows = chain.from_iterable(check(report) for check in checks)
@@ -230,7 +230,7 @@ _NEEDED = {
     "VK_ARM_tensors": ("VkPhysicalDeviceTensorFeaturesARM", "tensors"),
     "VK_ARM_data_graph": ("VkPhysicalDeviceDataGraphFeaturesARM", "dataGraph"),
 }
-_NOTHING: dict[str, Any] = {"extensions": {}, "features": {}, "properties": {}}
+_NOTHING: dict[str, object] = {"extensions": {}, "features": {}, "properties": {}}
 
 
 def ml_path(
@@ -269,7 +269,7 @@ def ml_path(
     return _path("emulation", f"{lacks}; the ML emulation layers bring them", emulated)
 
 
-def _path(path: str, reason: str, facts: Mapping[str, Any], fix: str | None = None) -> dict[str, Any]:
+def _path(path: str, reason: str, facts: Mapping[str, object], fix: str | None = None) -> dict[str, object]:
     return {"path": path, "reason": reason, "fix": fix, **facts}
 
 

@@ -123,7 +123,7 @@ def _search(
     return ("drivers" if any(probe.failure for probe in alone.values()) else None), alone
 
 
-def _drivers(drivers: list[Manifest], started: Probe, alone: Mapping[str, Probe]) -> list[dict[str, Any]]:
+def _drivers(drivers: list[Manifest], started: Probe, alone: Mapping[str, Probe]) -> list[dict[str, object]]:
     opened = {fact["path"]: fact["problem"] for fact in started.facts.get("library", ())}
     described = []
     for driver in drivers:
@@ -143,7 +143,7 @@ def _layers(
     layers: EmulationLayers | None,
     emulation: Probe | None,
     environ: Mapping[str, str],
-) -> dict[str, Any]:
+) -> dict[str, object]:
     available = sorted(started.facts.get("layer", ()), key=lambda layer: str(layer["name"]))
     named = next((layer for layer in available if layer["name"] == VALIDATION_LAYER), None)
     is_packaged = layers is not None and layers.source == "package"
@@ -175,8 +175,8 @@ def _layers(
 
 
 def _devices(
-    started: Probe, layers: Mapping[str, Any], emulation: Probe | None, environ: Mapping[str, str]
-) -> list[dict[str, Any]]:
+    started: Probe, layers: Mapping[str, object], emulation: Probe | None, environ: Mapping[str, str]
+) -> list[dict[str, object]]:
     layered = emulation.facts.get("device", ()) if emulation else ()
     emulated_facts = {(device["index"], device["uuid"]): device["ml_facts"] for device in layered}
     named = environ.get("VK_INSTANCE_LAYERS", "")
@@ -190,7 +190,7 @@ def _devices(
     return devices
 
 
-def _vgf() -> dict[str, Any]:
+def _vgf() -> dict[str, object]:
     """The library that reads VGF files."""
     version, problem = system.version_of(_VGF_PACKAGE), None
     try:

@@ -35,7 +35,7 @@ def main(argv: Sequence[str]) -> None:
     facts = os.fdopen(os.dup(1), "w", buffering=1, encoding="utf-8")  # each line is on its way before the next step
     os.dup2(2, 1)
 
-    def send(key: str, value: Any) -> None:
+    def send(key: str, value: object) -> None:
         facts.write(json.dumps([key, value]) + "\n")
 
     try:
@@ -56,7 +56,7 @@ def main(argv: Sequence[str]) -> None:
     send("done", True)
 
 
-def _ask(detail: str, send: Callable[[str, Any], None]) -> None:
+def _ask(detail: str, send: Callable[[str, object], None]) -> None:
     full = detail == "full"
     send("step", "opening the Vulkan loader")
     library = load()
@@ -92,7 +92,7 @@ def _ask(detail: str, send: Callable[[str, Any], None]) -> None:
     instance.close()
 
 
-def _layers() -> list[dict[str, Any]]:
+def _layers() -> list[dict[str, object]]:
     """Describe every layer that the loader finds; their libraries are not opened."""
     name = "vkEnumerateInstanceLayerProperties"
     return [
@@ -132,12 +132,12 @@ _SUBGROUP = dict(enumerate((
 )))  # fmt: skip
 
 
-def identity(physical: PhysicalDevice) -> dict[str, Any]:
+def identity(physical: PhysicalDevice) -> dict[str, object]:
     """The keys that tell this device from others; `describe` begins with them."""
     return {"index": physical.index, "name": physical.name, "type": physical.type, "uuid": physical.uuid}
 
 
-def describe(physical: PhysicalDevice) -> dict[str, Any]:
+def describe(physical: PhysicalDevice) -> dict[str, object]:
     """All facts of one device but which ML path it takes."""
     core, vulkan12, memory = physical.properties, physical.vulkan12_properties, physical.memory_types
     local_heaps = {heap for flags, heap in memory if flags & 1}
@@ -179,7 +179,7 @@ def describe(physical: PhysicalDevice) -> dict[str, Any]:
     }
 
 
-def ml_facts(physical: PhysicalDevice) -> dict[str, Any]:
+def ml_facts(physical: PhysicalDevice) -> dict[str, object]:
     """The ML extensions that this device offers, with their features and limits."""
     extensions = {name: revision for name, revision in physical.extensions.items() if name.startswith(_ML_EXTENSIONS)}
     arm = {name: values for name, values in features(physical).items() if name.endswith("ARM")}
@@ -201,7 +201,7 @@ def features(physical: PhysicalDevice) -> dict[str, dict[str, bool]]:
     return {name: {member: member in supported(name) for member in names} for name, names in members.items()}
 
 
-def _instrumentation(physical: PhysicalDevice) -> dict[str, Any]:
+def _instrumentation(physical: PhysicalDevice) -> dict[str, object]:
     """The metrics of ``--shader-instrumentation``, or the reason why there are none."""
     capability = problem = None
     try:
@@ -217,7 +217,7 @@ def _instrumentation(physical: PhysicalDevice) -> dict[str, Any]:
     }
 
 
-def _properties(physical: PhysicalDevice) -> dict[str, dict[str, Any]]:
+def _properties(physical: PhysicalDevice) -> dict[str, dict[str, object]]:
     properties = {}
     for name, (version, extension) in _PROPERTIES.items():
         if (version and physical.api_version >= version) or extension in physical.extensions:
@@ -239,7 +239,7 @@ def _formats(physical: PhysicalDevice) -> dict[str, dict[str, int]]:
     return formats
 
 
-def _text(characters: Any) -> str:
+def _text(characters: object) -> str:
     return str(ffi.string(characters).decode(errors="replace"))
 
 
@@ -247,7 +247,7 @@ def _names(flags: int, names: dict[int, str]) -> list[str]:
     return [name for bit, name in names.items() if flags >> bit & 1]
 
 
-def _members(struct: Any) -> dict[str, Any]:
+def _members(struct: object) -> dict[str, object]:
     """The members of a structure; VkBool32 ones are 0 and 1, as C has no type of its own for them."""
     return {
         name: _value(getattr(struct, name), field.type)

@@ -32,7 +32,7 @@ _VARIABLES = (
 _GPU_NODES = ("/dev/dri/renderD*", "/dev/nvidiactl*", "/dev/kfd*", "/dev/mali*")
 
 
-def machine(environ: Mapping[str, str]) -> dict[str, Any]:
+def machine(environ: Mapping[str, str]) -> dict[str, object]:
     """Operating system, interpreter, and the versions of packages and variables that matter here."""
     try:
         release = platform.freedesktop_os_release()
@@ -69,7 +69,7 @@ def version_of(package: str) -> str | None:
         return None
 
 
-def cache(folder: str) -> dict[str, Any]:
+def cache(folder: str) -> dict[str, object]:
     """The folder with compiled shaders and plans: its size, and whether it can be written (or made)."""
     files = [file for kind in KINDS for file in kept_files(folder, kind)]
     problem = _write_problem(folder)
@@ -108,7 +108,7 @@ def compilers(named: str | None = None) -> dict[str, Any]:
     return {**by_language, "problems": problems, "named": named, "spirv_val": _spirv_val()}
 
 
-def _spirv_val() -> dict[str, Any]:
+def _spirv_val() -> dict[str, object]:
     """The validator, its version where it can be asked, and why there is none."""
     try:
         validator = find_validator()
@@ -120,7 +120,7 @@ def _spirv_val() -> dict[str, Any]:
     return {"path": validator.path, "version": validator_version(validator), "problem": None}
 
 
-def _describe(compiler: Compiler) -> dict[str, Any]:
+def _describe(compiler: Compiler) -> dict[str, object]:
     return {
         "path": compiler.path,
         "flavour": compiler.flavour,

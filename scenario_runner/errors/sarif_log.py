@@ -12,7 +12,7 @@ from scenario_runner.errors.diagnostic import Diagnostic
 _SCHEMA: Final = "https://json.schemastore.org/sarif-2.1.0.json"
 
 
-def sarif(findings: Iterable[Diagnostic], version: str, incomplete: str = "") -> dict[str, Any]:
+def sarif(findings: Iterable[Diagnostic], version: str, incomplete: str = "") -> dict[str, object]:
     """One run of this ``version`` of the program; rules are the codes that occur. ``incomplete`` says why findings may
     be missing."""
     rules: dict[str, int] = {}
@@ -36,7 +36,7 @@ def repository_path(path: str) -> str:
     return (full.relative_to(root) if full.is_relative_to(root) else full).as_posix()
 
 
-def _rule(name: str) -> dict[str, Any]:
+def _rule(name: str) -> dict[str, object]:
     code = CODES.get(name)
     if code is None:  # of a journal that another version wrote
         return {"id": name}
@@ -49,17 +49,17 @@ def _rule(name: str) -> dict[str, Any]:
     }
 
 
-def _result(finding: Diagnostic, rule: int) -> dict[str, Any]:
+def _result(finding: Diagnostic, rule: int) -> dict[str, object]:
     text = f"{finding.message}\n{finding.help}" if finding.help else finding.message
     result: dict[str, Any] = {"ruleId": finding.code, "ruleIndex": rule, "level": finding.severity}
     result["message"] = {"text": text}
     if finding.path is not None:
         path = repository_path(finding.path)
-        physical: dict[str, Any] = {"artifactLocation": {"uri": ("file://" if path[0] == "/" else "") + quote(path)}}
+        physical: dict[str, object] = {"artifactLocation": {"uri": ("file://" if path[0] == "/" else "") + quote(path)}}
         if finding.line is not None:
             column = {} if finding.column is None else {"startColumn": finding.column}
             physical["region"] = {"startLine": finding.line, **column}
-        place: dict[str, Any] = {"physicalLocation": physical}
+        place: dict[str, object] = {"physicalLocation": physical}
         if finding.pointer:
             place["logicalLocations"] = [{"fullyQualifiedName": finding.pointer, "kind": "value"}]
         result["locations"] = [place]

@@ -5,7 +5,6 @@ import re
 import zlib
 from functools import cache
 from pathlib import Path
-from typing import Any
 
 _PACKAGE = os.path.dirname(os.path.dirname(__file__))  # scenario_runner/
 
@@ -64,7 +63,7 @@ def _git(*arguments: str) -> str:
 
 
 @cache
-def program_version(root: str = _PACKAGE) -> tuple[Any, ...]:
+def program_version(root: str = _PACKAGE) -> tuple[object, ...]:
     """Identify the version of the program in the folder ``root``: each module and table, by size and time.
 
     So a plan is as old as the code that it comes from, in a checkout as where it is installed; 260 modules take 1 ms.

@@ -34,14 +34,14 @@ class Task(Protocol):
     def about(self) -> "Device":
         """The device."""
 
-    def run(self, item: Any) -> tuple[dict[str, Any], State]:
+    def run(self, item: object) -> tuple[dict[str, object], State]:
         """Run an item; the outcome as JSON."""
 
     def used(self) -> list[str]:
         """Name modules and the like that the next workers can begin with, or nothing new."""
 
     @staticmethod
-    def preload(task_options: Any, names: Sequence[str]) -> None:
+    def preload(task_options: object, names: Sequence[str]) -> None:
         """Load modules for all workers, and names from `used`, into the process that forks them. Must not start a
         thread."""
 
@@ -57,7 +57,7 @@ class Policy(Protocol):
         """Make an outcome of the JSON from a task. The process had run ``before_count`` items before; ``before`` are
         the last ones. Raises ValueError and its like for other JSON: the process may have damaged its memory."""
 
-    def crashed(self, item: Any, crash: Crash) -> Any:
+    def crashed(self, item: Any, crash: Crash) -> object:
         """Make the outcome of an item that ended its process."""
 
     def again(self, hint: Any, attempts: Sequence[Any]) -> bool:
@@ -103,9 +103,9 @@ class Job(NamedTuple):
     it runs in a process that has run nothing before."""
 
     number: int
-    item: Any
+    item: object
     hint: Any
-    attempts: tuple[Any, ...] = ()
+    attempts: tuple[object, ...] = ()
     needs_new_process: bool = False
 
 

@@ -12,7 +12,7 @@ _LONGEST_S: Final = 1
 
 subject = ""
 """The file that the line begins with."""
-_kept: list[Any] = []
+_kept: list[object] = []
 
 
 def announce_crashes() -> None:

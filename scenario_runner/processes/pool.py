@@ -81,7 +81,7 @@ class _Pool:
         self._devices = [UsedDevice(options.devices or None, options.jobs)]
         self._workers: list[WorkerProcess] = []
         self._waiting: deque[Job] = deque()
-        self._events: list[tuple[Any, ...]] = []
+        self._events: list[tuple[object, ...]] = []
         self._is_refused = False  # the user knows that no device can be used
         self._loaded: set[str] = set()
         self._is_stopping = False
@@ -94,7 +94,7 @@ class _Pool:
 
     def serve(self) -> None:
         with suppress(EOFError, ConnectionError):
-            ready: Any = ()
+            ready: object = ()
             while True:
                 self._hand_out()
                 if self._events and not (ready and self._is_supplied()):

@@ -117,7 +117,7 @@ class WorkerProcess:
             if os.path.getsize(path) > _MOST_OUTPUT_BYTES:
                 os.truncate(path, 0)
 
-    def received(self) -> list[Any]:
+    def received(self) -> list[object]:
         """Receive messages; the last one may stay incomplete. Raises EOFError, BlockingIOError if there is nothing
         to receive, and ValueError for a line that is no JSON."""
         try:

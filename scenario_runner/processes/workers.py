@@ -144,7 +144,7 @@ class Workers(Generic[Item]):
         with suppress(OSError):  # the pool is gone, which `_events` handles
             self._control.send(message)
 
-    def _events(self) -> list[Any]:
+    def _events(self) -> list[object]:
         """Receive the next list of events. Raises DriverCrashError if the pool has ended, which no worker should
         cause."""
         try:

@@ -115,7 +115,7 @@ class Trial(AbstractContextManager["Trial"]):
     def __exit__(self, *_: object) -> None:
         self._stack.close()
 
-    def first(self, path: str, tree: Mapping[str, Any]) -> Failure | None:
+    def first(self, path: str, tree: Mapping[str, object]) -> Failure | None:
         """Run the whole scenario twice, and return how it fails. Sets ``is_flaky`` if it does not fail in the same way
         each time. Raises errors of the driver if nothing can run."""
         failures = [self._run(path, tree) for _ in range(RUNS)]
@@ -141,10 +141,10 @@ class Trial(AbstractContextManager["Trial"]):
                 break
         return last if self.is_flaky or is_like else None
 
-    def complete(self, path: str, tree: Mapping[str, Any]) -> None:
+    def complete(self, path: str, tree: Mapping[str, object]) -> None:
         """Write what belongs beside a scenario, so that it fails elsewhere."""
 
-    def _run(self, path: str, tree: Mapping[str, Any]) -> Failure | None:
+    def _run(self, path: str, tree: Mapping[str, object]) -> Failure | None:
         if self._code is not None:  # which may be a warning, or of a rule that runs do not check
             findings = validate_file(path, Options(self.compiler, hazards=True)).findings
             messages = tuple(problem.as_json() for problem in findings)
@@ -177,10 +177,10 @@ class DevicesTrial(Trial):
         writing = options._replace(devices=(devices[0],), task_options=work)
         self._expecting = self._stack.enter_context(SuiteWorkers(writing))
 
-    def complete(self, path: str, tree: Mapping[str, Any]) -> None:
+    def complete(self, path: str, tree: Mapping[str, object]) -> None:
         self._run(path, tree)  # others were tried since
 
-    def _run(self, path: str, tree: Mapping[str, Any]) -> Failure | None:
+    def _run(self, path: str, tree: Mapping[str, object]) -> Failure | None:
         shutil.rmtree(expected_folder(path), ignore_errors=True)
         outcome = self._expecting.run_one(item_of(path, os.path.basename(path))).attempts[-1]
         if outcome.status != "Pass":
@@ -205,7 +205,7 @@ class ScriptTrial(Trial):
             raise UsageError(f"--script {name!r}: there is no such program", help="name an executable file")
         self._command = [os.path.abspath(path), *command[1:]]
 
-    def _run(self, path: str, tree: Mapping[str, Any]) -> Failure | None:
+    def _run(self, path: str, tree: Mapping[str, object]) -> Failure | None:
         nothing = {"stdin": subprocess.DEVNULL, "stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
         with Program(
             [*self._command, path], self._options.timeout_s or 0.0, cwd=os.path.dirname(path), **nothing

@@ -40,7 +40,7 @@ from scenario_runner.suite.expectations.reading import load as load_expectations
 from scenario_runner.suite.hashes import READ_KEYS, content, expected_files
 
 _CHUNK_BYTES = 16 << 20
-_NONE: Mapping[str, Any] = MappingProxyType({})
+_NONE: Mapping[str, object] = MappingProxyType({})
 _OLDEST = (1980, 1, 1, 0, 0, 0)  # of an archive: equal files make equal archives
 
 Write = Callable[[str, OutputSet], None]
@@ -61,7 +61,7 @@ class Packed(NamedTuple):
 def pack(
     paths: Sequence[str],
     output: str,
-    parameters: Mapping[str, Any] = _NONE,
+    parameters: Mapping[str, object] = _NONE,
     more: More = lambda scenario, taken: {},
 ) -> Packed:
     """Write scenarios with all that they read, and ``more``, into the folder ``output``; nothing of it after an error.
@@ -136,7 +136,7 @@ class _Packing:
     ``_taken`` are the names of all files that scenarios read or write, by the folder.
     """
 
-    def __init__(self, scenarios: Sequence[Scenario], parameters: Mapping[str, Any]) -> None:
+    def __init__(self, scenarios: Sequence[Scenario], parameters: Mapping[str, object]) -> None:
         self._parameters = parameters
         self.files: dict[str, Write] = {}
         self.sources: set[str] = set()

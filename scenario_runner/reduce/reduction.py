@@ -38,7 +38,7 @@ from scenario_runner.suite.expectations.outputs import Output, outputs_of_scenar
 from scenario_runner.suite.expectations.reading import expected_files
 
 _Part = TypeVar("_Part")
-Path = tuple[Any, ...]
+Path = tuple[object, ...]
 """The place of a value in a scenario: keys and indexes."""
 
 SPIRV_REDUCE: Final = "spirv-reduce"
@@ -146,7 +146,7 @@ class Reduction:
 
     # Trying
 
-    def _fails(self, tree: dict[str, Any]) -> bool:
+    def _fails(self, tree: dict[str, object]) -> bool:
         """Return whether a scenario fails as the first one does; then it is the smallest one so far."""
         text = json.dumps(tree)
         if text not in self._known:
@@ -155,7 +155,7 @@ class Reduction:
             self.tree = tree
         return self._known[text]
 
-    def _try(self, tree: dict[str, Any], text: str) -> bool:
+    def _try(self, tree: dict[str, object], text: str) -> bool:
         if time.monotonic() > self._end_s:
             raise OutOfTimeError
         self.tries += 1
@@ -167,7 +167,7 @@ class Reduction:
         self.failure = failure
         return True
 
-    def _is_valid(self, tree: Mapping[str, Any]) -> bool:
+    def _is_valid(self, tree: Mapping[str, object]) -> bool:
         """Return whether it is a scenario, which is cheap to know."""
         with suppress(ScenarioRunnerError):
             self._scenario(tree)
@@ -181,13 +181,13 @@ class Reduction:
             return True
         return False
 
-    def _scenario(self, tree: Mapping[str, Any]) -> Scenario:
+    def _scenario(self, tree: Mapping[str, object]) -> Scenario:
         return loads(json.dumps(tree), self.path)
 
-    def _outputs(self, tree: Mapping[str, Any]) -> Iterable[Output]:
+    def _outputs(self, tree: Mapping[str, object]) -> Iterable[Output]:
         return outputs_of_scenario(self._scenario(tree), self._check.get("repeat", 1)).values()
 
-    def _write(self, tree: Mapping[str, Any]) -> None:
+    def _write(self, tree: Mapping[str, object]) -> None:
         _write_json(self.path, tree)
         check, name = dict(self._check), self.failure.output if self.failure is not None else ""
         if name:  # other outputs, of which nothing is expected, must say so
@@ -301,10 +301,10 @@ class Reduction:
             return compile_all([compile_request(scenario, shader)], **self._trial.compiler._asdict())[0]
         return None
 
-    def _with_shader(self, index: int, changes: dict[str, Any]) -> dict[str, Any]:
+    def _with_shader(self, index: int, changes: dict[str, object]) -> dict[str, object]:
         body = self.tree["resources"][index]["shader"] | changes
         kept = {key: value for key, value in body.items() if value is not None}
-        tree: dict[str, Any] = _changed(self.tree, [("resources", index, "shader")], kept)
+        tree: dict[str, object] = _changed(self.tree, [("resources", index, "shader")], kept)
         return tree
 
     def _reduce_module(self, index: int, tool: str) -> None:
@@ -329,7 +329,7 @@ class Reduction:
         finally:  # the end of the time limit, or an interrupt, keeps what is reduced
             self._keep_module(index, before, len(module))
 
-    def _keep_module(self, index: int, before: dict[str, Any], size_bytes: int) -> None:
+    def _keep_module(self, index: int, before: dict[str, object], size_bytes: int) -> None:
         """Name the smallest module after its shader, or return to the scenario ``before`` if none is smaller."""
         body = self.tree["resources"][index]["shader"]
         path = "" if self.tree is before else os.path.join(self._folder, body["src"])
@@ -362,11 +362,11 @@ def _ask_about_each(tool: str, folder: str, fails: Callable[[str], bool]) -> Non
                 program.stdin.flush()
 
 
-def _fills(path: str, kind: str) -> Iterator[dict[str, Any]]:
+def _fills(path: str, kind: str) -> Iterator[dict[str, object]]:
     """Contents of one number for a resource, in place of a .npy file. Empty for files of pictures."""
     with suppress(ScenarioRunnerError):
         array = read_array(path)
-        typed: dict[str, Any] = {}
+        typed: dict[str, object] = {}
         if kind in ("buffer", "raw_data"):
             typed = {"dtype": array.dtype.name} if array.dtype.name in ELEMENTS else {"dtype": "uint8"}
             if kind == "raw_data":
@@ -386,7 +386,7 @@ def _write_json(path: str, tree: Any) -> None:
         file.write(json.dumps(tree, indent=2) + "\n")
 
 
-def _values(value: Any, path: Path = ()) -> Iterator[tuple[Path, Any]]:
+def _values(value: object, path: Path = ()) -> Iterator[tuple[Path, object]]:
     """Yield all values inside of a JSON value with their places."""
     parts = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
     for key, part in parts:

@@ -159,12 +159,12 @@ class ListedFiles(Sink):
     def _receiver(
         self,
         plan: Plan,
-        open_files: Callable[[str], Iterable[tuple[dict[str, Any], ContentWriter, range]]],
+        open_files: Callable[[str], Iterable[tuple[dict[str, object], ContentWriter, range]]],
         is_last: Callable[[str], bool] = lambda uid: True,
     ) -> Receive:
         """Open a receiver whose files, with their entries and parts by ``open_files``, get their names together with
         those of the ``is_last`` resource."""
-        entries: list[dict[str, Any]] = []
+        entries: list[dict[str, object]] = []
 
         def opened(uid: str) -> Iterator[tuple[ContentWriter, range]]:
             for entry, writer, part in open_files(uid):
@@ -184,7 +184,7 @@ class ListedFiles(Sink):
         self._writer = ResourceWriter(plan, opened, complete)
         return self._writer.receive
 
-    def _add(self, entries: list[dict[str, Any]]) -> None:
+    def _add(self, entries: list[dict[str, object]]) -> None:
         """List these files, which have their names."""
         raise NotImplementedError
 
@@ -204,7 +204,7 @@ class CaptureFiles(ListedFiles):
         self._folder = folder
         self._repeat = repeat
         self._names = captured_files(plan, folder, repeat)
-        self._entries: list[dict[str, Any]] = []
+        self._entries: list[dict[str, object]] = []
         self._listed = 0
 
     def check(self) -> None:
@@ -228,7 +228,7 @@ class CaptureFiles(ListedFiles):
             return ignore
         names = next(self._names)
 
-        def open_files(uid: str) -> Iterator[tuple[dict[str, Any], ContentWriter, range]]:
+        def open_files(uid: str) -> Iterator[tuple[dict[str, object], ContentWriter, range]]:
             plan = self._plan.resources[uid]
             for path, name in names[uid].items():
                 entry = {
@@ -246,7 +246,7 @@ class CaptureFiles(ListedFiles):
 
         return self._receiver(self._plan, open_files, lambda uid: uid == frame.captures[-1])
 
-    def _add(self, entries: list[dict[str, Any]]) -> None:
+    def _add(self, entries: list[dict[str, object]]) -> None:
         self._entries += entries
         self._list(at_least=max(1, len(self._entries) // 8))
 

@@ -99,7 +99,7 @@ class DumpFiles(ListedFiles):
         self._device = device
         self._file_names = FileNames()
         self._ended_frames = 0
-        self._entries: list[dict[str, Any]] = []
+        self._entries: list[dict[str, object]] = []
         self._growing: GrowingIndex | None = None
 
     def check(self) -> None:
@@ -139,7 +139,7 @@ class DumpFiles(ListedFiles):
 
         return self._receiver(self.whole, open_files)
 
-    def _add(self, entries: list[dict[str, Any]]) -> None:
+    def _add(self, entries: list[dict[str, object]]) -> None:
         if self._growing is None:
             self._growing = GrowingIndex(os.path.join(self._folder, INDEX), self._head())
         self._growing.add(entries)
@@ -153,7 +153,7 @@ class DumpFiles(ListedFiles):
             with OutputFile(os.path.join(self._folder, INDEX)) as index:
                 index.write(index_text(self._head(), self._entries, complete=True))
 
-    def _head(self) -> dict[str, Any]:
+    def _head(self) -> dict[str, object]:
         commands = [command.kind for command in self._scenario.commands]
         return {"scenario": self.whole.name, "device": self._device(), "commands": commands}
 
@@ -218,7 +218,7 @@ class DumpEntry(NamedTuple):
     sha256: str
 
     @property
-    def key(self) -> tuple[Any, ...]:
+    def key(self) -> tuple[object, ...]:
         """The key of the same file in another dump of the scenario."""
         return self[:6]
 
@@ -238,7 +238,7 @@ class GrowingIndex:
     It replaces no file. Files that it has no room for are left out.
     """
 
-    def __init__(self, path: str, head: Mapping[str, Any]) -> None:
+    def __init__(self, path: str, head: Mapping[str, object]) -> None:
         before, self._tail = _around({**head, "complete": False})
         self._separator = b"\n"
         self._end = 0
@@ -247,7 +247,7 @@ class GrowingIndex:
             self._file = open(path, "xb", buffering=0)  # noqa: SIM115
         self._append(before)
 
-    def add(self, entries: Sequence[Mapping[str, Any]]) -> None:
+    def add(self, entries: Sequence[Mapping[str, object]]) -> None:
         """List more files."""
         self._append(self._separator + _lines(entries))
         self._separator = b",\n"
@@ -278,19 +278,19 @@ class GrowingIndex:
             self._file = None
 
 
-def index_text(head: Mapping[str, Any], entries: Sequence[Mapping[str, Any]], *, complete: bool) -> bytes:
+def index_text(head: Mapping[str, object], entries: Sequence[Mapping[str, object]], *, complete: bool) -> bytes:
     """The whole index; ``head`` has what is there beside the files and `complete`."""
     before, tail = _around({**head, "complete": complete})
     return before + b"\n" + _lines(entries) + tail
 
 
-def _around(head: Mapping[str, Any]) -> tuple[bytes, bytes]:
+def _around(head: Mapping[str, object]) -> tuple[bytes, bytes]:
     """The text before and behind the lines of the files."""
     text = json.dumps({"kind": MARK, "version": VERSION, **head, "files": []}, indent=1)
     return text.removesuffix("]\n}").encode(), b"\n ]\n}\n"
 
 
-def _lines(entries: Sequence[Mapping[str, Any]]) -> bytes:
+def _lines(entries: Sequence[Mapping[str, object]]) -> bytes:
     return ",\n".join(f"  {json.dumps(entry)}" for entry in entries).encode()
 
 
@@ -322,7 +322,7 @@ def read_index(folder: str) -> DumpIndex:
     return DumpIndex(folder, index.get("complete") is True, tuple(commands), entries)
 
 
-def _entry(path: str, number: int, content: Any) -> DumpEntry:
+def _entry(path: str, number: int, content: object) -> DumpEntry:
     if not isinstance(content, dict):
         raise file_error(path, f"is damaged: files/{number} is not an object")
     for name, kind in get_type_hints(DumpEntry).items():

@@ -203,7 +203,7 @@ class InstrumentationFile:
             file.write(json.dumps(content, indent=1).encode() + b"\n")
 
 
-def _runs_in(path: str) -> list[dict[str, Any]]:
+def _runs_in(path: str) -> list[dict[str, object]]:
     try:
         return list(json.loads(read_file(path))["runs"])
     except (OSError, ValueError, KeyError, TypeError):

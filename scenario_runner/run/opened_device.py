@@ -62,14 +62,14 @@ class DeviceOptions(NamedTuple):
     printer: Printer | None = None
 
 
-_Method = TypeVar("_Method", bound=Callable[..., Any])
+_Method = TypeVar("_Method", bound=Callable[..., object])
 
 
 def one_at_a_time(method: _Method) -> _Method:
     """Let a method of an `OpenedDevice` raise UsageError while another thread calls it."""
 
     @wraps(method)
-    def guarded(self: OpenedDevice, *args: Any, **options: Any) -> Any:
+    def guarded(self: OpenedDevice, *args: object, **options: Any) -> object:
         if not self._running.acquire(blocking=False):
             help = "take turns, or use a Runner for each process"
             raise UsageError("another thread is running a scenario on this Runner", help=help)
@@ -297,7 +297,7 @@ def _check_ml(plan: Plan, physical: PhysicalDevice, *, emulated: bool) -> None:
         raise error_of(problems)
 
 
-def _limit(limits: Any, name: str) -> int | tuple[int, int, int]:
+def _limit(limits: object, name: str) -> int | tuple[int, int, int]:
     value = getattr(limits, name)
     return value if isinstance(value, int) else (value[0], value[1], value[2])
 

@@ -36,7 +36,7 @@ def read_device(path: str, choice: str | None = None) -> ReportedDevice:
     raise FileError(Diagnostic("SR-FILE-001", "error", None, problem, _HELP, path=path))
 
 
-def _chosen(devices: list[dict[str, Any]], wanted: str | None, path: str) -> dict[str, Any]:
+def _chosen(devices: list[dict[str, object]], wanted: str | None, path: str) -> dict[str, object]:
     if wanted is None:
         matches = [device for device in devices if device.get("default")] or devices[:1]
     else:

@@ -134,7 +134,7 @@ class Arrays(Mapping[str, "numpy.ndarray[Any, Any]"]):
         return numpy.frombuffer(view, dtype).reshape(shape)
 
 
-def _dtype(format: Format | None, descr: str) -> Any:
+def _dtype(format: Format | None, descr: str) -> object:
     """The NumPy type of items that files have as ``descr``."""
     return descr if format is None or format.numeric not in ML_DTYPES else ml_dtype(format.numeric)
 
@@ -206,7 +206,7 @@ def _keep(data: dict[str, bytearray], uid: str, view: memoryview) -> None:
 Inputs: TypeAlias = Mapping[Any, Any] | tuple[Any, ...]
 
 
-def inputs_of_call(inputs: Any, more: tuple[Any, ...]) -> Inputs:
+def inputs_of_call(inputs: object, more: tuple[object, ...]) -> Inputs:
     """The inputs of a call: one mapping, one tuple of arrays, or arrays. Raises UsageError for several of these."""
     if isinstance(inputs, tuple) and not more:
         return inputs
@@ -217,7 +217,7 @@ def inputs_of_call(inputs: Any, more: tuple[Any, ...]) -> Inputs:
     return () if inputs is None and not more else (inputs, *more)
 
 
-def by_uid(inputs: Inputs) -> Mapping[str, Any]:
+def by_uid(inputs: Inputs) -> Mapping[str, object]:
     """The inputs of a scenario. Raises UsageError for those that are given by position."""
     if isinstance(inputs, Mapping):
         return inputs
@@ -241,9 +241,9 @@ class Prepared:
         self,
         scenario: Scenario,
         plan: Plan,
-        plan_again: Callable[[Mapping[str, Any]], Plan],
+        plan_again: Callable[[Mapping[str, object]], Plan],
         execute: Callable[..., tuple[Printed, ...]],
-        by_uid: Callable[[Inputs], Mapping[str, Any]],
+        by_uid: Callable[[Inputs], Mapping[str, object]],
         forget: Callable[[object], None],
     ) -> None:
         """``plan_again`` gives the plan for inputs that change more than their content; ``by_uid`` their uids.
@@ -295,7 +295,7 @@ class Prepared:
 
     def _run(
         self,
-        inputs: Mapping[str, Any],
+        inputs: Mapping[str, object],
         capture_dir: str | os.PathLike[str] | None,
         write_files: bool,
         options: RunOptions,

@@ -115,7 +115,7 @@ def _row(channel: Channel) -> tuple[str, ...]:
     return (name, values, least, greatest, mean, *map(str, statistics[3:]))
 
 
-def _number(value: Any) -> str:
+def _number(value: object) -> str:
     return f"{float(value):.6g}" if isinstance(value, float | numpy.floating) else str(value)
 
 

@@ -199,9 +199,9 @@ def trace(timings: Timings) -> str:
     return json.dumps({"traceEvents": events, "displayTimeUnit": "ms", "otherData": _about(timings)}) + "\n"
 
 
-def _about(timings: Timings) -> dict[str, Any]:
+def _about(timings: Timings) -> dict[str, object]:
     """Notes for somebody who reads the trace."""
-    about: dict[str, Any] = {
+    about: dict[str, object] = {
         "scenario": timings.plan.name if timings.plan is not None else "",
         "device": timings.device,
         "timestamp period [ns]": timings.period_ns,
@@ -221,11 +221,11 @@ def _about(timings: Timings) -> dict[str, Any]:
     return about
 
 
-def _named(what: str, process: int, name: str) -> dict[str, Any]:
+def _named(what: str, process: int, name: str) -> dict[str, object]:
     return {"name": what, "ph": "M", "pid": process, "tid": _THREAD, "args": {"name": name}}
 
 
-def _event(name: str, process: int, begin_ns: float, end_ns: float, **about: Any) -> dict[str, Any]:
+def _event(name: str, process: int, begin_ns: float, end_ns: float, **about: object) -> dict[str, object]:
     return {
         "name": name,
         "ph": "X",
@@ -237,7 +237,7 @@ def _event(name: str, process: int, begin_ns: float, end_ns: float, **about: Any
     }
 
 
-def _host_events(timings: Timings, origin_ns: int) -> Iterator[dict[str, Any]]:
+def _host_events(timings: Timings, origin_ns: int) -> Iterator[dict[str, object]]:
     titles = [frame.title for frame in timings.plan.frames] if timings.plan is not None else []
     for span in timings.clock.spans:
         about = {"of": f"{span.what} {span.subject}".strip()} if span.what else {}
@@ -248,7 +248,7 @@ def _host_events(timings: Timings, origin_ns: int) -> Iterator[dict[str, Any]]:
         yield _event(span.phase, _HOST, span.begin_ns - origin_ns, span.end_ns - origin_ns, **about)
 
 
-def _device_events(timings: Timings, origin_ns: int) -> Iterator[dict[str, Any]]:
+def _device_events(timings: Timings, origin_ns: int) -> Iterator[dict[str, object]]:
     assert timings.plan is not None, "written after a run"
     for times in timings.frames:
 

@@ -135,7 +135,7 @@ class ColorAttachment(Model):
         return value
 
     @classmethod
-    def in_schema(cls, definition: dict[str, Any]) -> dict[str, Any]:
+    def in_schema(cls, definition: dict[str, object]) -> dict[str, object]:
         description = definition.pop("description")
         return {"description": description, "anyOf": [{"type": "string", "minLength": 1}, definition]}
 

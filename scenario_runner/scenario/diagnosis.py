@@ -48,7 +48,7 @@ _DIMENSIONS = 3  # of a range
 _GIVEN_BY_SRC = ("size", "dims")
 
 
-def read_root(tree: Any, warnings: list[Diagnostic], problems: list[Diagnostic]) -> dict[str, Any]:
+def read_root(tree: Any, warnings: list[Diagnostic], problems: list[Diagnostic]) -> dict[str, object]:
     """The root object of a scenario without the keys that have no effect; warns of these and reports the others."""
     if not isinstance(tree, dict):
         problems.append(at((), f"expected an object with the keys 'resources' and 'commands', got {shown(tree)}"))
@@ -78,9 +78,9 @@ def read_root(tree: Any, warnings: list[Diagnostic], problems: list[Diagnostic])
 class ReadEntry(NamedTuple):
     """An ``entry`` as it is taken, its ``key`` and ``model`` (None where something is wrong), and findings about it."""
 
-    entry: Any
+    entry: object
     key: str = ""
-    model: Any = None
+    model: object = None
     warnings: Sequence[Diagnostic] = ()
     problems: Sequence[Diagnostic] = ()
 
@@ -126,7 +126,7 @@ def read_entry(name: str, index: int, entry: Any, kinds: Mapping[str, Kind], *, 
     return ReadEntry(entry, warnings=warnings, problems=[at(pointed, message, advice, code="SR-JSON-006")])
 
 
-def _read_body(model: type[Model], body: Any, in_code: bool) -> ReadEntry:
+def _read_body(model: type[Model], body: object, in_code: bool) -> ReadEntry:
     """The body of an entry, with pointers into it: put right as far as its meaning is clear."""
     if not isinstance(body, dict):
         return ReadEntry(body, problems=[at((), f"expected an object, got {shown(body)}")])
@@ -162,7 +162,7 @@ def _read_body(model: type[Model], body: Any, in_code: bool) -> ReadEntry:
     return ReadEntry(body, "", None, warnings, wrong)
 
 
-def _follows_from_src(problem: Diagnostic, body: Mapping[str, Any]) -> bool:
+def _follows_from_src(problem: Diagnostic, body: Mapping[str, object]) -> bool:
     """Return whether a problem is about a key that the object in ``src`` would give if it were right."""
     key = (problem.pointer or "").partition("/")[2].partition("/")[0]
     is_missing = any(problem.message == f"the required key {name!r} is missing" for name in _GIVEN_BY_SRC)
@@ -231,7 +231,7 @@ def _inside(value: Any, loc: Sequence[str | int]) -> Any:
     return value
 
 
-def _leading(value: Any, loc: tuple[str | int, ...]) -> tuple[str | int, ...]:
+def _leading(value: object, loc: tuple[str | int, ...]) -> tuple[str | int, ...]:
     """The steps of a location that lead through a value; those that follow name alternatives of a type."""
     for count, step in enumerate(loc):
         if not isinstance(value, (dict, list, tuple)) or isinstance(value, dict) != isinstance(step, str):
@@ -251,7 +251,7 @@ def _has_no_effect(owner: type[ModelBase], part: Mapping[str, Any], key: Any) ->
 
 
 @lru_cache(256)
-def _is_ignored(key: Any, names: tuple[str, ...]) -> bool:
+def _is_ignored(key: object, names: tuple[str, ...]) -> bool:
     """Return whether a key is a comment, or none of the ``names`` was meant by it."""
     try:
         if not isinstance(key, str) or not key.encode():

@@ -191,7 +191,7 @@ class Sourced(Resource):
 
     required_in_json: ClassVar[frozenset[str]] = frozenset({"src"})
 
-    src: Any
+    src: object
 
     @model_validator(mode="after")
     def _has_source(self) -> Self:
@@ -219,9 +219,9 @@ def resource_of_class(resources: Resources, uid: str | None, model: type[R]) -> 
     return resource if isinstance(resource, model) else None
 
 
-def repeated(values: Iterable[Any]) -> Iterable[tuple[int, int]]:
+def repeated(values: Iterable[object]) -> Iterable[tuple[int, int]]:
     """The position of each value that was there before, with the first position of it."""
-    seen: dict[Any, int] = {}
+    seen: dict[object, int] = {}
     for index, value in enumerate(values):
         first = seen.setdefault(value, index)
         if first != index:

@@ -69,7 +69,7 @@ def flattened(values: list[Any]) -> tuple[tuple[int, ...], list[Any]]:
     return shape, values
 
 
-def numbers_in(value: Any) -> list[Any]:
+def numbers_in(value: object) -> list[object]:
     """Return the numbers, and texts that stand for some, alone or in nested arrays of equal lengths.
 
     Raises PydanticCustomError for other values.
@@ -85,7 +85,7 @@ def numbers_in(value: Any) -> list[Any]:
     return entries
 
 
-def _checked_values(value: Any) -> Any:
+def _checked_values(value: object) -> object:
     numbers_in(value)
     return value
 
@@ -133,7 +133,7 @@ class Content(Model):
         return self
 
 
-def _checked_text(value: Any) -> Any:
+def _checked_text(value: object) -> object:
     if isinstance(value, list | tuple) and value and all(isinstance(line, str) for line in value):
         return tuple(value)
     if not isinstance(value, str):
@@ -167,13 +167,13 @@ RequiredContent = Annotated[Annotated[RequiredPath, Tag(PATH)] | Annotated[Conte
 RequiredSource = Annotated[Annotated[RequiredPath, Tag(PATH)] | Annotated[ShaderText, Tag(OBJECT)], _BY_FORM]
 
 
-def file_of(resource: Any) -> str | None:
+def file_of(resource: object) -> str | None:
     """The path in ``src``; None where it is an object, or there is none."""
     src = getattr(resource, "src", None)
     return src if isinstance(src, str) else None
 
 
-def tells_shape(src: Any) -> bool:
+def tells_shape(src: object) -> bool:
     """Return whether an object in ``src`` gives a shape to its resource, or would if it were right."""
     return isinstance(src, dict) and not src.keys().isdisjoint(("values", "count"))
 
@@ -190,7 +190,7 @@ def shape_in(src: Any) -> tuple[int, ...] | None:
     return (count,) if isinstance(count, int) else None
 
 
-def item_size_bytes(src: Any) -> int:
+def item_size_bytes(src: object) -> int:
     """The size of an item of an object in ``src`` of a buffer; 1 where its type is wrong, which is reported."""
     keys = src if isinstance(src, dict) else vars(src)
     dtype = keys.get("dtype") or DEFAULT_DTYPE

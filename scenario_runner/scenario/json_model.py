@@ -28,7 +28,7 @@ class ModelBase(BaseModel):
     retired: ClassVar[Mapping[str, str]] = {}
 
     @classmethod
-    def in_schema(cls, definition: dict[str, Any]) -> dict[str, Any]:
+    def in_schema(cls, definition: dict[str, object]) -> dict[str, object]:
         """The JSON Schema of the model, with what its validators accept beyond the types of its fields."""
         return definition
 
@@ -43,7 +43,7 @@ def at(loc: Sequence[str | int], message: str, help: str | None = None, *, code:
     return Diagnostic(code, "error", "".join(f"/{escape(str(step))}" for step in loc), message, help)
 
 
-def shown(value: Any) -> str:
+def shown(value: object) -> str:
     """A value of the file as a message shows it: as JSON spells it, strings in single quotes, short."""
     if value is None:
         return "null"
@@ -160,7 +160,7 @@ def part_of(model: type[ModelBase], loc: tuple[str | int, ...]) -> type[ModelBas
     return model
 
 
-def _model_in(annotation: Any) -> type[ModelBase] | None:
+def _model_in(annotation: object) -> type[ModelBase] | None:
     if isinstance(annotation, type) and issubclass(annotation, ModelBase):
         return annotation
     for argument in get_args(annotation):

@@ -46,7 +46,7 @@ def as_scenario(scenario: Any) -> Scenario:
     return load(scenario)
 
 
-def load(path: str | os.PathLike[str], parameters: Mapping[str, Any] | None = None) -> Scenario:
+def load(path: str | os.PathLike[str], parameters: Mapping[str, object] | None = None) -> Scenario:
     """Read a scenario file. Files that it names are not opened.
 
     Relative paths start from its folder; in what comes from standard input or a pipe, from the current folder.
@@ -66,7 +66,7 @@ def load(path: str | os.PathLike[str], parameters: Mapping[str, Any] | None = No
     return loads(content, name, os.getcwd() if streamed else None, parameters)
 
 
-def from_dict(tree: Mapping[str, Any], path: str | None = None, base_dir: str = ".") -> Scenario:
+def from_dict(tree: Mapping[str, object], path: str | None = None, base_dir: str = ".") -> Scenario:
     """A scenario from data of the shape that the JSON has: ``{"resources": [{"buffer": {...}}], "commands": []}``.
 
     The fields for code, such as ``data`` and ``source``, may be given as well. ``path`` is named in messages; relative
@@ -159,7 +159,7 @@ class _Reading:
             del self.problems[4 * MAX_PROBLEMS :]
 
     def scenario(
-        self, path: str | None, base_dir: str, text: str | None = None, parameters: Mapping[str, Any] | None = None
+        self, path: str | None, base_dir: str, text: str | None = None, parameters: Mapping[str, object] | None = None
     ) -> Scenario:
         """The scenario, where nothing is wrong with its entries."""
         resources, commands, resource_keys, command_keys = self._parsed
@@ -167,7 +167,7 @@ class _Reading:
         warnings = tuple(self.warnings)
         return Scenario(resources, commands, path, base_dir, warnings, **keys, text=text, parameters=parameters or {})
 
-    def _read(self, name: str, tree: Mapping[str, Any], kinds: Mapping[str, Kind]) -> None:
+    def _read(self, name: str, tree: Mapping[str, object], kinds: Mapping[str, Kind]) -> None:
         entries = tree.get(name, [])
         models, keys, before = self.models[name], self.keys[name], len(self.problems)
         if not isinstance(entries, list):
@@ -175,7 +175,7 @@ class _Reading:
 
             self.problems.append(at((name,), f"expected an array, got {shown(entries)}"))
             return
-        validators: dict[str, tuple[Callable[[Any], Any], frozenset[str]]] = {}
+        validators: dict[str, tuple[Callable[[object], object], frozenset[str]]] = {}
         for index, entry in enumerate(entries):
             try:
                 ((key, body),) = entry.items()
@@ -195,7 +195,7 @@ class _Reading:
                 if len(self.problems) - before > MAX_PROBLEMS:
                     return
 
-    def _read_odd(self, name: str, index: int, entry: Any, kinds: Mapping[str, Kind]) -> None:
+    def _read_odd(self, name: str, index: int, entry: object, kinds: Mapping[str, Kind]) -> None:
         """An entry that the models do not take as it is."""
         from scenario_runner.scenario.diagnosis import read_entry
 

@@ -78,7 +78,7 @@ def named_files(text: str | bytes, base_dir: str, output_dir: str | None = None)
     )
 
 
-def _paths(values: Iterable[Any]) -> Iterator[str]:
+def _paths(values: Iterable[object]) -> Iterator[str]:
     """Yield the values that a file can have as its name."""
     for value in values:
         if value and isinstance(value, str) and "\0" not in value:
@@ -91,7 +91,7 @@ def _lines(text: Any) -> list[str]:
     return [line for line in (text if isinstance(text, list) else [text]) if isinstance(line, str)]
 
 
-def _include_dirs(body: Mapping[str, Any], base_dir: str) -> Iterator[str]:
+def _include_dirs(body: Mapping[str, object], base_dir: str) -> Iterator[str]:
     """Yield the folders in which a compiler searches includes."""
     yield from (os.path.join(base_dir, folder) for folder in _paths(_lines(body.get("include_dirs"))))
     options = body.get("build_options")

@@ -34,12 +34,12 @@ def is_value(value: Any, depth: int = MAX_DEPTH) -> bool:
     return isinstance(value, str | int) or (isinstance(value, float) and math.isfinite(value))
 
 
-def text_of(value: Any) -> str:
+def text_of(value: object) -> str:
     """The text of a value within a longer string: a string as it is, all else as JSON."""
     return value if isinstance(value, str) else json.dumps(value)
 
 
-def shown(parameters: Mapping[str, Any]) -> str:
+def shown(parameters: Mapping[str, object]) -> str:
     """Parameters in a message: ``n = 4, format = VK_FORMAT_R32_SFLOAT``."""
     return ", ".join(f"{name} = {text_of(value):.{_MOST_SHOWN}}" for name, value in parameters.items())
 
@@ -49,7 +49,7 @@ def as_options(parameters: Mapping[str, Any]) -> list[str]:
     return [f"--set={name}={json.dumps(value)}" for name, value in parameters.items()]
 
 
-def with_parameters(problem: Diagnostic, parameters: Mapping[str, Any]) -> Diagnostic:
+def with_parameters(problem: Diagnostic, parameters: Mapping[str, object]) -> Diagnostic:
     """A diagnostic that says with which parameters it occurs; it may say so already."""
     note = f" (with {shown(parameters)})"
     is_noted = not parameters or problem.message.endswith(note)
@@ -78,7 +78,7 @@ def replaced(text: str, parameters: Mapping[str, Any]) -> str:
     inner: dict[str, str] = {}  # within a string
     size = len(text)
 
-    def value_of(name: str, use: str, texts: dict[str, str], make: Callable[[Any], str]) -> str:
+    def value_of(name: str, use: str, texts: dict[str, str], make: Callable[[object], str]) -> str:
         nonlocal size
         if name not in texts:
             texts[name] = make(parameters[name])
@@ -105,7 +105,7 @@ def replaced(text: str, parameters: Mapping[str, Any]) -> str:
     return complete
 
 
-def _within_string(value: Any) -> str:
+def _within_string(value: object) -> str:
     return json.dumps(text_of(value))[1:-1]
 
 

@@ -96,14 +96,16 @@ class Buffer(Resource):
         default=None, description="NumPy file (.npy) for the content after the last command, as 1-D int8."
     )
     memory_group: OptionalMemoryGroup = Field(default=None, description="Resources in one group share memory.")
-    data: Any = Field(default=None, description="Initial content, in place of src; gives the size where there is none.")
+    data: object = Field(
+        default=None, description="Initial content, in place of src; gives the size where there is none."
+    )
 
     @classmethod
-    def in_schema(cls, definition: dict[str, Any]) -> dict[str, Any]:
+    def in_schema(cls, definition: dict[str, object]) -> dict[str, object]:
         return or_given_by_src(definition, "size")
 
     @classmethod
-    def completed(cls, values: dict[str, Any]) -> dict[str, Any]:
+    def completed(cls, values: dict[str, Any]) -> dict[str, object]:
         data, shape = values.get("data"), shape_in(values.get("src"))
         if "size" not in values and data is None and shape is not None:
             return {**values, "size": prod(shape) * item_size_bytes(values["src"])}
@@ -142,14 +144,14 @@ class Tensor(Resource):
     dst: OptionalPath = Field(default=None, description="NumPy file (.npy) for the content after the last command.")
     memory_group: OptionalMemoryGroup = Field(default=None, description="Resources in one group share memory.")
     tiling: Tiling | None = Field(default=None, description="Arrangement of the elements in memory; LINEAR by default.")
-    data: Any = Field(default=None, description="Initial content, in place of src.")
+    data: object = Field(default=None, description="Initial content, in place of src.")
 
     @classmethod
-    def in_schema(cls, definition: dict[str, Any]) -> dict[str, Any]:
+    def in_schema(cls, definition: dict[str, object]) -> dict[str, object]:
         return or_given_by_src(definition, "dims")
 
     @classmethod
-    def completed(cls, values: dict[str, Any]) -> dict[str, Any]:
+    def completed(cls, values: dict[str, object]) -> dict[str, object]:
         shape = shape_in(values.get("src"))
         return values if "dims" in values or shape is None else {**values, "dims": list(shape)}
 
@@ -201,7 +203,7 @@ class Image(Resource):
         default=None,
         description="Arrangement of the texels in memory. By default LINEAR in a memory group, else the fastest.",
     )
-    data: Any = Field(default=None, description="Initial content, in place of src.")
+    data: object = Field(default=None, description="Initial content, in place of src.")
 
     @classmethod
     def in_schema(cls, definition: dict[str, Any]) -> dict[str, Any]:
@@ -211,7 +213,7 @@ class Image(Resource):
         return or_given_by_src(definition, "dims")
 
     @classmethod
-    def completed(cls, values: dict[str, Any]) -> dict[str, Any]:
+    def completed(cls, values: dict[str, Any]) -> dict[str, object]:
         shape = shape_in(values.get("src")) or ()
         if "dims" in values or len(shape) < 2:
             return values
@@ -244,7 +246,7 @@ class RawData(Sourced):
 
     uid: Uid
     src: RequiredContent | None = Field(default=None, description="NumPy file (.npy) with the data, or an object.")
-    data: Any = Field(default=None, description="The data, in place of src.")
+    data: object = Field(default=None, description="The data, in place of src.")
 
 
 _WHOLE_SIZE = 2**64 - 1
@@ -261,7 +263,7 @@ _LayoutName = Literal["tensor_aliasing", "general", "undefined"]
 SPELLINGS: dict[str, str] = {}
 
 
-def _or_upper_case(names: Any, prefix: str) -> tuple[BeforeValidator, WithJsonSchema]:
+def _or_upper_case(names: object, prefix: str) -> tuple[BeforeValidator, WithJsonSchema]:
     """Let the spellings of another dialect, which are in upper case, stand for names."""
     others = {prefix + name.upper(): name for name in get_args(names)}
     SPELLINGS.update(others)

@@ -36,7 +36,7 @@ def _fields(entry: Any) -> str:
     return ", ".join(f"{key}: {_brief(value)}" for key, value in entry if key in entry.model_fields_set)
 
 
-def _brief(value: Any) -> str:
+def _brief(value: object) -> str:
     """A value of a scenario in a few words."""
     if isinstance(value, tuple | list):
         return f"[{', '.join(map(_brief, value[:FIRST_VALUES]))}{', …' if len(value) > FIRST_VALUES else ''}]"

@@ -17,7 +17,7 @@ _TEMPLATE = "#/$defs/{model}"
 _FURTHER = {"deprecated": True, "description": "No key of this object: it has no effect, or it is misspelt."}
 
 
-def json_schema() -> dict[str, Any]:
+def json_schema() -> dict[str, object]:
     """The schema as JSON data: an object with two arrays, whose entries are one kind each, under any of its names."""
     models: list[type[Model]] = [kind.model for kinds in (RESOURCES, COMMANDS) for kind in kinds.values()]
     parts = {model.__name__: model for model in _all_models(Model)}
@@ -53,7 +53,7 @@ def _all_models(base: type[Model]) -> list[type[Model]]:
     return [model for child in base.__subclasses__() for model in (child, *_all_models(child))]
 
 
-def _entries(description: str, kinds: Mapping[str, Kind]) -> dict[str, Any]:
+def _entries(description: str, kinds: Mapping[str, Kind]) -> dict[str, object]:
     entry = {
         "type": "object",
         "properties": {key: {"$ref": _TEMPLATE.format(model=kind.model.__name__)} for key, kind in kinds.items()},

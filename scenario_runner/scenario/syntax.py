@@ -91,7 +91,7 @@ def check_values(text: str) -> None:
         raise LimitError(f"more than {MAX_VALUES:,} values")
 
 
-def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def _unique(pairs: list[tuple[str, object]]) -> dict[str, object]:
     mapping = dict(pairs)
     if len(mapping) != len(pairs):
         raise ValueError("a key appears twice")

@@ -57,7 +57,7 @@ def save(resources: Sequence[Resource], commands: Sequence[Model], base_dir: str
         text.write(_text(entries, commands).encode())
 
 
-def _text(entries: Sequence[tuple[Resource, dict[str, Any]]], commands: Sequence[Model]) -> str:
+def _text(entries: Sequence[tuple[Resource, dict[str, object]]], commands: Sequence[Model]) -> str:
     tree = {
         "resources": [{resource.kind: body} for resource, body in entries],
         "commands": [{command.kind: _body(command)} for command in commands],
@@ -125,7 +125,7 @@ def free_name(name: str, taken: set[str]) -> str:
     return free
 
 
-def extension_of(resource: Any) -> str:
+def extension_of(resource: object) -> str:
     """Of the file for the content of a resource."""
     match resource:
         case Shader():

@@ -49,7 +49,7 @@ def variants(item: Item, read: Callable[[str | None], str] = file_text) -> list[
 
 
 @lru_cache(FILES_KEPT)
-def _combinations_of(text: str, used: frozenset[str]) -> list[tuple[str, dict[str, Any]]]:
+def _combinations_of(text: str, used: frozenset[str]) -> list[tuple[str, dict[str, object]]]:
     """The ids and values of the combinations that a file offers of used parameters; none where it is wrong."""
     from pydantic import ValidationError  # heavy, as the model is
 
@@ -68,8 +68,8 @@ def _combinations_of(text: str, used: frozenset[str]) -> list[tuple[str, dict[st
 
 
 def combinations(
-    parameters: Mapping[str, Sequence[Any]], exclude: Sequence[Mapping[str, Any]]
-) -> Iterator[tuple[tuple[str, int, Any], ...]]:
+    parameters: Mapping[str, Sequence[object]], exclude: Sequence[Mapping[str, object]]
+) -> Iterator[tuple[tuple[str, int, object], ...]]:
     """Yield the combinations that no entry of ``exclude`` is a part of, as names, indices and values."""
     lists = [[(name, index, value) for index, value in enumerate(values)] for name, values in parameters.items()]
     excluded = _excluded(parameters, exclude)
@@ -78,7 +78,7 @@ def combinations(
             yield combination
 
 
-def _excluded(parameters: Mapping[str, Sequence[Any]], exclude: Sequence[Mapping[str, Any]]) -> int:
+def _excluded(parameters: Mapping[str, Sequence[object]], exclude: Sequence[Mapping[str, object]]) -> int:
     """Return a set of bits: bit n is 1 where an entry of ``exclude`` is a part of the combination n."""
     if not exclude:
         return 0
@@ -99,7 +99,9 @@ def _excluded(parameters: Mapping[str, Sequence[Any]], exclude: Sequence[Mapping
     return excluded
 
 
-def problems_of(parameters: Mapping[str, Sequence[Any]], exclude: Sequence[Mapping[str, Any]]) -> Iterator[Diagnostic]:
+def problems_of(
+    parameters: Mapping[str, Sequence[Any]], exclude: Sequence[Mapping[str, object]]
+) -> Iterator[Diagnostic]:
     """Problems of parameters and their combinations; pointers start at the object that has both."""
 
     def problem(pointer: str, message: str, help: str | None = None) -> Diagnostic:
@@ -131,8 +133,8 @@ def scenario_path(item: Item) -> str | ParameterizedFile:
 
 
 def values_of_scenario(
-    item: Item, parameters: Mapping[str, Any], *, needs_expectations: bool = False
-) -> dict[str, Any]:
+    item: Item, parameters: Mapping[str, object], *, needs_expectations: bool = False
+) -> dict[str, object]:
     """The values for a scenario: without those that only its expectations use.
 
     Raises ScenarioError where the scenario, or its expectations if they are needed, lack values that these offer;
@@ -160,7 +162,7 @@ def _declared(item: Item, read: Callable[[str | None], str]) -> tuple[str, str]:
 
 
 @lru_cache(FILES_KEPT)
-def _tree(text: str) -> dict[str, Any]:
+def _tree(text: str) -> dict[str, object]:
     """The keys of a file about parameters; none where it has no parameters, or is not JSON."""
     with suppress(ValueError):
         tree = parse(text, is_lenient=True) if f'"{KEY}"' in text else None  # also in other places

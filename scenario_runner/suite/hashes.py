@@ -59,7 +59,7 @@ def texts_of(item: Item) -> tuple[bytes, bytes]:
     return _with_values(text, item.parameters), _with_values(content(item.expectations), item.parameters)
 
 
-def _with_values(text: bytes, parameters: Mapping[str, Any]) -> bytes:
+def _with_values(text: bytes, parameters: Mapping[str, object]) -> bytes:
     if b"${" not in text:
         return text
     with suppress(LimitError):  # the run reports it
@@ -93,7 +93,7 @@ def dependencies(item: Item) -> list[tuple[str, str]]:
 
 
 def sources_of(
-    path: str, more: Sequence[str] = (), parameters: Mapping[str, Any] | None = None
+    path: str, more: Sequence[str] = (), parameters: Mapping[str, object] | None = None
 ) -> list[tuple[str, str]]:
     """List the files that a run of the scenario or the model at ``path`` reads, without expectations, as `dependencies`
     does; ``more`` are files that a model is given, and ``parameters`` the values of a scenario's."""
@@ -186,7 +186,7 @@ def _named(text: bytes, *keys: str) -> list[str]:
     """List the strings under these keys, anywhere in a JSON text, and those in arrays and objects under them."""
     names: list[str] = []
 
-    def note(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    def note(pairs: list[tuple[str, object]]) -> dict[str, object]:
         for key, value in pairs:
             texts = value if isinstance(value, list) else value.values() if isinstance(value, dict) else [value]
             names.extend(text for text in texts if key in keys and isinstance(text, str) and "\0" not in text)

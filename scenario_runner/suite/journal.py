@@ -417,5 +417,5 @@ def _placed(attempt: Outcome, folder: str) -> Outcome:
     return attempt._replace(outputs=outputs)
 
 
-def _text(option: Any) -> str:
+def _text(option: object) -> str:
     return json.dumps(option, default=str)

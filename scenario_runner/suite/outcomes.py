@@ -94,7 +94,7 @@ class Outcome(NamedTuple):
     lines: Mapping[str, int] = _NOTHING
     crash: tuple[int, str] | tuple[()] = ()
 
-    def as_json(self) -> dict[str, Any]:
+    def as_json(self) -> dict[str, object]:
         """Only what differs from the defaults, so that the line of an item that passed is short."""
         fields = {
             name: value for name, value in self._asdict().items() if value != self._field_defaults.get(name, None)

@@ -17,7 +17,7 @@ from scenario_runner.suite.outcomes import BAD, Item, Outcome, Result
 from scenario_runner.suite.retries import Rules
 from scenario_runner.suite.verdicts import STATUSES, UNLISTED, Expected
 
-_NOTHING: Final[Mapping[str, Any]] = {}
+_NOTHING: Final[Mapping[str, object]] = {}
 _TASK: Final = "scenario_runner.suite.worker_task:SuiteTask"
 
 
@@ -28,7 +28,7 @@ class SuiteWork(NamedTuple):
 
     function: str = "scenario_runner.suite.evaluation:run_item"
     options: Any = None
-    runner: Mapping[str, Any] = _NOTHING
+    runner: Mapping[str, object] = _NOTHING
 
 
 ONCE: Final = Rules(retries=0)
@@ -51,7 +51,7 @@ class SuitePolicy(NamedTuple):
 
     rules: Rules
 
-    def outcome(self, fields: dict[str, Any], before: Sequence[Item], before_count: int) -> Outcome:
+    def outcome(self, fields: dict[str, object], before: Sequence[Item], before_count: int) -> Outcome:
         """Make an outcome of its JSON. Raises ValueError and its like for anything else."""
         if fields["status"] not in STATUSES:
             raise ValueError(fields["status"])

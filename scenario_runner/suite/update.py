@@ -74,7 +74,7 @@ class _Update(ItemRun):
         super().__init__(item, load(item), runners)
         self._files = files
         self._with_types = with_types
-        self._values: dict[str, Any] = {}  # by pointers into the text of the expectations
+        self._values: dict[str, object] = {}  # by pointers into the text of the expectations
         self.changes: list[Change] = []
 
     def run(self) -> None:

@@ -98,7 +98,7 @@ class SuiteTask:
         physical = self._runners.runner().physical_device
         self.about = Device(physical.uuid, physical.name, physical.driver, physical.type)
 
-    def run(self, item: Item) -> tuple[dict[str, Any], State]:
+    def run(self, item: Item) -> tuple[dict[str, object], State]:
         """Run an item."""
         outcome = self._outcome(item)
         if outcome.status in BAD and not outcome.output:

@@ -122,7 +122,7 @@ class CustomShader(ModelBase):
 _INDEXED_KEY = "^(input|output)_(0|[1-9][0-9]*)_{name}$"
 
 
-def json_schema() -> dict[str, Any]:
+def json_schema() -> dict[str, object]:
     """The schema as JSON data: an object whose further keys may be anything but indices with leading zeros."""
     _, generated = models_json_schema(
         [(CustomShader, "validation"), (Resource, "validation")], ref_template="#/$defs/{model}"
@@ -169,7 +169,7 @@ class Reader:
     def __init__(self, operation: str) -> None:
         self.operation = operation
         self.findings: list[Diagnostic] = []
-        self._resources: dict[str, dict[int, dict[str, Any]]] = {"input": {}, "output": {}}
+        self._resources: dict[str, dict[int, dict[str, object]]] = {"input": {}, "output": {}}
         self._unknown: dict[str, str] = {}
 
     def read(self, tree: Any, operands: int | None, results: int | None) -> Attributes | None:
@@ -201,9 +201,9 @@ class Reader:
             warnings=tuple(self.findings),
         )
 
-    def _sorted(self, tree: dict[str, Any]) -> dict[str, Any]:
+    def _sorted(self, tree: dict[str, object]) -> dict[str, object]:
         """The keys of the shader; those of inputs and outputs are noted by index, and the others as unknown."""
-        shader: dict[str, Any] = {}
+        shader: dict[str, object] = {}
         for key, value in tree.items():
             indexed = _INDEXED.fullmatch(key)
             direction, index, name = indexed.groups() if indexed else ("", "0", key)
@@ -313,7 +313,7 @@ class Reader:
             self._error("SR-JSON-005", pointer, f"expected one of {listed(DESCRIPTOR_TYPES)}, got {shown(name)}{close}")
         return number
 
-    def _check_sampler(self, sampler: dict[str, Any], pointer: str) -> None:
+    def _check_sampler(self, sampler: dict[str, object], pointer: str) -> None:
         """Warn of unknown keys that are like known ones, and report names that are not those of Vulkan."""
         for key in [key for key in sampler if key not in Sampler.model_fields][:_MOST_FINDINGS]:
             for close in close_names(key, Sampler.model_fields, most=1, cutoff=0.8):

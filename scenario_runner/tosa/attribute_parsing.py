@@ -6,7 +6,7 @@ of the conversion writes it: ``domain_name``, ``operator_name`` and ``implementa
 
 import json
 from pathlib import PurePath
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from scenario_runner.errors import error_of
 from scenario_runner.errors.diagnostic import Diagnostic, error, warning
@@ -48,7 +48,7 @@ def examine_attributes(
 
 
 def _examine_tree(
-    tree: Any, origin: Origin, operation: str, counts: Counts = (None, None)
+    tree: object, origin: Origin, operation: str, counts: Counts = (None, None)
 ) -> tuple[Attributes | None, list[Diagnostic]]:
     """Examine attributes that stand in a part of a text, which is parsed already."""
     reader = Reader(operation)
@@ -79,7 +79,7 @@ def placed(findings: list[Diagnostic], origin: Origin) -> list[Diagnostic]:
     return sorted(result, key=lambda finding: (finding.path != origin.path, finding.line or 0, finding.column or 0))
 
 
-def _load(text: str, path: str) -> tuple[Any, list[Diagnostic]]:
+def _load(text: str, path: str) -> tuple[object, list[Diagnostic]]:
     """JSON as data, or what is wrong with the text; each key of an object occurs once."""
     if not text.strip():
         return None, [Diagnostic("SR-JSON-001", "error", None, "the text is empty, expected a JSON object", path=path)]
@@ -118,7 +118,7 @@ def examine_document(text: str, path: str) -> list[Examined]:
     return [_entry(entry, Origin(text, path, f"/{index}"), f"{name}[{index}]") for index, entry in enumerate(tree)]
 
 
-def _entry(tree: Any, origin: Origin, name: str) -> Examined:
+def _entry(tree: object, origin: Origin, name: str) -> Examined:
     if not isinstance(tree, dict) or _ATTRIBUTES not in tree:
         return Examined(name, *_examine_tree(tree, origin, name))
     entry_name = tree.get(_NAME)

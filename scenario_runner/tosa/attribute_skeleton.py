@@ -3,7 +3,7 @@
 import base64
 import os
 from collections.abc import Iterable, Sequence
-from typing import Any, Literal
+from typing import Literal
 
 from scenario_runner.checks.bindings import Slot, format_of, slots_of
 from scenario_runner.checks.entry_points import find_entry_point
@@ -35,7 +35,7 @@ def attributes_of_shader(
     include_dirs: Sequence[str] = (),
     compiler: str | None = None,
     use_cache: bool = True,
-) -> dict[str, Any]:
+) -> dict[str, object]:
     """The attributes of the compute shader in the file ``path``, as data for `json.dump`.
 
     What the shader writes are outputs, everything else is an input, both in the order of sets and bindings. Formats are
@@ -64,7 +64,7 @@ def attributes_of_shader(
         raise error_of(errors)
     interface = entry.interface
     as_module = spirv or is_module
-    attributes: dict[str, Any] = {
+    attributes: dict[str, object] = {
         "entry_point": entry_point,
         "workgroup_sizes": list(workgroups or interface.local_size() or (1, 1, 1)),
         "shader_language": "SPIR-V" if as_module else language,
@@ -75,9 +75,9 @@ def attributes_of_shader(
     return attributes | _resources(slots.values())
 
 
-def _resources(slots: Iterable[Slot]) -> dict[str, Any]:
+def _resources(slots: Iterable[Slot]) -> dict[str, object]:
     """The keys of inputs and outputs."""
-    attributes: dict[str, Any] = {}
+    attributes: dict[str, object] = {}
     counts = {"input": 0, "output": 0}
     for slot in slots:
         if not slot.used:

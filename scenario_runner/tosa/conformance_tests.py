@@ -364,7 +364,7 @@ def run_reference(folder: str, target: str, reference: References) -> None:
         raise FileError(Diagnostic("SR-TOSA-002", "error", None, how, "generate the test again", path=folder))
 
 
-def _write_json(folder: str, name: str, content: dict[str, Any]) -> None:
+def _write_json(folder: str, name: str, content: dict[str, object]) -> None:
     with open(os.path.join(folder, name), "w", encoding="utf-8") as file:
         json.dump(content, file, indent=1)
 

@@ -136,13 +136,13 @@ class Cursor:
         if self.match(_LOCATION):
             self.skip_brackets()
 
-    def attributes(self, *, is_inner: bool = False) -> dict[str, Any]:
+    def attributes(self, *, is_inner: bool = False) -> dict[str, object]:
         """The dictionary of attributes that is next: strings as `Text`, dictionaries of such, None for others.
 
         Dictionaries in an inner one are others: they may be nested to any depth.
         """
         self.expect("{")
-        attributes: dict[str, Any] = {}
+        attributes: dict[str, object] = {}
         for _ in self.entries("}"):
             match = self.match(_KEY)
             if match is None:
@@ -151,7 +151,7 @@ class Cursor:
             attributes[name] = self._attribute(is_inner) if self.take("=") else None
         return attributes
 
-    def _attribute(self, is_inner: bool) -> Any:
+    def _attribute(self, is_inner: bool) -> object:
         if self.looks_at("{") and not is_inner:
             return self.attributes(is_inner=True)
         match = self.match(_STRING)
@@ -273,7 +273,7 @@ def _arguments(cursor: Cursor) -> tuple[Value, ...]:
     return tuple(arguments)
 
 
-def _names(entry: Any, key: str) -> tuple[str, ...] | None:
+def _names(entry: object, key: str) -> tuple[str, ...] | None:
     names = entry.get(key) if isinstance(entry, dict) else None
     if not isinstance(names, Text):
         return None

@@ -78,23 +78,23 @@ def _comparisons(value: Any) -> tuple[tuple[str, tuple[int, ...]], ...]:
     return tuple((sign, tuple(map(int, version.split(".")))) for sign, version in _COMPARISON.findall(value))
 
 
-def _values(values: Any) -> Any:
+def _values(values: object) -> object:
     if len(numbers_in(values)) > _MOST_VALUES:
         raise wrong(f"more than {_MOST_VALUES} values belong in a file: 'file'")
     return values
 
 
-def _parameter_value(value: Any) -> Any:
+def _parameter_value(value: object) -> object:
     if not is_value(value):
         raise wrong("expected a number, true, false, a string or an array of these")
     return value
 
 
-def _several(value: Any) -> Any:
+def _several(value: Any) -> object:
     return (value,) if isinstance(value, str) else value
 
 
-def _or_one(schema: dict[str, Any]) -> None:
+def _or_one(schema: dict[str, object]) -> None:
     """Let the schema of an array of texts accept one text as well."""
     array = {key: schema.pop(key) for key in ("items", "minItems", "type") if key in schema}
     schema["anyOf"] = [array["items"], array]
@@ -107,7 +107,7 @@ def _or_capabilities(schema: dict[str, Any]) -> None:
     schema["anyOf"] = [name, {"items": name, "type": "array"}, *schema["anyOf"]]
 
 
-def _needs(value: Any) -> Any:
+def _needs(value: object) -> object:
     return {"capabilities": value} if isinstance(value, str | list) else value
 
 
@@ -350,7 +350,7 @@ class Check(Defaults):
         return bool(self.exit_code or self.codes or self.any_error)
 
 
-def json_schema() -> dict[str, Any]:
+def json_schema() -> dict[str, object]:
     """The schema (draft 2020-12) as JSON data. It leaves to `validation.check` which outputs there are."""
     schema = _schema(Check, "Expectations")
     values = {"$ref": "#/$defs/Values"}
@@ -367,7 +367,7 @@ def json_schema() -> dict[str, Any]:
     return schema
 
 
-def suite_schema() -> dict[str, Any]:
+def suite_schema() -> dict[str, object]:
     """The schema of a `suite.json`."""
     return _schema(Suite, "Defaults of a suite")
 

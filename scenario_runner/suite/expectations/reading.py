@@ -110,12 +110,12 @@ class Expectations(NamedTuple):
     path: str | None = None
     text: str | None = None
     pointer: str = ""
-    parameters: Mapping[str, Any] = _NO_DEFAULTS
+    parameters: Mapping[str, object] = _NO_DEFAULTS
     condition: int | None = None
     defaults: Mapping[str, Any] = _NO_DEFAULTS
     named_files: Mapping[str, None] = _NO_DEFAULTS
 
-    def with_defaults(self, defaults: Mapping[str, Any]) -> Expectations:
+    def with_defaults(self, defaults: Mapping[str, object]) -> Expectations:
         """The expectations with values for keys that they lack."""
         values = {key: value for key, value in defaults.items() if key not in self.written.model_fields_set}
         written = self.written.model_copy(update={key: values[key] for key in values.keys() - {"tolerances"}})
@@ -178,7 +178,7 @@ def load(item: Item) -> Expectations:
 
     Raises ExpectationError with every problem of a text, FileError where it cannot be read, and SandboxError.
     """
-    defaults: dict[str, Any] = {}
+    defaults: dict[str, object] = {}
     with around(item.path, *item.defaults):
         for path in item.defaults:
             suite = _parsed(Suite, _text(path), path, "", item.parameters)
@@ -232,7 +232,7 @@ def of_text(
     return expectations._replace(named_files=named)
 
 
-def _parsed(model: type[_Parsed], text: str, path: str, pointer: str, parameters: Mapping[str, Any]) -> _Parsed:
+def _parsed(model: type[_Parsed], text: str, path: str, pointer: str, parameters: Mapping[str, object]) -> _Parsed:
     """Parse a text, or what is at a place of it. Raises ExpectationError with every problem."""
     try:
         complete = replaced(text, parameters)

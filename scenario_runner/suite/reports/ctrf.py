@@ -82,7 +82,7 @@ def _test(result: Result, info: SuiteInfo) -> dict[str, Any]:
     return _without_empty(test)
 
 
-def _attempt(number: int, attempt: Outcome, info: SuiteInfo) -> dict[str, Any]:
+def _attempt(number: int, attempt: Outcome, info: SuiteInfo) -> dict[str, object]:
     fields = {
         "attempt": number,
         "status": "failed" if attempt.status in BAD else "skipped" if attempt.status in NOT_RUN else "passed",
@@ -93,7 +93,7 @@ def _attempt(number: int, attempt: Outcome, info: SuiteInfo) -> dict[str, Any]:
     return _without_empty(fields | _about(attempt, info))
 
 
-def _about(outcome: Outcome, info: SuiteInfo) -> dict[str, Any]:
+def _about(outcome: Outcome, info: SuiteInfo) -> dict[str, object]:
     """The reason, the end of standard error and the files of one run."""
     attachments = [
         {"name": name, "contentType": mimetypes.guess_type(path)[0] or "application/octet-stream", "path": path}
@@ -103,15 +103,15 @@ def _about(outcome: Outcome, info: SuiteInfo) -> dict[str, Any]:
     return {"message": outcome.reason, "stderr": stderr, "attachments": attachments}
 
 
-def _without_empty(test: dict[str, Any]) -> dict[str, Any]:
+def _without_empty(test: dict[str, object]) -> dict[str, object]:
     return {name: value for name, value in test.items() if value or name == "duration"}
 
 
-def _output(output: OutputCheck) -> dict[str, Any]:
+def _output(output: OutputCheck) -> dict[str, object]:
     worst = [dict(zip(("index", "expected", "actual"), element, strict=True)) for element in output.worst]
     fields = {"name": output.name, "status": output.status, "message": output.message, "metrics": output.metrics}
     return {**fields, "worst": worst}
 
 
-def _text(value: Any) -> str:
+def _text(value: object) -> str:
     return json.dumps(printable(value), allow_nan=False, separators=(",", ":"))

@@ -108,7 +108,7 @@ class _Page:
         }
         return _json(head)[:-1] + ',"rows":[' + ",\n".join(self._rows) + "]}"
 
-    def _detail(self, result: Result) -> dict[str, Any]:
+    def _detail(self, result: Result) -> dict[str, object]:
         shown = result.attempts[-_ATTEMPTS_MAX:]
         attempts = [
             {"status": attempt.status, "seconds": attempt.seconds, "same": True}
@@ -118,7 +118,7 @@ class _Page:
         ]
         return {"attempts": attempts, "driver": visible(result.driver)}
 
-    def _attempt(self, attempt: Outcome) -> dict[str, Any]:
+    def _attempt(self, attempt: Outcome) -> dict[str, object]:
         fields = printable(attempt._replace(outputs=()).as_json(), _ENTRIES_MAX)
         if attempt.before:
             fields["before_count"] = max(attempt.before_count, len(attempt.before))
@@ -126,7 +126,7 @@ class _Page:
             fields["outputs"] = [self._output(output) for output in attempt.outputs[:_ENTRIES_MAX]]
         return {"seconds": 0.0, **fields}
 
-    def _output(self, output: OutputCheck) -> dict[str, Any]:
+    def _output(self, output: OutputCheck) -> dict[str, object]:
         fields = printable(output._replace(files={})._asdict(), _ENTRIES_MAX)
         if output.status != "Pass":
             fields["files"] = list(self._files(output))
