@@ -8,10 +8,13 @@ same types in one process.
 import os
 import sys
 from importlib.util import find_spec, module_from_spec, spec_from_file_location
-from typing import Any
+from typing import Any, TypeAlias
+
+Handle: TypeAlias = Any
+"""An object of cffi, which has no static types: a handle, structure, array, command or library."""
 
 
-def _package_types() -> Any:
+def _package_types() -> Handle:
     """The `vulkan` package's FFI object, without running the package's ``__init__``."""
     name = "vulkan._vulkancache"
     if name in sys.modules:
@@ -35,5 +38,5 @@ def _package_types() -> Any:
     return module.ffi
 
 
-ffi: Any = _package_types()
-NULL: Any = ffi.NULL
+ffi: Handle = _package_types()
+NULL: Handle = ffi.NULL

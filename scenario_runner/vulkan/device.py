@@ -28,7 +28,7 @@ from scenario_runner import errors
 from scenario_runner.errors import log
 from scenario_runner.errors.installation import install_here
 from scenario_runner.processes import system_limits
-from scenario_runner.vulkan import ffi, vulkan_loader
+from scenario_runner.vulkan import Handle, ffi, vulkan_loader
 from scenario_runner.vulkan._generated import constants as vk
 from scenario_runner.vulkan.capabilities import Enabled
 from scenario_runner.vulkan.layers import (
@@ -122,7 +122,7 @@ class Instance:
         if sys.platform == "darwin" and has_instance_extension(_PORTABILITY):  # else the loader hides MoltenVK
             extensions.append(_PORTABILITY)
         messenger = self._messenger_info() if has_validation_layer else None
-        self.handle: Any = self._create(names, extensions, messenger)
+        self.handle: Handle = self._create(names, extensions, messenger)
         self.fn = Functions(vulkan_loader.instance_function, self.handle)
         self._stack.callback(self.fn.vkDestroyInstance, self.handle, ffi.NULL)
         try:
@@ -135,7 +135,7 @@ class Instance:
             self.close()
             raise
 
-    def _create(self, names: list[str], extensions: list[str], messenger: Any) -> Any:
+    def _create(self, names: list[str], extensions: list[str], messenger: Handle) -> Handle:
         """A VkInstance with these layers and extensions; ``messenger`` is None without the validation layer."""
         application = new(
             "VkApplicationInfo",
@@ -167,13 +167,13 @@ class Instance:
             )
         return handle[0]
 
-    def _messenger_info(self) -> Any:
+    def _messenger_info(self) -> Handle:
         """A VkDebugUtilsMessengerCreateInfoEXT that collects the messages of the validation layer."""
         printer = self.printer
         onerror = None if printer is None else printer.failed
 
         @ffi.callback("PFN_vkDebugUtilsMessengerCallbackEXT", onerror=onerror)  # type: ignore[untyped-decorator]
-        def on_message(severity: int, _types: int, data: Any, _user: Any) -> int:
+        def on_message(severity: int, _types: int, data: Handle, _user: Handle) -> int:
             if printer is not None and (printer.take(severity, data, self.subject) or not self.validation):
                 return 0
             pointer, text = with_place(data, self.subject)
@@ -195,7 +195,7 @@ class Instance:
             pfnUserCallback=on_message,
         )
 
-    def _listen(self, info: Any) -> None:
+    def _listen(self, info: Handle) -> None:
         messenger = ffi.new("VkDebugUtilsMessengerEXT*")
         info.pNext = ffi.NULL  # what followed it where the instance was made
         create = self.fn.vkCreateDebugUtilsMessengerEXT
@@ -303,7 +303,7 @@ EVERYTHING = vk.PIPELINE_STAGE_ALL_COMMANDS_BIT, vk.ACCESS_MEMORY_READ_BIT | vk.
 """All stages of a queue with all their accesses, for `Device.barrier`."""
 
 
-def memory_barrier(src_access: int, dst_access: int) -> Any:
+def memory_barrier(src_access: int, dst_access: int) -> Handle:
     """A VkMemoryBarrier."""
     barrier = ffi.new("VkMemoryBarrier*")
     barrier.sType = vk.STRUCTURE_TYPE_MEMORY_BARRIER
@@ -331,7 +331,7 @@ class Device:
         self.memory_bytes = 0
         self.graph_reports: Any = None  # `graph_pipelines.GraphReports`, where wanted
         self.driver_cache: Any = None  # `driver_cache.DriverCache` of a run, where wanted
-        self.samplers: Kept[Any] = Kept(_MOST_SAMPLERS)
+        self.samplers: Kept[Handle] = Kept(_MOST_SAMPLERS)
         self._stack = ExitStack()
         family = physical.queue_family(graphics=enabled.graphics)
         assert family is not None, "choose() lets no such device through"
@@ -359,12 +359,12 @@ class Device:
         check(
             instance.fn.vkCreateDevice(physical.handle, info, ffi.NULL, handle), "vkCreateDevice", repr(physical.name)
         )
-        self.handle: Any = handle[0]
+        self.handle: Handle = handle[0]
         self.fn = Functions(vulkan_loader.device_function, self.handle)
         self._stack.callback(self.fn.vkDestroyDevice, self.handle, ffi.NULL)
         queue = ffi.new("VkQueue*")
         self.fn.vkGetDeviceQueue(self.handle, family, 0, queue)
-        self.queue: Any = queue[0]
+        self.queue: Handle = queue[0]
         physical.command = self.fn.vkQueueSubmit
         if log.hears(__name__, "DEBUG"):
             extensions, features = sorted(enabled.extensions), sorted(map(str, enabled.features))
@@ -375,7 +375,7 @@ class Device:
         """Return whether more work can be given to it: not after a loss, nor while earlier work did not finish."""
         return not (self.abandoned or self.lost)
 
-    def create(self, stack: ExitStack, kind: str, name: str, info: Any, purpose: str = "") -> Any:
+    def create(self, stack: ExitStack, kind: str, name: str, info: Handle, purpose: str = "") -> Handle:
         """The handle of ``vkCreate<name>``, destroyed with ``stack`` and counted as a ``kind`` until then.
 
         Raises DeviceError or a subclass, which names ``purpose``.
@@ -385,18 +385,20 @@ class Device:
         self.own(stack, kind, getattr(self.fn, f"vkDestroy{name}"), handle[0])
         return handle[0]
 
-    def barrier(self, commands: Any, before: tuple[int, int] = EVERYTHING, after: tuple[int, int] = EVERYTHING) -> None:
+    def barrier(
+        self, commands: Handle, before: tuple[int, int] = EVERYTHING, after: tuple[int, int] = EVERYTHING
+    ) -> None:
         """Record a memory barrier between stages with accesses; by default of everything before and after it."""
         barrier = memory_barrier(before[1], after[1])
         self.fn.vkCmdPipelineBarrier(commands, before[0], after[0], 0, 1, barrier, 0, ffi.NULL, 0, ffi.NULL)
 
-    def own(self, stack: ExitStack, kind: str, destroy: Any, handle: Any, memory_bytes: int = 0) -> None:
+    def own(self, stack: ExitStack, kind: str, destroy: Handle, handle: Handle, memory_bytes: int = 0) -> None:
         """Count a new object of this kind, and have it destroyed (and uncounted) with ``stack``."""
         self.live[kind] += 1
         self.memory_bytes += memory_bytes
         stack.callback(self._release, kind, destroy, handle, memory_bytes)
 
-    def _release(self, kind: str, destroy: Any, handle: Any, memory_bytes: int) -> None:
+    def _release(self, kind: str, destroy: Handle, handle: Handle, memory_bytes: int) -> None:
         destroy(self.handle, handle, ffi.NULL)
         self.live[kind] -= 1
         self.memory_bytes -= memory_bytes

@@ -17,11 +17,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Hashable
 from contextlib import ExitStack
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from scenario_runner import errors
 from scenario_runner.errors import log
-from scenario_runner.vulkan import ffi
+from scenario_runner.vulkan import Handle, ffi
 from scenario_runner.vulkan._generated import constants as vk
 from scenario_runner.vulkan.capabilities import Enabled
 from scenario_runner.vulkan.device import Device
@@ -90,7 +90,7 @@ class DriverCache:
             log.warning(__name__, "the driver refuses the pipeline cache of an earlier run; it starts empty")
             self.handle = self._create(self._stack, b"")
 
-    def _create(self, stack: ExitStack, data: bytes) -> Any:
+    def _create(self, stack: ExitStack, data: bytes) -> Handle:
         info = new("VkPipelineCacheCreateInfo", pInitialData=data)
         return self._device.create(stack, "pipeline cache", "PipelineCache", info)
 
@@ -104,7 +104,7 @@ class DriverCache:
                 return
             check(device.fn.vkMergePipelineCaches(device.handle, self.handle, 1, [other]), "vkMergePipelineCaches")
 
-    def create(self, make: Callable[[Any], int], info: Any, label: str, pointer: str, stages: int) -> int:
+    def create(self, make: Callable[[Handle], int], info: Handle, label: str, pointer: str, stages: int) -> int:
         """Create a pipeline of ``info`` with so many shader stages, and note what the driver tells of it.
 
         ``make`` takes the VkPipelineCache and returns the VkResult, as this does.

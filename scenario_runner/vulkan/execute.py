@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from scenario_runner import errors
 from scenario_runner.errors import log
-from scenario_runner.plan.plan import FramePlan, Operation, Plan
+from scenario_runner.plan.plan import FramePlan, Operation, Plan, ResourcePlan
 from scenario_runner.processes import progress
+from scenario_runner.vulkan import Handle
 from scenario_runner.vulkan._generated import constants as vk
 from scenario_runner.vulkan.device import Device, Kept
 from scenario_runner.vulkan.frame_recording import Labels, record_frame
@@ -24,6 +25,7 @@ from scenario_runner.vulkan.transfer import Pieces, Transfer
 
 if TYPE_CHECKING:
     from scenario_runner.vulkan.frame_capture import FrameCapture
+    from scenario_runner.vulkan.graph_pipelines import DataGraph
     from scenario_runner.vulkan.measurements import Instrumentation, Timestamps
 
 
@@ -69,9 +71,7 @@ class DeviceObjects:
 # Limits of the prepared runs that are kept: their number, and the bytes of their resources and recorded commands.
 _MOST_RUNS = 8
 _MOST_RUN_BYTES = 64 << 20
-# Of a recorded command, about.
-_COMMAND_BYTES = 1 << 10
-
+_COMMAND_BYTES = 1 << 10  # of a recorded command, about
 
 # Called at the end of each frame that a boundary ends or that captures: iteration (from 0), frame, what it captured.
 OnFrame = Callable[[int, FramePlan, Pieces], None]
@@ -103,7 +103,7 @@ class RunOptions(NamedTuple):
     on_outputs: OnOutputs | None = None
     on_measured: Callable[[Instrumentation], None] | None = None
     on_timed: Callable[[Timestamps, list[int]], None] | None = None
-    on_graphs: Callable[[Sequence[Any]], None] | None = None
+    on_graphs: Callable[[Sequence[DataGraph]], None] | None = None
 
 
 # Operations that messages about a crash name, and look at.
@@ -127,7 +127,7 @@ class Execution:
             plan = with_supported_formats(device, plan, resources)
         cache = objects.pipelines
         pipelines = [cache.compute(pipeline) for pipeline in watched(plan.pipelines)]
-        graphs: list[Any] = []
+        graphs: list[DataGraph] = []
         if plan.graph_pipelines:
             from scenario_runner.vulkan.optical_flow import pipeline_of
 
@@ -139,7 +139,7 @@ class Execution:
         with progress.phase("create", "descriptor sets"):
             sets = allocate_sets(cache, stack, plan.descriptor_lists, resources)
         self.graphs = graphs
-        self._flows: list[Any] = [graph for graph in graphs if graph.kind == "optical_flow"]
+        self._flows: list[DataGraph] = [graph for graph in graphs if graph.kind == "optical_flow"]
         described = plan._replace(resources={})  # content goes with its run
         self._prepared = Prepared(device, described, resources, pipelines, graphs, sets, graphics)
         self._labels: Labels | None = None
@@ -151,8 +151,8 @@ class Execution:
         self._pool = CommandPool(device, stack)
         self._submission = objects.submission
         self._has_boundaries = FRAME_BOUNDARY in device.enabled.extensions
-        self._recorded: dict[int, tuple[Any, FramePlan]] = {}
-        self._spare: Any = None
+        self._recorded: dict[int, tuple[Handle, FramePlan]] = {}
+        self._spare: Handle = None
         self._moved: set[str] = set()
         self.instrumentation: Instrumentation | None = None
         if options.on_measured is not None:
@@ -286,7 +286,7 @@ class Execution:
             ):
                 self._options.on_frame(iteration, frame, pieces)
 
-    def _commands(self, index: int, frame: FramePlan, *, keep: bool, is_last: bool) -> Any:
+    def _commands(self, index: int, frame: FramePlan, *, keep: bool, is_last: bool) -> Handle:
         """The command buffer of a frame, or of a part of it; recorded once where it is used again."""
         commands, recorded = self._recorded.get(index, (None, None))
         if recorded == frame:  # which has other push constants in another run
@@ -309,7 +309,7 @@ class Execution:
                 labels.end_frame(commands, ends=is_last and not self._has_boundaries)
         return commands
 
-    def _boundary(self, iteration: int, frame: FramePlan) -> Any:
+    def _boundary(self, iteration: int, frame: FramePlan) -> Handle:
         """VkFrameBoundaryEXT for capture tools, of a device or a layer that knows it.
 
         Commands after the last boundary are a frame as well where a tool may be listening. Each iteration has frame ids
@@ -318,7 +318,7 @@ class Execution:
         frames = self._plan.frames
         beyond = 1 + max(other.frame_id for other in frames)
         taken = not frame.boundary and any(other.boundary and other.frame_id == frame.frame_id for other in frames)
-        handles: dict[str, list[Any]] = {"buffer": [], "image": [], "tensor": []}
+        handles: dict[str, list[Handle]] = {"buffer": [], "image": [], "tensor": []}
         for uid in frame.captures:
             handles[self._plan.resources[uid].kind].append(self._resources[uid].handle)
         boundary = new(
@@ -390,7 +390,7 @@ def _parts_of(frame: FramePlan) -> list[FramePlan]:
     return [frame._replace(operations=tuple(part)) for part in parts]
 
 
-def _shape(plan: Plan) -> list[Any]:
+def _shape(plan: Plan) -> list[tuple[ResourcePlan, bool]]:
     """Reduce resources to what decides about their Vulkan objects: images without content are filled in another way."""
     return [(resource._replace(source=None), resource.source is None) for resource in plan.resources.values()]
 

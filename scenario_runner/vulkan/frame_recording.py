@@ -8,7 +8,7 @@ from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
 from scenario_runner.plan.plan import FramePlan, Operation
-from scenario_runner.vulkan import ffi
+from scenario_runner.vulkan import Handle, ffi
 from scenario_runner.vulkan._generated import constants as vk
 from scenario_runner.vulkan.layers import with_ml_emulation
 from scenario_runner.vulkan.recording import DispatchRecorder, Prepared, Recorder
@@ -64,12 +64,12 @@ class Labels:
         for described, pipeline in pipelines:
             self._set_name(vk.OBJECT_TYPE_PIPELINE, pipeline.handle, _label_of(described))
 
-    def _set_name(self, kind: int, handle: Any, name: str) -> None:
+    def _set_name(self, kind: int, handle: Handle, name: str) -> None:
         number = int(ffi.cast("uint64_t", handle))
         info = new("VkDebugUtilsObjectNameInfoEXT", objectType=kind, objectHandle=number, pObjectName=_short(name))
         self._name(self._prepared.device.handle, info)  # a name that a tool does not take is not worth a failure
 
-    def begin_frame(self, commands: Any, frame: FramePlan) -> None:
+    def begin_frame(self, commands: Handle, frame: FramePlan) -> None:
         """Name the command buffer of a frame, and begin a label around all of it."""
         self._set_name(vk.OBJECT_TYPE_COMMAND_BUFFER, ffi.cast("uintptr_t", commands), frame.title)
         text = ffi.new("char[]", frame.title.encode())
@@ -79,7 +79,7 @@ class Labels:
         many = len(frame.operations) > _MANY and not self._instance.validation
         self.group, self._form = (_GROUP, b"from command %d: %b") if many else (1, b"command %d: %b")
 
-    def end_frame(self, commands: Any, *, ends: bool) -> None:
+    def end_frame(self, commands: Handle, *, ends: bool) -> None:
         """End that label, and with ``ends`` tell tools that the frame ends with this command buffer."""
         self._end(commands)
         if ends:
@@ -88,7 +88,7 @@ class Labels:
             self._insert(commands, self._label)
 
     @contextmanager
-    def around(self, commands: Any, operation: Operation) -> Iterator[None]:
+    def around(self, commands: Handle, operation: Operation) -> Iterator[None]:
         """A label that begins with this operation; what fails is not recorded to its end.
 
         Messages of the validation layer meanwhile are about the command of the operation.
@@ -102,7 +102,7 @@ class Labels:
         self._end(commands)
         self._instance.subject = None
 
-    def _text_of(self, operation: Any) -> str:
+    def _text_of(self, operation: Operation) -> str:
         """The uid of the shader, graph and segment of an operation, or its kind where there is none."""
         plan, index = self._prepared.plan, getattr(operation, "pipeline", -1)
         tables: dict[str, Any] = {"dispatch": plan.pipelines, "draw": plan.graphics_pipelines}
@@ -137,7 +137,7 @@ def _recorder(kind: str) -> type[Recorder]:
 
 def record_frame(
     prepared: Prepared,
-    command_buffer: Any,
+    command_buffer: Handle,
     frame: FramePlan,
     timestamps: Timestamps | None = None,
     labels: Labels | None = None,

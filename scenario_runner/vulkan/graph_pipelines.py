@@ -18,16 +18,17 @@ from typing import Any, ClassVar, Final, NamedTuple
 
 from scenario_runner import errors
 from scenario_runner.errors.text import one_line
-from scenario_runner.plan.graph_records import GraphConstantPlan, GraphPipelinePlan
+from scenario_runner.plan.graph_records import GraphConstantPlan, GraphPipelinePlan, OpticalFlowPlan
 from scenario_runner.plan.sources import in_memory
 from scenario_runner.processes import system_limits
-from scenario_runner.vulkan import ffi
+from scenario_runner.vulkan import Handle, ffi
 from scenario_runner.vulkan._generated import constants as vk
 from scenario_runner.vulkan.capabilities import Enabled
 from scenario_runner.vulkan.device import Device
 from scenario_runner.vulkan.memory import Allocation, allocate, choose_type
 from scenario_runner.vulkan.physical_device import PhysicalDevice
 from scenario_runner.vulkan.pipeline import PipelineCache, create_pipeline, create_shader_module
+from scenario_runner.vulkan.resources import Resource
 from scenario_runner.vulkan.structs import chain, enumerated, new
 from scenario_runner.vulkan.tensors import describe, settled
 from scenario_runner.vulkan.vulkan_loader import check
@@ -85,12 +86,12 @@ class GraphReports:
             )
         return Enabled.of([feature], [NEURAL_EXTENSION])
 
-    def add_to_pipeline(self, info: Any) -> None:
+    def add_to_pipeline(self, info: Handle) -> None:
         """Let a VkDataGraphPipelineCreateInfoARM allow what is asked for."""
         if self._mode is not None:
             chain(info, new("VkDataGraphPipelineNeuralStatisticsCreateInfoARM", allowNeuralStatistics=1))
 
-    def add_to_session(self, info: Any) -> None:
+    def add_to_session(self, info: Handle) -> None:
         """Let a VkDataGraphPipelineSessionCreateInfoARM ask for it."""
         if self._mode is not None:
             chain(info, new("VkDataGraphPipelineSessionNeuralStatisticsCreateInfoARM", mode=MODES[self._mode]))
@@ -100,7 +101,7 @@ class GraphReports:
         return _HOST if self._session_memory or bind_point == _STATISTICS_POINT else 0
 
 
-def property_of(device: Device, pipeline: Any, property_id: int, label: str) -> bytes | None:
+def property_of(device: Device, pipeline: Handle, property_id: int, label: str) -> bytes | None:
     """A property of a data graph pipeline, text without its terminating zero; None where the pipeline does not have it.
 
     Raises DeviceError."""
@@ -127,7 +128,7 @@ _SHARE = 1 / 64
 @contextmanager
 def read_once(views: Iterable[memoryview]) -> Iterator[None]:
     """Drop pages of the files that ``views`` are mapped from, again and again until the block ends."""
-    mappings: set[Any] = {view.obj for view in views if isinstance(view.obj, mmap.mmap)}
+    mappings: set[mmap.mmap] = {view.obj for view in views if isinstance(view.obj, mmap.mmap)}
     if not hasattr(mmap, "MADV_DONTNEED") or not mappings:
         yield
         return
@@ -160,21 +161,21 @@ class DataGraph:
     session_flags: ClassVar[int] = 0
     """VkDataGraphPipelineSessionCreateFlagBitsARM."""
 
-    def __init__(self, pipelines: PipelineCache, plan: Any, stack: ExitStack) -> None:
+    def __init__(self, pipelines: PipelineCache, plan: GraphPipelinePlan | OpticalFlowPlan, stack: ExitStack) -> None:
         """The pipeline is destroyed with ``stack``. Raises ShaderError, UnsupportedError, OutOfMemoryError or
         DeviceError."""
         self._device = pipelines.device
         self._plan = plan
         self.size_bytes = self.session_bytes = 0
-        self.session: Any = None
+        self.session: Handle = None
         self.memories: list[SessionMemory] = []
-        self.layout: Any = pipelines.layout(plan.set_layouts, 0, plan.label)
-        self.handle: Any = self._create(stack, plan)
+        self.layout: Handle = pipelines.layout(plan.set_layouts, 0, plan.label)
+        self.handle: Handle = self._create(stack, plan)
 
-    def _create(self, stack: ExitStack, plan: Any) -> Any:
+    def _create(self, stack: ExitStack, plan: Any) -> Handle:
         raise NotImplementedError
 
-    def _create_from(self, stack: ExitStack, resources: list[Any], *structures: Any) -> Any:
+    def _create_from(self, stack: ExitStack, resources: list[Handle], *structures: Handle) -> Handle:
         """The VkPipeline of infos of its resources and of what describes it."""
         info = new("VkDataGraphPipelineCreateInfoARM", layout=self.layout, pResourceInfos=resources)
         chain(info, *structures)
@@ -239,7 +240,7 @@ class GraphPipeline(DataGraph):
 
     kind = "graph"
 
-    def _create(self, stack: ExitStack, plan: GraphPipelinePlan) -> Any:
+    def _create(self, stack: ExitStack, plan: GraphPipelinePlan) -> Handle:
         self.size_bytes = sum(constant.size_bytes for constant in plan.constants)
         resources = [
             chain(
@@ -260,7 +261,9 @@ class GraphPipeline(DataGraph):
                 return self._create_from(stack, resources, shader)
 
 
-def graph_pipeline(pipelines: PipelineCache, plan: GraphPipelinePlan, resources: Mapping[str, Any]) -> GraphPipeline:
+def graph_pipeline(
+    pipelines: PipelineCache, plan: GraphPipelinePlan, resources: Mapping[str, Resource]
+) -> GraphPipeline:
     """The pipeline of a graph with its session, made now if it is new. Raises what `DataGraph` raises, with the place.
 
     ``resources`` are those of the run; how the texels of its images lie decides about tensors that see them.
@@ -276,7 +279,7 @@ def graph_pipeline(pipelines: PipelineCache, plan: GraphPipelinePlan, resources:
     return pipelines.made(pipelines.graphs, plan, one_line(plan.label), "graph", plan.name, create)
 
 
-def _constant(plan: GraphConstantPlan, data: memoryview) -> Any:
+def _constant(plan: GraphConstantPlan, data: memoryview) -> Handle:
     constant = new("VkDataGraphPipelineConstantARM", id=plan.id, pConstantData=data)
     chain(constant, describe(plan.description, vk.TENSOR_USAGE_DATA_GRAPH_BIT_ARM))
     if plan.sparsity_dimension is not None:

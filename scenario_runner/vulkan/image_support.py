@@ -13,7 +13,7 @@ from scenario_runner.files.vk_formats import format_of_value
 from scenario_runner.plan.image_records import ImagePlan
 from scenario_runner.plan.plan import Plan
 from scenario_runner.plan.records import ImageLayout
-from scenario_runner.vulkan import ffi
+from scenario_runner.vulkan import Handle, ffi
 from scenario_runner.vulkan._generated import constants as vk
 from scenario_runner.vulkan.device import EVERYTHING, Device
 from scenario_runner.vulkan.memory import Needs, allocate_local
@@ -185,7 +185,7 @@ def makes_levels(plan: ImagePlan) -> bool:
 
 
 def _beyond_limits(device: Device, plan: ImagePlan, tiling: Tiling) -> str | None:
-    properties: Any = ffi.new("VkImageFormatProperties*")
+    properties: Handle = ffi.new("VkImageFormatProperties*")
     physical = device.physical
     usage = usage_flags(device, plan, tiling)
     if device.instance.layers:  # the ML emulation layers pass on what they are asked, to a driver that does not know it
@@ -220,7 +220,7 @@ NAMED: dict[ImageLayout, int] = {
 class Transition(NamedTuple):
     """A change of layout of ``level_count`` mip levels."""
 
-    image: Any
+    image: Handle
     aspect_mask: int
     base_level: int
     level_count: int
@@ -228,7 +228,7 @@ class Transition(NamedTuple):
     new: int
 
 
-def image_barriers(transitions: Sequence[Transition], src_access: int, dst_access: int) -> Any:
+def image_barriers(transitions: Sequence[Transition], src_access: int, dst_access: int) -> Handle:
     """VkImageMemoryBarrier[] with one access mask on each side."""
     barriers = ffi.new("VkImageMemoryBarrier[]", len(transitions))
     for barrier, change in zip(barriers, transitions, strict=True):
@@ -245,7 +245,7 @@ def image_barriers(transitions: Sequence[Transition], src_access: int, dst_acces
 
 
 def record_transitions(
-    device: Device, commands: Any, changes: Sequence[Transition], before: tuple[int, int], after: tuple[int, int]
+    device: Device, commands: Handle, changes: Sequence[Transition], before: tuple[int, int], after: tuple[int, int]
 ) -> None:
     """Record changes of layouts between stages with accesses, as `Device.barrier` takes them."""
     barriers = image_barriers(changes, before[1], after[1])
@@ -253,8 +253,8 @@ def record_transitions(
 
 
 def create_view(
-    device: Device, stack: ExitStack, image: Any, format: int, aspect_mask: int, base_level: int, level_count: int
-) -> Any:
+    device: Device, stack: ExitStack, image: Handle, format: int, aspect_mask: int, base_level: int, level_count: int
+) -> Handle:
     """A two-dimensional VkImageView, destroyed with ``stack``."""
     info = new(
         "VkImageViewCreateInfo",
@@ -271,7 +271,9 @@ def create_view(
     return device.create(stack, "image view", "ImageView", info)
 
 
-def create_image(device: Device, stack: ExitStack, plan: ImagePlan, purpose: str, **members: Any) -> tuple[Any, Needs]:
+def create_image(
+    device: Device, stack: ExitStack, plan: ImagePlan, purpose: str, **members: Handle
+) -> tuple[Handle, Needs]:
     """A VkImage of two dimensions in the format of a plan, destroyed with ``stack``. ``members`` are the others of its
     VkImageCreateInfo. Raises OutOfMemoryError and DeviceError with the place."""
     info = new(
@@ -294,7 +296,7 @@ def create_image(device: Device, stack: ExitStack, plan: ImagePlan, purpose: str
 
 
 def record_mip_levels(
-    device: Device, commands: Any, image: Any, plan: ImagePlan, layout: int, *, interpolate: bool
+    device: Device, commands: Handle, image: Handle, plan: ImagePlan, layout: int, *, interpolate: bool
 ) -> list[int]:
     """Record making the levels from ``plan.source_levels`` on; returns the layout that each level is left in.
 
@@ -334,7 +336,7 @@ class CompanionImage:
     companions where a driver reads levels wrongly (`images.Image.copy_for_flow`).
     """
 
-    def __init__(self, device: Device, stack: ExitStack, original: Any, level: int, usage: int, layout: int) -> None:
+    def __init__(self, device: Device, stack: ExitStack, original: Handle, level: int, usage: int, layout: int) -> None:
         """Raises OutOfMemoryError and DeviceError with the place."""
         self._device = device
         self._original = original
@@ -360,7 +362,7 @@ class CompanionImage:
         except errors.ScenarioRunnerError as error:
             raise error.at(pointer=plan.pointer) from None
 
-    def record_in(self, commands: Any) -> None:
+    def record_in(self, commands: Handle) -> None:
         """Copy the level of the original into this one, ready to be used; everything before must have finished."""
         fn, original = self._device.fn, self._original
         filled = vk.IMAGE_LAYOUT_TRANSFER_DST_OPTIMAL
@@ -375,7 +377,7 @@ class CompanionImage:
             fn.vkCmdCopyImage(commands, original.handle, read, self._handle, filled, 1, region)
         self._change(commands, filled, self.layout, (read, rest))
 
-    def record_out(self, commands: Any) -> None:
+    def record_out(self, commands: Handle) -> None:
         """Copy the level back; what comes next must wait for it."""
         fn, original = self._device.fn, self._original
         read = vk.IMAGE_LAYOUT_TRANSFER_SRC_OPTIMAL
@@ -387,7 +389,7 @@ class CompanionImage:
             region = self._whole(into_original=True)
             fn.vkCmdCopyImage(commands, self._handle, read, original.handle, vk.IMAGE_LAYOUT_GENERAL, 1, region)
 
-    def _regions(self) -> Any:
+    def _regions(self) -> Handle:
         """VkBufferImageCopy[] of all texels: for all rows, or one a row where their distance is not whole texels."""
         original = self._original
         part = original.plan.part_of(self._level)
@@ -403,7 +405,7 @@ class CompanionImage:
             region.imageExtent = (part.width, part.height if together else 1, 1)
         return regions
 
-    def _whole(self, *, into_original: bool) -> Any:
+    def _whole(self, *, into_original: bool) -> Handle:
         """VkImageCopy of all texels."""
         part = self._original.plan.part_of(self._level)
         region = ffi.new("VkImageCopy*")
@@ -414,7 +416,7 @@ class CompanionImage:
         region.extent = (part.width, part.height, 1)
         return region
 
-    def _change(self, commands: Any, old: int, new_layout: int, of_original: tuple[int, int] = (0, 0)) -> None:
+    def _change(self, commands: Handle, old: int, new_layout: int, of_original: tuple[int, int] = (0, 0)) -> None:
         """Change the layout, and where it differs that of the original's level as well."""
         changes = [Transition(self._handle, vk.IMAGE_ASPECT_COLOR_BIT, 0, 1, old, new_layout)]
         if of_original[0] != of_original[1]:

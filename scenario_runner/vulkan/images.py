@@ -15,7 +15,7 @@ from scenario_runner.files.vk_formats import ADDRESS_MODES, BORDER_COLORS, FILTE
 from scenario_runner.plan.image_records import ImagePlan, SamplerPlan
 from scenario_runner.plan.plan import memory_groups
 from scenario_runner.plan.records import Descriptor, ImageBarrier, ImageLayout, ImagePart
-from scenario_runner.vulkan import ffi
+from scenario_runner.vulkan import Handle, ffi
 from scenario_runner.vulkan._generated import constants as vk
 from scenario_runner.vulkan.device import EVERYTHING, Device
 from scenario_runner.vulkan.image_support import (
@@ -43,7 +43,7 @@ from scenario_runner.vulkan.vulkan_loader import check
 
 
 def create_images(
-    device: Device, stack: ExitStack, plans: list[ImagePlan], others: Mapping[str, Any]
+    device: Device, stack: ExitStack, plans: list[ImagePlan], others: Mapping[str, Resource]
 ) -> dict[str, Image]:
     """Every image of a scenario by its uid. Raises UnsupportedError with all that the device cannot have."""
     tilings = choose_tilings(device, plans)
@@ -58,7 +58,7 @@ _FLOW_USAGES = {
 }
 
 
-def _flow_info(device: Device, plan: ImagePlan) -> Any:
+def _flow_info(device: Device, plan: ImagePlan) -> Handle:
     """VkDataGraphOpticalFlowImageFormatInfoARM for an image that an optical flow uses, else NULL.
 
     The ML emulation layers do not need it, and pass it on to a driver that does not know it.
@@ -101,7 +101,7 @@ class Image(Resource):
         # alike, so that the layout of one is that of the other
         self.needs_preparation = tiling == "LINEAR" or not self._filled
         self._layouts: int | list[int] = self.rest_layout
-        self._views: dict[tuple[int, int], Any] = {}
+        self._views: dict[tuple[int, int], Handle] = {}
         purpose = f"image {plan.uid!r}, {plan.width}x{plan.height} texels of {plan.format.name}"
         self.handle, self.needs = create_image(
             device,
@@ -116,7 +116,7 @@ class Image(Resource):
             pNext=_flow_info(device, plan),
         )
         self.start_bytes, self.row_pitch_bytes = self._rows() if tiling == "LINEAR" else (0, 0)
-        self.buffer: Any = None
+        self.buffer: Handle = None
         self._packed_rows: Rows | None = None
         if plan.aliased and tiling == "LINEAR" and len(plan.parts) == 1:
             size = align(self.needs.size_bytes, WORD_SIZE_BYTES)
@@ -185,11 +185,11 @@ class Image(Resource):
         new = self.layout_of(barrier.new_layout)
         return Transition(self.handle, self.aspect_mask, barrier.base_level, barrier.level_count, old, new)
 
-    def record_prepare(self, commands: Any) -> None:
+    def record_prepare(self, commands: Handle) -> None:
         layout = self._fill_layout if self._filled else self.rest_layout
         self._change(vk.IMAGE_LAYOUT_UNDEFINED, layout, commands, before_copy=self._filled)
 
-    def record_clear(self, commands: Any) -> None:
+    def record_clear(self, commands: Handle) -> None:
         if not self.needs_preparation:
             self.record_prepare(commands)
         fn = self._device.fn
@@ -204,7 +204,9 @@ class Image(Resource):
             fn.vkCmdClearDepthStencilImage(commands, self.handle, self._fill_layout, zero, 1, area)
         self._change(self._fill_layout, self.rest_layout, commands, before_copy=False)
 
-    def record_upload(self, commands: Any, staging: Any, staging_offset: int, offset_bytes: int, size: int) -> None:
+    def record_upload(
+        self, commands: Handle, staging: Handle, staging_offset: int, offset_bytes: int, size: int
+    ) -> None:
         plan, fn = self.plan, self._device.fn
         if offset_bytes == 0 and not self.needs_preparation:
             self.record_prepare(commands)
@@ -228,7 +230,9 @@ class Image(Resource):
             )
         self._change(layouts, self.rest_layout, commands, before_copy=False)
 
-    def record_download(self, commands: Any, staging: Any, staging_offset: int, offset_bytes: int, size: int) -> None:
+    def record_download(
+        self, commands: Handle, staging: Handle, staging_offset: int, offset_bytes: int, size: int
+    ) -> None:
         source = vk.IMAGE_LAYOUT_GENERAL if self.tiling == "LINEAR" else vk.IMAGE_LAYOUT_TRANSFER_SRC_OPTIMAL
         if offset_bytes == 0:
             self._change(self._layouts, source, commands, before_copy=True)
@@ -237,7 +241,7 @@ class Image(Resource):
         if offset_bytes + size == self.plan.size_bytes:
             self._change(source, self._layouts, commands, before_copy=False)
 
-    def write_descriptor(self, write: Any, descriptor: Descriptor) -> Any:
+    def write_descriptor(self, write: Handle, descriptor: Descriptor) -> Handle:
         device, plan = self._device, self.plan.sampler
         info = ffi.new("VkDescriptorImageInfo*")
         if descriptor.kind in ("sampler", "combined_image_sampler"):
@@ -266,7 +270,7 @@ class Image(Resource):
             self._flow_copies[level] = copy
         return self._flow_copies[level]
 
-    def image_view(self, level: int | None) -> Any:
+    def image_view(self, level: int | None) -> Handle:
         """The VkImageView of one mip level, or of all; of a depth and stencil image that of the depths."""
         first, count = (0, self.plan.mips) if level is None else (level, 1)
         view = self._views.get((first, count))
@@ -277,11 +281,11 @@ class Image(Resource):
         return view
 
     @property
-    def views(self) -> Iterable[Any]:
+    def views(self) -> Iterable[Handle]:
         """The VkImageViews made so far: those of descriptors are there once the descriptors are."""
         return self._views.values()
 
-    def render_target(self, level: int) -> tuple[Any, int]:
+    def render_target(self, level: int) -> tuple[Handle, int]:
         """VkImageView and VkImageLayout of the mip level that is drawn into."""
         if self.companions:
             return self.companions[level].view, self.companions[level].layout
@@ -290,7 +294,7 @@ class Image(Resource):
     def _part_at(self, offset_bytes: int) -> ImagePart:
         return next(part for part in self.plan.parts if offset_bytes < part.end_bytes)
 
-    def _region(self, staging_offset: int, offset_bytes: int, size: int) -> Any:
+    def _region(self, staging_offset: int, offset_bytes: int, size: int) -> Handle:
         """VkBufferImageCopy for whole rows of one part."""
         part = self._part_at(offset_bytes)
         block_height = self.plan.format.block_extent[1]
@@ -306,7 +310,7 @@ class Image(Resource):
         region.imageExtent.height = min(rows, part.height - first)
         return region
 
-    def _change(self, old: int | list[int], new: int | list[int], commands: Any, *, before_copy: bool) -> None:
+    def _change(self, old: int | list[int], new: int | list[int], commands: Handle, *, before_copy: bool) -> None:
         """Record the change of layout, of all levels or of each, between a copy and whatever is on the other side of
         it."""
         before, after = ([layout] * self.plan.mips if isinstance(layout, int) else layout for layout in (old, new))
@@ -322,7 +326,7 @@ class Image(Resource):
         record_transitions(self._device, commands, changed, *sides)
 
 
-def create_sampler(device: Device, plan: SamplerPlan, stack: ExitStack) -> Any:
+def create_sampler(device: Device, plan: SamplerPlan, stack: ExitStack) -> Handle:
     """A VkSampler, destroyed with ``stack``."""
     address_mode = ADDRESS_MODES[plan.address_mode]
     info = new(
@@ -372,7 +376,7 @@ def check_groups(device: Device, resources: Mapping[str, Any]) -> None:
         raise errors.error_of(problems.values())
 
 
-def _contents_collide(image: Image, other: Any) -> bool:
+def _contents_collide(image: Image, other: Resource) -> bool:
     """Return whether the padding of an image moves its content into that of a member behind it.
 
     What overlaps without padding was looked at before there was a device.

@@ -11,9 +11,8 @@ from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from fnmatch import fnmatchcase
 from importlib.util import find_spec
-from typing import Any
 
-from scenario_runner.vulkan import ffi, vulkan_loader
+from scenario_runner.vulkan import Handle, ffi, vulkan_loader
 from scenario_runner.vulkan._generated import constants as vk
 from scenario_runner.vulkan.structs import enumerated, new
 
@@ -132,7 +131,7 @@ def has_instance_extension(name: str, layer: str | None = None) -> bool:
 _COMMAND = re.compile(r"command (\d+)\b")
 
 
-def with_place(data: Any, subject: str | None) -> tuple[str | None, str]:
+def with_place(data: Handle, subject: str | None) -> tuple[str | None, str]:
     """JSON pointer of what a VkDebugUtilsMessengerCallbackDataEXT is about, and its message behind its place.
 
     ``subject`` is what is being created or recorded; where it is unknown, the labels of the command buffer tell.
@@ -148,7 +147,7 @@ def with_place(data: Any, subject: str | None) -> tuple[str | None, str]:
     return subject, ": ".join([*parts, text_of(data.pMessage)])
 
 
-def text_of(chars: Any) -> str:
+def text_of(chars: Handle) -> str:
     """Text of a layer; NULL is empty."""
     return "" if chars == ffi.NULL else str(ffi.string(chars).decode(errors="replace"))
 
@@ -170,7 +169,7 @@ _FOR_HAZARDS = ("validate_sync", "syncval_shader_accesses_heuristic")
 _LAYER_SETTINGS = "VK_EXT_layer_settings"
 
 
-def validation_structs(checks: bool, *, hazards: bool, printf: bool) -> list[Any]:
+def validation_structs(checks: bool, *, hazards: bool, printf: bool) -> list[Handle]:
     """Structures for VkInstanceCreateInfo with what the layer does besides its ``checks``, or in their place.
 
     Older versions know only the first one.

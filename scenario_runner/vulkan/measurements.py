@@ -23,12 +23,12 @@ import time
 from array import array
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from scenario_runner.errors import DeviceError, UnsupportedError
 from scenario_runner.plan.plan import MEASURED, FramePlan, Operation, Plan
 from scenario_runner.processes import progress
-from scenario_runner.vulkan import ffi
+from scenario_runner.vulkan import Handle, ffi
 from scenario_runner.vulkan._generated import constants as vk
 from scenario_runner.vulkan.capabilities import Enabled
 from scenario_runner.vulkan.device import Device
@@ -117,13 +117,13 @@ class Timestamps:
         self._has_any = bool(device.timestamp_valid_bits)
         self.device_clock = DeviceClock(device)
         self.frames: list[FrameTimes] = []
-        self._pool: Any = None
+        self._pool: Handle = None
         self._size = 0
         # of each command buffer: its timed operations and the pool that it writes to
-        self._recorded: dict[Any, tuple[tuple[Sequence[Operation], ...], Any]] = {}
+        self._recorded: dict[Handle, tuple[tuple[Sequence[Operation], ...], Handle]] = {}
         self._next = 0
 
-    def begin(self, commands: Any, runs: Iterable[Sequence[Operation]]) -> None:
+    def begin(self, commands: Handle, runs: Iterable[Sequence[Operation]]) -> None:
         """Begin a command buffer in which these runs of operations will be recorded."""
         timed = tuple(run for run in runs if run[0].kind in MEASURED)
         count = sum(len(run) + 1 for run in timed) if self._has_any else 0
@@ -141,18 +141,20 @@ class Timestamps:
         """Return whether a timestamp is written before each of these operations and after the last one."""
         return self._has_any and run[0].kind in MEASURED
 
-    def record(self, commands: Any, operations: Sequence[Operation], record: Callable[[list[Operation]], None]) -> None:
+    def record(
+        self, commands: Handle, operations: Sequence[Operation], record: Callable[[list[Operation]], None]
+    ) -> None:
         """Let ``record`` record operations one by one, each after a timestamp."""
         for operation in operations:
             self.write(commands)
             record([operation])
 
-    def write(self, commands: Any) -> None:
+    def write(self, commands: Handle) -> None:
         """Record the next timestamp."""
         self._device.fn.vkCmdWriteTimestamp(commands, vk.PIPELINE_STAGE_BOTTOM_OF_PIPE_BIT, self._pool, self._next)
         self._next += 1
 
-    def collect(self, commands: Any, iteration: int, frame: int) -> None:
+    def collect(self, commands: Handle, iteration: int, frame: int) -> None:
         """Take the timestamps of a command buffer that has just finished. Raises DeviceError."""
         finished_ns = time.perf_counter_ns()
         runs, pool = self._recorded[commands]
@@ -215,7 +217,7 @@ def capability_of(physical: PhysicalDevice) -> Capability | None:
     return Capability(tuple(metrics), bool(properties.perBasicBlockGranularity))
 
 
-def _text(field: Any) -> str:
+def _text(field: Handle) -> str:
     return str(bytes(ffi.buffer(field)).split(b"\0", 1)[0].decode(errors="replace"))
 
 
@@ -247,14 +249,14 @@ class Instrumentation:
         capability = capability_of(device.physical)
         assert capability is not None, "the device was opened with it"
         self.capability = capability
-        self.blocks: list[dict[str, Any]] = []
+        self.blocks: list[dict[str, object]] = []
         self._device = device
         self._plan = plan
         self._stack = stack
-        self._objects: dict[int, Any] = {}
+        self._objects: dict[int, Handle] = {}
 
     @contextmanager
-    def recording(self, commands: Any, frame: int) -> Iterator[None]:
+    def recording(self, commands: Handle, frame: int) -> Iterator[None]:
         """Instrument what is recorded into ``commands`` meanwhile: the commands of the frame with this index."""
         device = self._device
         if frame not in self._objects:
@@ -287,7 +289,7 @@ class Instrumentation:
             )
         device.fn.vkClearShaderInstrumentationMetricsARM(device.handle, object)
 
-    def _read(self, object: Any) -> Iterator[tuple[tuple[int, int, int, int], tuple[int, ...]]]:
+    def _read(self, object: Handle) -> Iterator[tuple[tuple[int, int, int, int], tuple[int, ...]]]:
         name = "vkGetShaderInstrumentationValuesARM"
         device, get = self._device, self._device.fn.vkGetShaderInstrumentationValuesARM
         count = ffi.new("uint32_t*")

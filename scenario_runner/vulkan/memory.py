@@ -8,14 +8,15 @@ the host's free memory limits allocations.
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from contextlib import ExitStack
 from functools import cache
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from scenario_runner import errors
 from scenario_runner.errors.text import size_in_units
 from scenario_runner.processes.system_limits import control_groups
-from scenario_runner.vulkan import ffi
+from scenario_runner.vulkan import Handle, ffi
 from scenario_runner.vulkan._generated import constants as vk
 from scenario_runner.vulkan.device import Device
 from scenario_runner.vulkan.structs import new
@@ -93,7 +94,7 @@ def populate(view: memoryview) -> None:
 
 
 @cache
-def _madvise() -> Any:
+def _madvise() -> Callable[[int, int, int], int] | None:
     """The C library's function; None where it has none."""
     import ctypes
 
@@ -113,10 +114,10 @@ _UNUSABLE_ADDRESSES = (0, (1 << 64) - 1)
 class Allocation(NamedTuple):
     """One VkDeviceMemory of ``size_bytes``; ``mapped`` is its whole range where the host sees it, else None."""
 
-    handle: Any
+    handle: Handle
     size_bytes: int
     type_index: int
-    mapped: Any
+    mapped: Handle
 
     def view(self, offset_bytes: int, size_bytes: int) -> memoryview:
         """The mapped bytes [offset, offset + size); only for a mapped allocation."""

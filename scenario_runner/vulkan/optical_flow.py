@@ -2,17 +2,18 @@
 
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from scenario_runner.errors.diagnostic import Diagnostic, error
 from scenario_runner.files.vk_formats import all_formats, format_of_value
 from scenario_runner.plan.graph_records import Connection, GraphPipelinePlan, OpticalFlowDispatch, OpticalFlowPlan
 from scenario_runner.plan.plan import Plan
-from scenario_runner.vulkan import ffi
+from scenario_runner.vulkan import Handle, ffi
 from scenario_runner.vulkan._generated import constants as vk
 from scenario_runner.vulkan.graph_pipelines import DataGraph, graph_pipeline
 from scenario_runner.vulkan.physical_device import PhysicalDevice
 from scenario_runner.vulkan.pipeline import PipelineCache
+from scenario_runner.vulkan.resources import Resource
 from scenario_runner.vulkan.structs import chain, enumerated, new
 from scenario_runner.vulkan.vulkan_loader import check
 
@@ -37,7 +38,7 @@ class FlowSupport(NamedTuple):
     """Capabilities of a queue family: VkQueueFamilyDataGraphOpticalFlowPropertiesARM, and the VkFormats that images of
     each usage may have."""
 
-    properties: Any
+    properties: Handle
     formats: dict[int, tuple[int, ...]]
 
 
@@ -71,7 +72,7 @@ def flow_support(physical: PhysicalDevice, family: int) -> FlowSupport | None:
     return FlowSupport(properties, {usage: _formats(physical, family, operation, usage) for usage in usages})
 
 
-def _formats(physical: PhysicalDevice, family: int, operation: Any, usage: int) -> tuple[int, ...]:
+def _formats(physical: PhysicalDevice, family: int, operation: Handle, usage: int) -> tuple[int, ...]:
     """The VkFormats that images of a usage may have."""
     name = "vkGetPhysicalDeviceQueueFamilyDataGraphOpticalFlowImageFormatsARM"
     info = new("VkDataGraphOpticalFlowImageFormatInfoARM", usage=usage)
@@ -143,7 +144,7 @@ class OpticalFlowPipeline(DataGraph):
     kind = "optical_flow"
     session_flags = vk.DATA_GRAPH_PIPELINE_SESSION_CREATE_OPTICAL_FLOW_CACHE_BIT_ARM
 
-    def _create(self, stack: ExitStack, plan: OpticalFlowPlan) -> Any:
+    def _create(self, stack: ExitStack, plan: OpticalFlowPlan) -> Handle:
         resources = [
             chain(
                 new("VkDataGraphPipelineResourceInfoARM", descriptorSet=connection.set, binding=connection.binding),
@@ -188,7 +189,7 @@ def flow_pipeline(pipelines: PipelineCache, plan: OpticalFlowPlan, _resources: o
     return pipelines.made(pipelines.graphs, plan, plan.label, "optical flow", plan.label, OpticalFlowPipeline)
 
 
-def dispatch_info(operation: OpticalFlowDispatch) -> Any:
+def dispatch_info(operation: OpticalFlowDispatch) -> Handle:
     """The VkDataGraphPipelineDispatchInfoARM of a dispatch."""
     flow = new(
         "VkDataGraphPipelineOpticalFlowDispatchInfoARM",
@@ -198,7 +199,9 @@ def dispatch_info(operation: OpticalFlowDispatch) -> Any:
     return chain(new("VkDataGraphPipelineDispatchInfoARM"), flow)
 
 
-def pipeline_of(cache: PipelineCache, plan: GraphPipelinePlan | OpticalFlowPlan, resources: Mapping[str, Any]) -> Any:
+def pipeline_of(
+    cache: PipelineCache, plan: GraphPipelinePlan | OpticalFlowPlan, resources: Mapping[str, Resource]
+) -> DataGraph:
     """Create a pipeline of `Plan.graph_pipelines`."""
     if plan.kind == "optical_flow":
         return flow_pipeline(cache, plan, resources)

@@ -7,13 +7,13 @@ those that the binding package does not know.
 import itertools
 from collections.abc import Collection, Container, Iterable, Iterator, Sequence
 from functools import cached_property
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from scenario_runner import errors
 from scenario_runner.errors import UsageError
 from scenario_runner.errors.installation import install_here
 from scenario_runner.errors.text import close_names, did_you_mean
-from scenario_runner.vulkan import ffi, vulkan_loader
+from scenario_runner.vulkan import Handle, ffi, vulkan_loader
 from scenario_runner.vulkan._generated import constants as vk
 from scenario_runner.vulkan._generated.extension_names import DEVICE_EXTENSIONS
 from scenario_runner.vulkan._generated.features import ALIASES, CORE_FEATURES, FEATURES, ROLLED_UP
@@ -43,7 +43,7 @@ _STRUCTURES: Final[dict[str, tuple[int, int, tuple[str, ...], tuple[str, ...]]]]
 }
 
 
-def _words(structure: str) -> Any:
+def _words(structure: str) -> Handle:
     """A zeroed structure of this name as 32-bit words."""
     kind, _, _, members = _STRUCTURES[structure]
     words = ffi.new("uint32_t[]", _HEADER_WORDS + len(members) + 1)
@@ -51,7 +51,7 @@ def _words(structure: str) -> Any:
     return words
 
 
-def _set_next(words: Any, following: Any) -> None:
+def _set_next(words: Handle, following: Handle) -> None:
     ffi.cast("void**", words + 2)[0] = following
 
 
@@ -59,7 +59,7 @@ class FeatureTable:
     """The features of one physical device; each structure is asked of the driver once, when first needed."""
 
     def __init__(
-        self, fn: Functions | None, physical_device: Any, api_version: int, extensions: Container[str]
+        self, fn: Functions | None, physical_device: Handle, api_version: int, extensions: Container[str]
     ) -> None:
         """``physical_device`` is the VkPhysicalDevice, ``extensions`` are those that the device has.
 
@@ -118,7 +118,7 @@ class FeatureTable:
         return frozenset(itertools.compress(_STRUCTURES[structure][3], words[_HEADER_WORDS : len(words) - 1]))
 
 
-def chain_of(features: Iterable[Feature]) -> tuple[Any, list[Any]]:
+def chain_of(features: Iterable[Feature]) -> tuple[Handle, list[Handle]]:
     """A VkPhysicalDeviceFeatures2 chain that enables ``features``; returns (head, everything to keep alive).
 
     Vulkan forbids a structure beside the VkPhysicalDeviceVulkan1xFeatures that it was rolled up into, so a member of
@@ -129,7 +129,7 @@ def chain_of(features: Iterable[Feature]) -> tuple[Any, list[Any]]:
         members.setdefault(feature.structure, set()).add(feature.member)
     for old in [name for name in members if ROLLED_UP.get(name) in members]:
         members[ROLLED_UP[old]] |= members.pop(old)
-    chain: list[Any] = []
+    chain: list[Handle] = []
     for structure, enabled in members.items():  # CORE comes first
         words = _words(structure)
         for index, member in enumerate(_STRUCTURES[structure][3]):
@@ -177,15 +177,15 @@ _PREFERENCE = {"discrete": 5, "integrated": 4, "virtual": 3, "cpu": 2, "other": 
 class PhysicalDevice:
     """Wraps a VkPhysicalDevice; everything is asked of the driver on first use."""
 
-    def __init__(self, fn: Functions, handle: Any, index: int) -> None:
+    def __init__(self, fn: Functions, handle: Handle, index: int) -> None:
         self.fn = fn
         self.handle = handle
         self.index = index
-        self.command: Any = None
+        self.command: Handle = None
         """One of its commands past the loader's dispatch, once a device of it has been opened."""
 
     @cached_property
-    def properties(self) -> Any:
+    def properties(self) -> Handle:
         """VkPhysicalDeviceProperties."""
         properties = ffi.new("VkPhysicalDeviceProperties*")
         self.fn.vkGetPhysicalDeviceProperties(self.handle, properties)
@@ -205,17 +205,17 @@ class PhysicalDevice:
         return int(self.properties.apiVersion)
 
     @property
-    def limits(self) -> Any:
+    def limits(self) -> Handle:
         """VkPhysicalDeviceLimits."""
         return self.properties.limits
 
-    def properties_of(self, structure: str) -> Any:
+    def properties_of(self, structure: str) -> Handle:
         """A structure that extends VkPhysicalDeviceProperties2. Raises TypeError for one that the bindings lack."""
         values = new(structure)
         self.fn.vkGetPhysicalDeviceProperties2(self.handle, chain(new("VkPhysicalDeviceProperties2"), values))
         return values
 
-    def format_properties_of(self, structure: str, format: int) -> Any:
+    def format_properties_of(self, structure: str, format: int) -> Handle:
         """A structure that extends VkFormatProperties2, about a VkFormat."""
         values = new(structure)
         properties = chain(new("VkFormatProperties2"), values)
@@ -223,11 +223,11 @@ class PhysicalDevice:
         return values
 
     @cached_property
-    def vulkan11_properties(self) -> Any:
+    def vulkan11_properties(self) -> Handle:
         return self.properties_of("VkPhysicalDeviceVulkan11Properties")
 
     @cached_property
-    def vulkan12_properties(self) -> Any:
+    def vulkan12_properties(self) -> Handle:
         return self.properties_of("VkPhysicalDeviceVulkan12Properties")
 
     @cached_property
@@ -262,7 +262,7 @@ class PhysicalDevice:
         ]
 
     @cached_property
-    def _memory(self) -> Any:
+    def _memory(self) -> Handle:
         memory = ffi.new("VkPhysicalDeviceMemoryProperties*")
         self.fn.vkGetPhysicalDeviceMemoryProperties(self.handle, memory)
         return memory

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 from scenario_runner import errors
 from scenario_runner.plan.records import DescriptorList, LayoutBinding, PipelinePlan
 from scenario_runner.processes import progress
-from scenario_runner.vulkan import ffi
+from scenario_runner.vulkan import Handle, ffi
 from scenario_runner.vulkan._generated import constants as vk
 from scenario_runner.vulkan.device import Device, Kept
 from scenario_runner.vulkan.physical_device import Feature
@@ -59,8 +59,8 @@ _STAGES = {
 class Pipeline(NamedTuple):
     """A pipeline and the layout that its descriptor sets and push constants are bound with."""
 
-    handle: Any
-    layout: Any
+    handle: Handle
+    layout: Handle
 
 
 class PipelineCache:
@@ -69,8 +69,8 @@ class PipelineCache:
     def __init__(self, device: Device) -> None:
         self.device = device
         self._stack = ExitStack()  # of the layouts
-        self._set_layouts: dict[tuple[LayoutBinding, ...], Any] = {}
-        self._layouts: dict[tuple[tuple[tuple[LayoutBinding, ...], ...], int, int], Any] = {}
+        self._set_layouts: dict[tuple[LayoutBinding, ...], Handle] = {}
+        self._layouts: dict[tuple[tuple[tuple[LayoutBinding, ...], ...], int, int], Handle] = {}
         self.shaders: Kept[Pipeline] = Kept(MAX_KEPT_PIPELINES)
         self.graphs: Kept[Any] = Kept(_MOST_GRAPHS, _MOST_CONSTANT_BYTES)
 
@@ -117,7 +117,7 @@ class PipelineCache:
         self._set_layouts.clear()
         self._stack.close()
 
-    def set_layouts(self, sets: tuple[tuple[LayoutBinding, ...], ...]) -> list[Any]:
+    def set_layouts(self, sets: tuple[tuple[LayoutBinding, ...], ...]) -> list[Handle]:
         """The VkDescriptorSetLayout of each set, from set 0 on, made now if it is new."""
         for bindings in sets:
             if bindings not in self._set_layouts:
@@ -144,7 +144,7 @@ class PipelineCache:
         push_constants_size: int,
         label: str,
         stages: int = vk.SHADER_STAGE_COMPUTE_BIT,
-    ) -> Any:
+    ) -> Handle:
         """The VkPipelineLayout of these sets and push constants, which ``stages`` see, made now if it is new.
 
         Raises DeviceError.
@@ -197,7 +197,15 @@ def _create_graphics(pipelines: PipelineCache, plan: GraphicsPipelinePlan, stack
         return Pipeline(_create_shaders(device, stack, "Graphics", info, plan.fragment.label, plan, purpose), layout)
 
 
-def _create_shaders(device: Device, stack: ExitStack, kind: str, info: Any, name: str, plan: Any, purpose: str) -> Any:
+def _create_shaders(
+    device: Device,
+    stack: ExitStack,
+    kind: str,
+    info: Handle,
+    name: str,
+    plan: PipelinePlan | GraphicsPipelinePlan,
+    purpose: str,
+) -> Handle:
     """The VkPipeline of shaders, made as robust and measurable as the device was opened for."""
     behaviour = behaviours(device.enabled.features)
     if behaviour is not None:
@@ -210,8 +218,8 @@ def _create_shaders(device: Device, stack: ExitStack, kind: str, info: Any, name
 
 
 def create_pipeline(
-    device: Device, stack: ExitStack, kind: str, info: Any, name: str, pointer: str, purpose: str
-) -> Any:
+    device: Device, stack: ExitStack, kind: str, info: Handle, name: str, pointer: str, purpose: str
+) -> Handle:
     """The VkPipeline that vkCreate<kind>Pipelines makes of ``info``, destroyed with ``stack``.
 
     The driver's cache of a run knows it by ``name``. Raises DeviceError or a subclass, which names ``purpose``.
@@ -220,7 +228,7 @@ def create_pipeline(
     command, stages, deferred = _COMMANDS[kind]
     function = getattr(device.fn, command)
 
-    def make(cache: Any) -> int:
+    def make(cache: Handle) -> int:
         return int(function(device.handle, *deferred, cache, 1, info, ffi.NULL, handle))
 
     cache = device.driver_cache
@@ -230,14 +238,14 @@ def create_pipeline(
 
 
 # The commands that create pipelines, with the number of shader stages; that of graphs takes a VkDeferredOperationKHR.
-_COMMANDS: dict[str, tuple[str, int, list[Any]]] = {
+_COMMANDS: dict[str, tuple[str, int, list[Handle]]] = {
     "Compute": ("vkCreateComputePipelines", 1, []),
     "Graphics": ("vkCreateGraphicsPipelines", 2, []),
     "DataGraph": ("vkCreateDataGraphPipelinesARM", 0, [ffi.NULL]),
 }
 
 
-def _stage(device: Device, modules: ExitStack, plan: PipelinePlan | ShaderStagePlan, stage: int) -> Any:
+def _stage(device: Device, modules: ExitStack, plan: PipelinePlan | ShaderStagePlan, stage: int) -> Handle:
     values = plan.specialization
     entries = [{"constantID": constant, "offset": offset, "size": size} for constant, offset, size in values.entries]
     return new(
@@ -253,7 +261,7 @@ def _label_of(plan: GraphicsPipelinePlan) -> str:
     return f"shaders {plan.vertex.label!r} and {plan.fragment.label!r}"
 
 
-def create_shader_module(device: Device, stack: ExitStack, code: bytes, label: str) -> Any:
+def create_shader_module(device: Device, stack: ExitStack, code: bytes, label: str) -> Handle:
     """A VkShaderModule, destroyed with ``stack``; pipelines do not need it after their creation."""
     info = new("VkShaderModuleCreateInfo", pCode=code)
     return device.create(stack, "shader module", "ShaderModule", info, f"shader {label!r}")
@@ -282,10 +290,10 @@ def behaviours(features: Collection[Feature]) -> tuple[int, int] | None:
 
 def allocate_sets(
     pipelines: PipelineCache, stack: ExitStack, lists: Sequence[DescriptorList], resources: Mapping[str, Resource]
-) -> list[tuple[Any, int]]:
+) -> list[tuple[Handle, int]]:
     """Allocate and write the sets of every list, from one pool: (VkDescriptorSet*, count) each, ready to be bound."""
     device = pipelines.device
-    layouts: list[Any] = []
+    layouts: list[Handle] = []
     ranges: list[tuple[int, int]] = []
     sizes: Counter[int] = Counter()
     for descriptors in lists:
@@ -307,7 +315,7 @@ def allocate_sets(
     check(device.fn.vkAllocateDescriptorSets(device.handle, allocate, handles), "vkAllocateDescriptorSets", purpose)
     stack.callback(ffi.release, handles)  # also keeps the array alive as long as the sets
     writes = ffi.new("VkWriteDescriptorSet[]", sizes.total())
-    keep: list[Any] = []
+    keep: list[Handle] = []
     for (first, _), descriptors in zip(ranges, lists, strict=True):
         for descriptor in descriptors.descriptors:
             write = writes[len(keep)]

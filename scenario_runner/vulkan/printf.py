@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from scenario_runner.errors import FileError, UsageError, log
 from scenario_runner.processes import temporary
+from scenario_runner.vulkan import Handle
 from scenario_runner.vulkan._generated import constants as vk
 from scenario_runner.vulkan.layers import text_of, with_environment
 
@@ -96,7 +97,7 @@ class Printer:
         self._forced = buffer_bytes is not None
         self._size_bytes = buffer_bytes or BUFFER_BYTES
         self._plan: Any = None
-        self._operation: Any = None
+        self._operation: Operation | None = None
         self._iteration = self._first = 0
         self._error: BaseException | None = None
 
@@ -151,7 +152,7 @@ class Printer:
         """Keep an error of the messenger's callback, such as Ctrl-C, which the layer cannot pass on."""
         self._error = error
 
-    def take(self, severity: int, data: Any, subject: str | None) -> bool:
+    def take(self, severity: int, data: Handle, subject: str | None) -> bool:
         """Take a VkDebugUtilsMessengerCallbackDataEXT. Returns whether it is about printing, or of no interest.
 
         ``subject`` is what is being created. Where messages are lost or nothing can be printed, a warning is logged.

@@ -6,7 +6,7 @@ from typing import Any, TypeAlias
 from scenario_runner.plan.graph_records import OpticalFlowDispatch
 from scenario_runner.plan.image_records import Draw, Target
 from scenario_runner.plan.plan import Barrier
-from scenario_runner.vulkan import ffi
+from scenario_runner.vulkan import Handle, ffi
 from scenario_runner.vulkan._generated import constants as vk
 from scenario_runner.vulkan.device import memory_barrier
 from scenario_runner.vulkan.image_support import CompanionImage, image_barriers
@@ -49,7 +49,7 @@ class BarrierRecorder(Recorder):
         for barrier in operation.barriers:
             src, dst = _mask(barrier.src_stages, stages), _mask(barrier.dst_stages, stages)
             access = _ACCESS[barrier.src_access] if src else 0, _ACCESS[barrier.dst_access] if dst else 0
-            none: tuple[Any, ...] = (0, ffi.NULL)
+            none: tuple[Handle, ...] = (0, ffi.NULL)
             memory = buffer = image = none
             if barrier.kind == "tensor":
                 handle = resources[barrier.uid].handle
@@ -76,7 +76,7 @@ class BarrierRecorder(Recorder):
             fn.vkCmdPipelineBarrier(self.commands, src, dst, 0, *memory, *buffer, *image)
 
 
-def _tensor_dependency(tensor: Any, stages: tuple[int, int], access: tuple[int, int]) -> Any:
+def _tensor_dependency(tensor: Handle, stages: tuple[int, int], access: tuple[int, int]) -> Handle:
     """A VkDependencyInfo, of version 2, with a barrier of a tensor."""
     barrier = new(
         "VkTensorMemoryBarrierARM",
@@ -108,17 +108,17 @@ class DrawRecorder(Recorder):
     draw does not cover stays.
     """
 
-    def __init__(self, prepared: Prepared, commands: Any, alone: bool) -> None:
+    def __init__(self, prepared: Prepared, commands: Handle, alone: bool) -> None:
         super().__init__(prepared, commands, alone)
         self._suffix = "KHR" if "VK_KHR_dynamic_rendering" in prepared.device.enabled.extensions else ""
         # VkRenderingInfo and the companion images that are drawn into, by targets and extent
-        self._renderings: dict[_Area, tuple[Any, list[CompanionImage]]] = {}
+        self._renderings: dict[_Area, tuple[Handle, list[CompanionImage]]] = {}
         self._open: _Area | None = None
         self.disturbed()
 
     def disturbed(self) -> None:
         self._pipeline = self._descriptors = -1
-        self._layout: Any = None
+        self._layout: Handle = None
         self._extent = (0, 0)
         self._pushed: bytes | None = None
 
@@ -185,9 +185,9 @@ class DrawRecorder(Recorder):
             companion.record_in(self.commands)
         getattr(self.prepared.device.fn, f"vkCmdBeginRendering{self._suffix}")(self.commands, info)
 
-    def _rendering(self, targets: Sequence[Target], extent: tuple[int, int]) -> tuple[Any, list[CompanionImage]]:
+    def _rendering(self, targets: Sequence[Target], extent: tuple[int, int]) -> tuple[Handle, list[CompanionImage]]:
         companions = []
-        attachments: list[dict[str, Any]] = []
+        attachments: list[dict[str, Handle]] = []
         for uid, level in targets:
             image = self.prepared.resources[uid]
             view, layout = image.render_target(level)
@@ -211,7 +211,7 @@ class GraphRecorder(Recorder):
     barrier between them, one is recorded.
     """
 
-    def __init__(self, prepared: Prepared, commands: Any, alone: bool) -> None:
+    def __init__(self, prepared: Prepared, commands: Handle, alone: bool) -> None:
         super().__init__(prepared, commands, alone)
         self._running: set[int] = set()
         self._bound: tuple[int, int] | None = None
@@ -235,7 +235,7 @@ class GraphRecorder(Recorder):
         else:
             self._running.add(operation.pipeline)
 
-    def _info(self, operation: Any) -> Any:
+    def _info(self, operation: Any) -> Handle:
         """The VkDataGraphPipelineDispatchInfoARM of a dispatch."""
         return ffi.NULL
 
@@ -262,5 +262,5 @@ class OpticalFlowRecorder(GraphRecorder):
                 copy.record_in(self.commands)
         super()._record(operation)
 
-    def _info(self, operation: OpticalFlowDispatch) -> Any:
+    def _info(self, operation: OpticalFlowDispatch) -> Handle:
         return dispatch_info(operation)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 from scenario_runner import errors
 from scenario_runner.plan.plan import Plan
 from scenario_runner.plan.records import Dispatch
-from scenario_runner.vulkan import ffi
+from scenario_runner.vulkan import Handle, ffi
 from scenario_runner.vulkan._generated import constants as vk
 from scenario_runner.vulkan.device import Device, memory_barrier
 from scenario_runner.vulkan.pipeline import Pipeline
@@ -22,7 +22,7 @@ from scenario_runner.vulkan.structs import new
 from scenario_runner.vulkan.vulkan_loader import check
 
 if TYPE_CHECKING:
-    pass
+    from scenario_runner.vulkan.graph_pipelines import DataGraph
 
 
 class Prepared(NamedTuple):
@@ -36,8 +36,8 @@ class Prepared(NamedTuple):
     plan: Plan
     resources: Mapping[str, Any]
     pipelines: Sequence[Pipeline]
-    graphs: Sequence[Any]
-    descriptor_sets: Sequence[tuple[Any, int]]
+    graphs: Sequence[DataGraph]
+    descriptor_sets: Sequence[tuple[Handle, int]]
     graphics: Sequence[Pipeline]
 
 
@@ -50,7 +50,7 @@ class Recorder:
 
     binds: ClassVar[bool] = True
 
-    def __init__(self, prepared: Prepared, commands: Any, alone: bool) -> None:
+    def __init__(self, prepared: Prepared, commands: Handle, alone: bool) -> None:
         self.prepared = prepared
         self.commands = commands
 
@@ -74,7 +74,7 @@ class DispatchRecorder(Recorder):
     global and order compute work with whatever follows in the same frame.
     """
 
-    def __init__(self, prepared: Prepared, commands: Any, alone: bool) -> None:
+    def __init__(self, prepared: Prepared, commands: Handle, alone: bool) -> None:
         super().__init__(prepared, commands, alone)
         if alone:
             later = (
@@ -93,7 +93,7 @@ class DispatchRecorder(Recorder):
         self.disturbed()
 
     def disturbed(self) -> None:
-        self._bound: tuple[int, int, Any, bytes | None] = (-1, -1, None, None)
+        self._bound: tuple[int, int, Handle, bytes | None] = (-1, -1, None, None)
 
     def record(self, operations: Iterable[Dispatch]) -> None:
         prepared, command_buffer, fn = self.prepared, self.commands, self.prepared.device.fn
@@ -156,7 +156,7 @@ class CommandPool:
         self._handle = device.create(stack, "command pool", "CommandPool", info)
         self._begin = new("VkCommandBufferBeginInfo")
 
-    def allocate(self) -> Any:
+    def allocate(self) -> Handle:
         """A primary command buffer that lives as long as the pool."""
         buffer = ffi.new("VkCommandBuffer*")
         info = new("VkCommandBufferAllocateInfo", commandPool=self._handle, level=0, commandBufferCount=1)
@@ -164,7 +164,7 @@ class CommandPool:
         return buffer[0]
 
     @contextmanager
-    def recording(self, command_buffer: Any) -> Iterator[None]:
+    def recording(self, command_buffer: Handle) -> Iterator[None]:
         """Begin recording (dropping what was recorded before) and end it where the block ends well."""
         fn = self._device.fn
         check(fn.vkBeginCommandBuffer(command_buffer, self._begin), "vkBeginCommandBuffer")
@@ -196,7 +196,7 @@ class Submission:
         self._signalled = False
         self._pending = False
 
-    def submit(self, command_buffer: Any, extra: Any = None) -> None:
+    def submit(self, command_buffer: Handle, extra: Handle = None) -> None:
         """Submit one command buffer; ``extra`` is a structure for VkSubmitInfo::pNext."""
         fn = self._device.fn
         if self._signalled:

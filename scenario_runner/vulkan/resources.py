@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from contextlib import ExitStack
 from math import prod
-from typing import Any
 
 from scenario_runner import errors
 from scenario_runner.plan.plan import ResourcePlan
 from scenario_runner.plan.records import BufferPlan, Descriptor
-from scenario_runner.vulkan import ffi
+from scenario_runner.vulkan import Handle, ffi
 from scenario_runner.vulkan._generated import constants as vk
 from scenario_runner.vulkan.device import Device
 from scenario_runner.vulkan.memory import Allocation, Needs, align, readable_size
@@ -28,7 +27,7 @@ class Resource:
     """
 
     plan: ResourcePlan
-    handle: Any
+    handle: Handle
     needs: Needs
     needs_preparation = False
     """True where it may be filled and used only after `record_prepare` was carried out."""
@@ -56,22 +55,26 @@ class Resource:
         little."""
         return min(self.plan.size_bytes - offset_bytes, room_bytes)
 
-    def record_prepare(self, commands: Any) -> None:
+    def record_prepare(self, commands: Handle) -> None:
         """Record what must happen before the initial bytes are written, by the host or by the device."""
 
-    def record_clear(self, commands: Any) -> None:
+    def record_clear(self, commands: Handle) -> None:
         """Record setting all bytes to zero."""
         raise NotImplementedError
 
-    def record_upload(self, commands: Any, staging: Any, staging_offset: int, offset_bytes: int, size: int) -> None:
+    def record_upload(
+        self, commands: Handle, staging: Handle, staging_offset: int, offset_bytes: int, size: int
+    ) -> None:
         """Record copying a portion from a staging buffer, with the layout changes that it needs."""
         raise NotImplementedError
 
-    def record_download(self, commands: Any, staging: Any, staging_offset: int, offset_bytes: int, size: int) -> None:
+    def record_download(
+        self, commands: Handle, staging: Handle, staging_offset: int, offset_bytes: int, size: int
+    ) -> None:
         """Record copying a portion into a staging buffer."""
         raise NotImplementedError
 
-    def write_descriptor(self, write: Any, descriptor: Descriptor) -> Any:
+    def write_descriptor(self, write: Handle, descriptor: Descriptor) -> Handle:
         """Point a VkWriteDescriptorSet at the resource; returns what must stay alive until the sets are updated."""
         raise NotImplementedError
 
@@ -88,7 +91,7 @@ WORD_SIZE_BYTES = 4
 
 
 def create_buffers(
-    device: Device, stack: ExitStack, plans: Iterable[BufferPlan], others: Mapping[str, Any]
+    device: Device, stack: ExitStack, plans: Iterable[BufferPlan], others: Mapping[str, Resource]
 ) -> dict[str, Buffer]:
     """Every buffer of a scenario by its uid. Raises OutOfMemoryError with the place."""
     return {plan.uid: Buffer(device, stack, plan) for plan in device.instance.watched(plans)}
@@ -113,19 +116,23 @@ class Buffer(Resource):
         super().bind(allocation, offset_bytes)
         bind_buffer(self._device, self.handle, allocation, offset_bytes, f"buffer {self.plan.uid!r}")
 
-    def record_clear(self, commands: Any) -> None:
+    def record_clear(self, commands: Handle) -> None:
         size = align(self.plan.size_bytes, WORD_SIZE_BYTES)
         self._device.fn.vkCmdFillBuffer(commands, self.handle, 0, size, 0)
 
-    def record_upload(self, commands: Any, staging: Any, staging_offset: int, offset_bytes: int, size: int) -> None:
+    def record_upload(
+        self, commands: Handle, staging: Handle, staging_offset: int, offset_bytes: int, size: int
+    ) -> None:
         region = copy_region(staging_offset, offset_bytes, size)
         self._device.fn.vkCmdCopyBuffer(commands, staging, self.handle, 1, region)
 
-    def record_download(self, commands: Any, staging: Any, staging_offset: int, offset_bytes: int, size: int) -> None:
+    def record_download(
+        self, commands: Handle, staging: Handle, staging_offset: int, offset_bytes: int, size: int
+    ) -> None:
         region = copy_region(offset_bytes, staging_offset, size)
         self._device.fn.vkCmdCopyBuffer(commands, self.handle, staging, 1, region)
 
-    def write_descriptor(self, write: Any, descriptor: Descriptor) -> Any:
+    def write_descriptor(self, write: Handle, descriptor: Descriptor) -> Handle:
         info = ffi.new("VkDescriptorBufferInfo*")
         info.buffer = self.handle
         info.range = self.plan.size_bytes
@@ -135,7 +142,7 @@ class Buffer(Resource):
 
 def create_buffer(
     device: Device, stack: ExitStack, size_bytes: int, usage: int, purpose: str, kind: str = "buffer"
-) -> tuple[Any, Needs]:
+) -> tuple[Handle, Needs]:
     """Create a VkBuffer, destroyed with ``stack`` and counted as a ``kind`` until then. Raises OutOfMemoryError."""
     info = new("VkBufferCreateInfo", size=size_bytes, usage=usage, sharingMode=0)
     buffer = device.create(stack, kind, "Buffer", info, purpose)
@@ -144,13 +151,13 @@ def create_buffer(
     return buffer, Needs(needs.size, needs.alignment, needs.memoryTypeBits)
 
 
-def bind_buffer(device: Device, handle: Any, allocation: Allocation, offset_bytes: int, purpose: str) -> None:
+def bind_buffer(device: Device, handle: Handle, allocation: Allocation, offset_bytes: int, purpose: str) -> None:
     """vkBindBufferMemory."""
     code = device.fn.vkBindBufferMemory(device.handle, handle, allocation.handle, offset_bytes)
     check(code, "vkBindBufferMemory", purpose)
 
 
-def copy_region(source_offset: int, destination_offset: int, size: int) -> Any:
+def copy_region(source_offset: int, destination_offset: int, size: int) -> Handle:
     """A VkBufferCopy."""
     region = ffi.new("VkBufferCopy*")
     region.srcOffset, region.dstOffset, region.size = source_offset, destination_offset, size
@@ -189,7 +196,7 @@ class Rows:
         room = min(self._size_bytes - offset_bytes, room_bytes)
         return room - room % self._run_bytes if self._counts else room
 
-    def regions(self, staging_offset: int, offset_bytes: int, size: int, *, into_staging: bool) -> Any:
+    def regions(self, staging_offset: int, offset_bytes: int, size: int, *, into_staging: bool) -> Handle:
         """VkBufferCopy[] between packed bytes in a staging buffer and their places."""
         if not self._counts:
             places = [self._start_bytes + offset_bytes]

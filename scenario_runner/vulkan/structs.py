@@ -6,17 +6,20 @@ Hot paths (recording of dispatches and barriers) hold ready-made cdata and call 
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from functools import cache
-from typing import Any
+from typing import Any, TypeAlias
 from weakref import WeakKeyDictionary
 
-from scenario_runner.vulkan import NULL, ffi
+from scenario_runner.vulkan import NULL, Handle, ffi
 from scenario_runner.vulkan._generated.structures import SPELLINGS, STRUCTURES
 from scenario_runner.vulkan.vulkan_loader import check, type_source
 
-_alive: WeakKeyDictionary[Any, list[Any]] = WeakKeyDictionary()
+Member: TypeAlias = Any
+"""A value of a member, as `new` takes it."""
+
+_alive: WeakKeyDictionary[Handle, list[Member]] = WeakKeyDictionary()
 """Objects that each structure points to; entries go with the structure."""
 
-_CData: Any = ffi.CData
+_CData: Handle = ffi.CData
 
 
 class _Layout:
@@ -46,7 +49,7 @@ def prepare(name: str) -> None:
         (type_source if name.startswith("PFN_") else _layout)(name)
 
 
-def new(struct: str, /, **members: Any) -> Any:
+def new(struct: str, /, **members: Member) -> Handle:
     """A pointer to a new zeroed structure with its sType and the given members set.
 
     What a member points to lives as long as the returned object. Members may be given as
@@ -60,14 +63,14 @@ def new(struct: str, /, **members: Any) -> Any:
     Raises TypeError for an unknown structure or member and for a value of the wrong kind.
     """
     layout = _layout(struct)
-    keep: list[Any] = []
+    keep: list[Member] = []
     pointer = ffi.new(layout.pointer, _initializer(layout, members, keep))
     if keep:
         _alive[pointer] = keep
     return pointer
 
 
-def chain(head: Any, *structs: Any) -> Any:
+def chain(head: Handle, *structs: Handle) -> Handle:
     """Append structures to ``head``'s pNext chain, in this order; returns ``head``, which keeps them alive."""
     last = ffi.cast("VkBaseOutStructure*", head)
     for struct in structs:
@@ -78,7 +81,7 @@ def chain(head: Any, *structs: Any) -> Any:
     return head
 
 
-def enumerated(kind: str, call: str, ask: Callable[..., Any], *arguments: Any) -> Any:
+def enumerated(kind: str, call: str, ask: Callable[..., int | None], *arguments: Handle) -> Handle:
     """An array of what a command lists, as ``call`` in messages: asked how many there are, then for all of them.
 
     ``arguments`` come before the pointers to the number and to the array of ``kind``. Raises what `check` raises.
@@ -94,9 +97,9 @@ def enumerated(kind: str, call: str, ask: Callable[..., Any], *arguments: Any) -
     return structures
 
 
-def _initializer(layout: _Layout, members: Mapping[str, Any], keep: list[Any]) -> dict[str, Any]:
+def _initializer(layout: _Layout, members: Mapping[str, Member], keep: list[Member]) -> dict[str, Member]:
     """The members as cffi takes them, with sType and the lengths of arrays."""
-    values: dict[str, Any] = {} if layout.structure_type is None else {"sType": layout.structure_type}
+    values: dict[str, Member] = {} if layout.structure_type is None else {"sType": layout.structure_type}
     for name, value in members.items():
         kind = layout.fields.get(name)
         if kind is None:
@@ -113,7 +116,7 @@ def _initializer(layout: _Layout, members: Mapping[str, Any], keep: list[Any]) -
     return values
 
 
-def _value(kind: Any, value: Any, keep: list[Any]) -> Any:
+def _value(kind: Handle, value: Member, keep: list[Member]) -> Handle:
     if isinstance(value, dict):
         return _initializer(_layout_of(kind), value, keep)
     if isinstance(value, _CData):
@@ -123,11 +126,11 @@ def _value(kind: Any, value: Any, keep: list[Any]) -> Any:
     return value
 
 
-def _layout_of(kind: Any) -> _Layout:
+def _layout_of(kind: Handle) -> _Layout:
     return _layout(kind.cname.removeprefix("struct ").removeprefix("union "))
 
 
-def _pointer(layout: _Layout, item: Any, value: Any, keep: list[Any]) -> Any:
+def _pointer(layout: _Layout, item: Handle, value: Member, keep: list[Member]) -> Handle:
     """A pointer to ``value``, or an array of its elements; NULL for none."""
     if value is None or (isinstance(value, list | bytes) and not value):
         return NULL

@@ -18,7 +18,7 @@ from scenario_runner.errors.text import counted
 from scenario_runner.plan.graph_records import TensorDescription, TensorPlan
 from scenario_runner.plan.plan import Plan
 from scenario_runner.plan.records import Descriptor
-from scenario_runner.vulkan import ffi
+from scenario_runner.vulkan import Handle, ffi
 from scenario_runner.vulkan._generated import constants as vk
 from scenario_runner.vulkan.device import Device
 from scenario_runner.vulkan.memory import Allocation, Needs, align, allocate_local, readable_size
@@ -39,7 +39,7 @@ def format_features(physical: PhysicalDevice, format: int, *, linear: bool) -> i
     return int(tensor.linearTilingTensorFeatures if linear else tensor.optimalTilingTensorFeatures)
 
 
-def describe(description: TensorDescription, usage: int) -> Any:
+def describe(description: TensorDescription, usage: int) -> Handle:
     """A VkTensorDescriptionARM."""
     return new(
         "VkTensorDescriptionARM",
@@ -68,7 +68,7 @@ class _Object:
             requirements.size, requirements.alignment, requirements.memoryTypeBits, linear=description.linear
         )
 
-    def add_buffer(self, stack: ExitStack, size_bytes: int) -> Any:
+    def add_buffer(self, stack: ExitStack, size_bytes: int) -> Handle:
         """The buffer that shows the packed elements as bytes; both want to be satisfied by the memory then.
 
         Linear tensors and buffers interpret memory alike (Vulkan specification, "Memory Aliasing").
@@ -111,7 +111,7 @@ class Tensor(Resource):
         """
         super().__init__(device, plan)
         self._stack = stack
-        self._view: Any = None
+        self._view: Handle = None
         self._shadow: _Object | None = None
         self._start_bytes = start_bytes
         self._image = image
@@ -131,7 +131,7 @@ class Tensor(Resource):
                 self._buffer = self._shadow.add_buffer(stack, plan.size_bytes)
         except errors.ScenarioRunnerError as failure:
             raise failure.at(pointer=plan.pointer) from None
-        self.handle: Any = self._object.handle
+        self.handle: Handle = self._object.handle
         needs = self._object.needs
         self.needs = needs._replace(size_bytes=start_bytes + needs.size_bytes)
 
@@ -169,18 +169,22 @@ class Tensor(Resource):
             return self._image.portion(offset_bytes, room_bytes)
         return self._rows.portion(offset_bytes, room_bytes)
 
-    def record_clear(self, commands: Any) -> None:
+    def record_clear(self, commands: Handle) -> None:
         size = align(self._rows.end_bytes, WORD_SIZE_BYTES)
         self._device.fn.vkCmdFillBuffer(commands, self._buffer, 0, size, 0)
         self._from_shadow(commands)
 
-    def record_upload(self, commands: Any, staging: Any, staging_offset: int, offset_bytes: int, size: int) -> None:
+    def record_upload(
+        self, commands: Handle, staging: Handle, staging_offset: int, offset_bytes: int, size: int
+    ) -> None:
         regions = self._rows.regions(staging_offset, offset_bytes, size, into_staging=False)
         self._device.fn.vkCmdCopyBuffer(commands, staging, self._buffer, len(regions), regions)
         if offset_bytes + size == self.plan.size_bytes:
             self._from_shadow(commands)
 
-    def record_download(self, commands: Any, staging: Any, staging_offset: int, offset_bytes: int, size: int) -> None:
+    def record_download(
+        self, commands: Handle, staging: Handle, staging_offset: int, offset_bytes: int, size: int
+    ) -> None:
         if self._image is not None:
             self._image.record_download(commands, staging, staging_offset, offset_bytes, size)
             return
@@ -189,12 +193,12 @@ class Tensor(Resource):
         regions = self._rows.regions(staging_offset, offset_bytes, size, into_staging=True)
         self._device.fn.vkCmdCopyBuffer(commands, self._buffer, staging, len(regions), regions)
 
-    def _from_shadow(self, commands: Any) -> None:
+    def _from_shadow(self, commands: Handle) -> None:
         """Copy the shadow into the tensor."""
         if self._shadow is not None:
             self._copy(commands, self._shadow.handle, self.handle)
 
-    def _copy(self, commands: Any, source: Any, destination: Any) -> None:
+    def _copy(self, commands: Handle, source: Handle, destination: Handle) -> None:
         """Copy a whole tensor between barriers."""
         self._device.barrier(commands)
         region = new("VkTensorCopyARM", dimensionCount=len(self.plan.dims))
@@ -202,7 +206,7 @@ class Tensor(Resource):
         self._device.fn.vkCmdCopyTensorARM(commands, info)
         self._device.barrier(commands)
 
-    def write_descriptor(self, write: Any, descriptor: Descriptor) -> Any:
+    def write_descriptor(self, write: Handle, descriptor: Descriptor) -> Handle:
         """The view is made after the memory is bound, because emulation looks the address up here."""
         if self._view is None:
             info = new("VkTensorViewCreateInfoARM", tensor=self.handle, format=self.plan.format.value)
@@ -214,7 +218,7 @@ class Tensor(Resource):
 
 
 def create_tensors(
-    device: Device, stack: ExitStack, plans: Iterable[TensorPlan], others: Mapping[str, Any]
+    device: Device, stack: ExitStack, plans: Iterable[TensorPlan], others: Mapping[str, Image]
 ) -> dict[str, Tensor]:
     """Every tensor of a scenario by its uid; ``others`` has the images. Raises what `Tensor` raises."""
     tensors = {}
@@ -312,7 +316,7 @@ def _beyond(tensor: TensorPlan, limits: object, device: str) -> Iterator[Diagnos
             return
 
 
-def _beyond_inside(plan: Plan, physical: PhysicalDevice, limits: Any) -> Iterator[Diagnostic]:
+def _beyond_inside(plan: Plan, physical: PhysicalDevice, limits: Handle) -> Iterator[Diagnostic]:
     """Find what the emulation layers cannot build of graphs."""
     for graph in plan.graph_pipelines:
         if graph.kind != "graph":

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 from scenario_runner import errors
 from scenario_runner.plan.records import Source
 from scenario_runner.processes import system_limits
+from scenario_runner.vulkan import Handle
 from scenario_runner.vulkan._generated import constants as vk
 from scenario_runner.vulkan.device import Device
 from scenario_runner.vulkan.memory import Allocation, align, allocate, choose_type, populate
@@ -55,7 +56,7 @@ class Transfer:
         self._pool = CommandPool(device, stack)
         self._commands = [self._pool.allocate(), self._pool.allocate()]
         self._submissions = [Submission(device, stack), Submission(device, stack)]
-        self._staging: tuple[Any, Any] = None, None  # VkBuffer and its memory, once there was need of it
+        self._staging: tuple[Handle, Handle] = None, None  # VkBuffer and its memory, once there was need of it
         self._staging_stack = stack.enter_context(ExitStack())
         self._half_size_bytes = 0
 
@@ -95,7 +96,7 @@ class Transfer:
             else:
                 yield from self._download(list(group), timeout_s)
 
-    def _provide(self, sizes_bytes: Sequence[int]) -> tuple[Any, Any]:
+    def _provide(self, sizes_bytes: Sequence[int]) -> tuple[Handle, Handle]:
         """The staging VkBuffer for so much and its memory: pinned memory is slow to get, so no more than is needed."""
         needed = sum(align(size, _STAGING_ALIGNMENT) for size in sizes_bytes)
         half = min(max(1 << (needed - 1).bit_length(), _SMALLEST_HALF_BYTES), _LARGEST_HALF_BYTES)

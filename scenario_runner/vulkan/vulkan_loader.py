@@ -1,7 +1,7 @@
 """The Vulkan loader library, its commands with their C types, and the errors that their results stand for.
 
 The types are those of the `vulkan` package, and generated ones of the Arm extensions, which it lacks (`arm_ffi`); both
-mix. Commands are looked up once each and called without trampolines. cffi has no static types: everything is `Any`.
+mix. Commands are looked up once each and called without trampolines. All that cffi gives is a `Handle`.
 
 Source: Vulkan specification, "Return Codes".
 """
@@ -10,12 +10,11 @@ import os
 import sys
 from collections.abc import Callable
 from functools import cache
-from typing import Any
 
 from scenario_runner import errors
 from scenario_runner.errors import NoDeviceError, UnsupportedError
 from scenario_runner.errors.installation import install_here
-from scenario_runner.vulkan import ffi
+from scenario_runner.vulkan import Handle, ffi
 from scenario_runner.vulkan._generated import constants as vk
 
 LOADER_VARIABLE = "SCENARIO_RUNNER_VULKAN_LOADER"
@@ -40,7 +39,7 @@ def version_text(version: int, parts: int = 3) -> str:
 
 
 @cache
-def load() -> Any:
+def load() -> Handle:
     """The Vulkan loader as a cffi library (``load().vkCreateInstance(...)``), opened once.
 
     Raises NoDeviceError when there is none; the text says what to install.
@@ -83,7 +82,7 @@ def _reason(error: OSError, name: str) -> str:
     return text.split(".  Additionally,", 1)[0]
 
 
-def instance_function(instance: Any, name: str) -> Any:
+def instance_function(instance: Handle, name: str) -> Handle:
     """The command ``name`` for an instance and its physical devices, ready to be called.
 
     ``instance`` is a VkInstance, or NULL for the commands that need none. Raises UnsupportedError when the loader has
@@ -92,7 +91,7 @@ def instance_function(instance: Any, name: str) -> Any:
     return _function("Instance", instance, name)
 
 
-def device_function(device: Any, name: str) -> Any:
+def device_function(device: Handle, name: str) -> Handle:
     """The command ``name`` of a device, its queues and its command buffers, past the loader's own dispatch.
 
     Raises UnsupportedError when the device has no such command (its extension is not enabled), LookupError when the
@@ -101,7 +100,7 @@ def device_function(device: Any, name: str) -> Any:
     return _function("Device", device, name)
 
 
-def _function(kind: str, parent: Any, name: str) -> Any:
+def _function(kind: str, parent: Handle, name: str) -> Handle:
     source = type_source(f"PFN_{name}")
     address = getattr(load(), f"vkGet{kind}ProcAddr")(parent, name.encode())
     if not address:
@@ -114,18 +113,18 @@ class Functions:
     """The commands of ``parent``, looked up by `instance_function` or `device_function` on first use; later uses are
     plain attribute reads."""
 
-    def __init__(self, look_up: Callable[[Any, str], Any], parent: Any) -> None:
+    def __init__(self, look_up: Callable[[Handle, str], Handle], parent: Handle) -> None:
         self._look_up = look_up
         self._parent = parent
 
-    def __getattr__(self, name: str) -> Any:
+    def __getattr__(self, name: str) -> Handle:
         if not name.startswith("vk"):
             raise AttributeError(name)
         function = self.__dict__[name] = self._look_up(self._parent, name)
         return function
 
 
-def library_of(function: Any) -> str | None:
+def library_of(function: Handle) -> str | None:
     """The file that a function was read from, where the platform tells (dladdr of the C library)."""
     import ctypes
 
@@ -192,7 +191,7 @@ def check(result: int, call: str, purpose: str = "") -> int:
 
 
 @cache
-def arm_ffi() -> Any:
+def arm_ffi() -> Handle:
     """FFI object with the Arm extensions and what else the package lacks; imported on first use (1 ms).
 
     Of the package's types it knows the names of those that its own structures and commands use, not all.
@@ -202,11 +201,11 @@ def arm_ffi() -> Any:
     return arm.ffi
 
 
-known_types: dict[str, Any] = {}
+known_types: dict[str, Handle] = {}
 """The types that were looked up so far, and the FFI object of each."""
 
 
-def type_source(name: str) -> Any:
+def type_source(name: str) -> Handle:
     """The FFI object that declares the C type ``name``, such as ``VkTensorARM`` or ``PFN_vkCreateBuffer``.
 
     Raises LookupError when neither does.
