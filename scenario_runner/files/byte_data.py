@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable, Iterator
-from typing import Any, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 from scenario_runner.errors import UsageError
+
+ArrayLike: TypeAlias = Any
+"""An array that callers give: of NumPy, with ``__array__`` or ``__dlpack__``, or a buffer of bytes."""
 
 # Types of Vulkan that NumPy has through ml_dtypes alone. Other float8 types have the same bits for other values.
 _ML_TYPES = ("bfloat16", "float8_e4m3fn", "float8_e5m2")
 
 
-def array_of(data: Any, name: str) -> Any:
+def array_of(data: ArrayLike, name: str) -> ArrayLike:
     """``data`` as a NumPy array if it is one or has ``__array__`` or ``__dlpack__``; else ``data`` itself.
 
     Tensors of PyTorch may require gradients, lie on a device, and have types that NumPy knows through ml_dtypes alone.
@@ -36,7 +39,7 @@ def array_of(data: Any, name: str) -> Any:
         raise UsageError(f"input {name!r} is a {type(data).__name__} that gives no array: {error}") from error
 
 
-def plain_bytes(data: Any, name: str) -> memoryview:
+def plain_bytes(data: ArrayLike, name: str) -> memoryview:
     """``data`` as bytes: little-endian, C order; without a copy where it already is. Raises UsageError."""
     data = array_of(data, name)
     numpy = sys.modules.get("numpy")  # whoever has an array has imported it

@@ -1,13 +1,13 @@
 """Accesses of the operations of a plan to its resources, as the SPIR-V modules of shaders and graphs tell them."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Hashable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from scenario_runner.files.byte_data import overlap
-from scenario_runner.plan.plan import Plan, memory_groups, span_of
+from scenario_runner.plan.plan import Operation, Plan, Work, memory_groups, span_of
 from scenario_runner.plan.records import Descriptor
 from scenario_runner.plan.shader_modules import LoadedShader
-from scenario_runner.shaders.spirv import DescriptorBinding, read_module
+from scenario_runner.shaders.spirv import DescriptorBinding, Interface, read_module
 from scenario_runner.shaders.spirv.types import Array, RuntimeArray, Scalar, Struct, Vector
 
 _Variables = dict[tuple[int, int], list[DescriptorBinding]]
@@ -38,7 +38,7 @@ class Accesses:
     def __init__(self, plan: Plan, shaders: Mapping[str, LoadedShader] | None = None) -> None:
         self._plan = plan
         self._shaders = shaders or {}
-        self._known: dict[Any, tuple[ResourceAccess, ...]] = {}
+        self._known: dict[Hashable, tuple[ResourceAccess, ...]] = {}
         self._stages: dict[tuple[str, int], list[tuple[str, _Variables]]] = {}
         self._sharing: dict[str, set[str]] = {}
         for members in memory_groups(plan.resources.values()).values():
@@ -47,7 +47,7 @@ class Accesses:
                 same = {other.uid for other in members if overlap(span, span_of(other))}
                 self._sharing[plan_of_member.uid] = {plan_of_member.uid, *same}
 
-    def of(self, operation: Any) -> tuple[ResourceAccess, ...]:
+    def of(self, operation: Operation) -> tuple[ResourceAccess, ...]:
         """The accesses of an operation; those of a draw are its shaders' and those to its attachments."""
         if operation.kind == "barrier":
             return ()
@@ -59,7 +59,7 @@ class Accesses:
             self._known[key] = (*bound(operation), *attached)
         return self._known[key]
 
-    def changed_by(self, operation: Any) -> set[str]:
+    def changed_by(self, operation: Operation) -> set[str]:
         """The resources that an operation may change: what it writes, and what shares these bytes."""
         written = {access.uid for access in self.of(operation) if access.writes}
         return {member for uid in written for member in self._sharing.get(uid, (uid,))}
@@ -74,7 +74,7 @@ class Accesses:
                     seen.setdefault(descriptor.uid, set()).update(names)
         return {uid: name for uid, names in seen.items() for name in names if name is not None and len(names) == 1}
 
-    def _of_shaders(self, operation: Any) -> Iterator[ResourceAccess]:
+    def _of_shaders(self, operation: Work) -> Iterator[ResourceAccess]:
         for descriptor, stage, variables in self._bound(operation):
             used = [variable for variable in variables if variable.reads or variable.writes]
             if used:
@@ -90,7 +90,7 @@ class Accesses:
                     extent_bytes=max(sizes) if len(sizes) == len(used) else None,
                 )
 
-    def _of_graph(self, operation: Any) -> Iterator[ResourceAccess]:
+    def _of_graph(self, operation: Work) -> Iterator[ResourceAccess]:
         resources = self._plan.graph_pipelines[operation.pipeline].resources
         by_place = {(resource.set, resource.binding): resource for resource in resources}
         for descriptor in self._plan.descriptor_lists[operation.descriptors].descriptors:
@@ -98,7 +98,7 @@ class Accesses:
             if resource is not None:
                 yield ResourceAccess(descriptor.uid, descriptor.level, "graph", resource.reads, resource.writes)
 
-    def _bound(self, operation: Any) -> Iterator[tuple[Descriptor, str, list[DescriptorBinding]]]:
+    def _bound(self, operation: Work) -> Iterator[tuple[Descriptor, str, list[DescriptorBinding]]]:
         """The descriptors of a dispatch or a draw, each with a stage and the variables that this stage has for it."""
         key = (operation.kind, operation.pipeline)
         if key not in self._stages:
@@ -122,11 +122,11 @@ class Accesses:
             yield name, by_place
 
 
-def _interface(code: bytes, entry_point: str) -> Any:
+def _interface(code: bytes, entry_point: str) -> Interface:
     return next(entry.interface for entry in read_module(code).entry_points if entry.name == entry_point)
 
 
-def element_name(type: Any) -> str | None:
+def element_name(type: object) -> str | None:
     """The one kind of number that a structure holds without gaps, None where there are several or gaps."""
     if isinstance(type, Struct):
         return element_name(type.members[0].type) if len(type.members) == 1 else None

@@ -1,6 +1,6 @@
 """The commands dispatch_compute, dispatch_barrier and mark_boundary, as operations of the plan."""
 
-from collections.abc import Iterable
+from collections.abc import Hashable, Iterable
 from math import prod
 from operator import itemgetter
 from typing import Any
@@ -36,7 +36,7 @@ class Dispatches(CommandResolver):
     def __init__(self, context: CommandContext) -> None:
         super().__init__(context)
         self._declared: dict[str, Declared] = {}
-        self._known: dict[Any, Dispatch | None] = {}
+        self._known: dict[Hashable, Dispatch | None] = {}
 
     def resolve(self, command: DispatchCompute, index: int) -> tuple[Dispatch, ...]:
         tables, images = self.context.tables, self.context.layouts

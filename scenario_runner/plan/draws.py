@@ -8,9 +8,9 @@ shaders; "Render Pass", feedback loops, and "Memory Aliasing". The extents follo
 Specification.
 """
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from functools import partial
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from scenario_runner.checks.bindings import TEXEL_KINDS
 from scenario_runner.files.byte_data import overlap
@@ -49,7 +49,7 @@ class Stage(NamedTuple):
     def record(self) -> ShaderStagePlan:
         """Its part of the pipeline."""
 
-        def locations(variables: Any) -> int:
+        def locations(variables: Iterable[StageVariable]) -> int:
             return max((variable.location + variable.locations for variable in variables), default=0)
 
         uid, pointer, code, _, entry = self.shader[:5]

@@ -15,6 +15,7 @@ from scenario_runner.ml.vgf_model import (
     TENSOR,
     ModelResource,
     Port,
+    Sampler,
     Segment,
     descriptor_type_name,
 )
@@ -344,7 +345,7 @@ class Values:
         return code, f"is an image of {shape[-2]} by {shape[-3]} texels (shape {list(shape)}); {has}"
 
     def _same_view(self, index: int, other: int) -> bool:
-        def view(index: int) -> tuple[Any, ...]:
+        def view(index: int) -> tuple[object, ...]:
             row = self._rows[index]
             return _kind_of(row), row.format, self._shapes[index], row.strides
 
@@ -421,7 +422,7 @@ class Values:
         return None if image is None else self.uid(image)
 
 
-def _sampler(sampler: Any) -> SamplerPlan:
+def _sampler(sampler: Sampler | None) -> SamplerPlan:
     if sampler is None:
         return SamplerPlan()
     return SamplerPlan(

@@ -12,7 +12,7 @@ from typing import Any
 
 from scenario_runner.errors import ScenarioRunnerError, ShaderError
 from scenario_runner.errors.diagnostic import Diagnostic
-from scenario_runner.files.byte_data import array_of, plain_bytes
+from scenario_runner.files.byte_data import ArrayLike, array_of, plain_bytes
 from scenario_runner.files.input import Identity
 from scenario_runner.files.npy import read_header
 from scenario_runner.ml.graph_module import GraphModule
@@ -24,7 +24,7 @@ from scenario_runner.plan.shader_modules import read_spirv
 from scenario_runner.plan.sources import ConstantData, FilePart
 from scenario_runner.plan.tensors import agrees, is_open, report_unknown_shape
 from scenario_runner.processes import progress
-from scenario_runner.scenario import DispatchGraph, Graph, Scenario, Shader, Tensor
+from scenario_runner.scenario import Binding, DispatchGraph, Graph, Scenario, Shader, Tensor
 from scenario_runner.scenario.inline_contents import file_of, shape_in
 from scenario_runner.scenario.scenario import Problems
 from scenario_runner.shaders.spirv import GraphEntryPoint, Module
@@ -80,7 +80,7 @@ class VgfGraph:
         self._constants: dict[int, memoryview] = {}
 
     @staticmethod
-    def key(binding: Any) -> int:
+    def key(binding: Binding) -> int:
         """The key of a binding in its command: a VGF has no sets."""
         number: int = binding.id
         return number
@@ -171,7 +171,7 @@ class SpirvGraph:
         self.declared: dict[Any, Shape] = {place: shape for place, shape in tensors.items() if shape is not None}
 
     @staticmethod
-    def key(binding: Any) -> tuple[int, int]:
+    def key(binding: Binding) -> tuple[int, int]:
         """The key of a binding in its command."""
         return binding.set, binding.id
 
@@ -180,7 +180,7 @@ class SpirvGraph:
         return {**self.body.fixed(self.entry, bound).outputs}
 
 
-def row_shapes(graph: VgfGraph, bound: Mapping[Any, Shape]) -> dict[int, Shape]:
+def row_shapes(graph: VgfGraph, bound: Mapping[int, Shape]) -> dict[int, Shape]:
     """Shapes of open rows of the file by row; ``bound`` are those of inputs and outputs by binding number.
 
     Segments are followed in their order; what a shader writes is known only where it is bound. Raises ScenarioError
@@ -234,7 +234,7 @@ class GraphFiles:
     that some graph writes.
     """
 
-    def __init__(self, scenario: Scenario, inputs: Mapping[str, Any], problems: Problems) -> None:
+    def __init__(self, scenario: Scenario, inputs: Mapping[str, ArrayLike], problems: Problems) -> None:
         """Reads the files; what is wrong with them is noted."""
         self.scenario = scenario
         self.problems = problems
@@ -301,7 +301,7 @@ class GraphFiles:
             message = f"{what} (binding {slot.binding}), which no segment before it writes; it reads zeros"
             self.problems.warn("SR-GRAPH-016", graph.pointer, f"{graph.path}: {message}")
 
-    def _infer(self, open_uids: Collection[str], inputs: Mapping[str, Any]) -> dict[str, Shape]:
+    def _infer(self, open_uids: Collection[str], inputs: Mapping[str, ArrayLike]) -> dict[str, Shape]:
         """The shapes of tensors that leave some dimension open, as far as a graph or their own content says them."""
         known: dict[str, Shape] = {}
         for resource in self.scenario.resources:
@@ -343,7 +343,7 @@ class GraphFiles:
             self.problems.error("SR-TENSOR-003", f"{self.scenario.resource_pointer(uid)}/dims", message)
 
 
-def _content_shape(scenario: Scenario, tensor: Tensor, inputs: Mapping[str, Any]) -> Shape | None:
+def _content_shape(scenario: Scenario, tensor: Tensor, inputs: Mapping[str, ArrayLike]) -> Shape | None:
     """The shape of the array or file that a tensor starts with."""
     data = inputs.get(tensor.uid, tensor.data)
     if data is not None:

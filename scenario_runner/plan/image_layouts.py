@@ -11,7 +11,7 @@ from typing import Any
 
 from scenario_runner.plan.graph_records import TensorPlan
 from scenario_runner.plan.image_records import ImagePlan
-from scenario_runner.plan.plan import AnyBarrier, Barrier, Operation, ResourcePlan
+from scenario_runner.plan.plan import AnyBarrier, Barrier, Operation, ResourcePlan, Work
 from scenario_runner.plan.records import DescriptorList, ImageBarrier, ImageLayout
 from scenario_runner.scenario import Scenario
 from scenario_runner.scenario.scenario import Problems
@@ -167,7 +167,7 @@ class LayoutTracker(LevelLayouts):
         self._actual[barrier.uid] = barrier.new_layout
         return barrier if barrier.old_layout is None else barrier._replace(old_layout=current)
 
-    def _needed(self, operation: Any) -> dict[str, ImageLayout]:
+    def _needed(self, operation: Work) -> dict[str, ImageLayout]:
         """The layouts that the images must have for an operation."""
         layouts: dict[str, ImageLayout] = {}
         users: dict[str, str] = {}

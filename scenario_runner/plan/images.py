@@ -8,11 +8,11 @@ import os
 from array import array
 from collections.abc import Collection, Iterable, Mapping
 from itertools import chain
-from typing import Any
 
 from scenario_runner.checks.bindings import declared_otherwise, described, name_of_format
 from scenario_runner.errors import ScenarioRunnerError
 from scenario_runner.errors.diagnostic import Diagnostic, error, warning
+from scenario_runner.files.byte_data import ArrayLike
 from scenario_runner.files.codec import check_destination, stored_levels
 from scenario_runner.files.vk_formats import Format, format_named, full_mip_count
 from scenario_runner.plan.image_records import ImagePlan, ImageUsage, SamplerPlan, TexelAccess
@@ -22,7 +22,7 @@ from scenario_runner.plan.records import DescriptorList, ImagePart, NeededFeatur
 from scenario_runner.plan.resources import ResourceContext, ResourceResolver
 from scenario_runner.plan.shader_modules import LoadedShader
 from scenario_runner.plan.sources import GeneratedSource, ImageArraySource, ImageFileSource, ZeroSource, content_of
-from scenario_runner.scenario import Image, MarkBoundary, Scenario
+from scenario_runner.scenario import Binding, Image, MarkBoundary, Scenario
 from scenario_runner.scenario.inline_contents import Content
 from scenario_runner.scenario.scenario import Problems
 from scenario_runner.shaders.spirv import DescriptorBinding
@@ -150,7 +150,7 @@ class Images(ResourceResolver):
         )
 
     @staticmethod
-    def replaced(planned: ImagePlan, scenario: Scenario, data: Any) -> ImagePlan | None:
+    def replaced(planned: ImagePlan, scenario: Scenario, data: ArrayLike) -> ImagePlan | None:
         source = ImageArraySource(data, planned.uid, planned.format, planned.parts)
         return planned._replace(source=source) if source.levels == planned.source_levels else None
 
@@ -232,7 +232,7 @@ class FittedShaders:
         self.capabilities: dict[str, str] = {}
         self.without_format: dict[str, set[TexelAccess]] = {}
 
-    def of(self, shader: LoadedShader, bindings: Iterable[Any], pointer: str, problems: Problems) -> LoadedShader:
+    def of(self, shader: LoadedShader, bindings: Iterable[Binding], pointer: str, problems: Problems) -> LoadedShader:
         """The shader for the command at ``pointer``; the first command that needs other code is warned about."""
         variables = {
             (variable.set, variable.binding): variable

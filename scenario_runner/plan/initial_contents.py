@@ -5,12 +5,13 @@ from __future__ import annotations
 
 import os
 import struct
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from math import isfinite, prod
 from typing import Any, NoReturn
 
 from scenario_runner.errors import error_of
 from scenario_runner.errors.diagnostic import error
+from scenario_runner.files.byte_data import ArrayLike
 from scenario_runner.files.vk_formats import Format
 from scenario_runner.plan.sources import ArraySource, GeneratedSource, NpySource
 from scenario_runner.scenario import Scenario
@@ -21,9 +22,9 @@ _PACKED = ("bool", "bfloat16", "float8_e4m3", "float8_e5m2")  # for which `struc
 
 
 def source_of(
-    scenario: Any,
+    scenario: Scenario,
     resource: Any,
-    inputs: Mapping[str, Any],
+    inputs: Mapping[str, ArrayLike],
     shape: tuple[int, ...] | None = None,
     format: Format | None = None,
 ) -> NpySource | ArraySource | GeneratedSource | None:
@@ -66,7 +67,7 @@ def content_source(
     shape = _shape(resource, shape, item_size, dtype, fail)
     count = prod(shape)
 
-    def encoded(values: list[Any], key: str) -> bytes:
+    def encoded(values: list[float], key: str) -> bytes:
         try:
             return _encoded(values, dtype)
         except ValueError as reason:
@@ -97,7 +98,9 @@ def content_source(
     return source.kept() if size_bytes <= _KEPT_BYTES else source
 
 
-def _shape(resource: Any, shape: tuple[int, ...] | None, item_size: int, dtype: str, fail: Any) -> tuple[int, ...]:
+def _shape(
+    resource: Any, shape: tuple[int, ...] | None, item_size: int, dtype: str, fail: Callable[..., NoReturn]
+) -> tuple[int, ...]:
     """The shape of the content of a resource, given as ``shape`` or by its size, its values or its count."""
     content = resource.src
     given, flat = flattened(content.values) if content.values is not None else (None, [])
@@ -118,7 +121,7 @@ def _shape(resource: Any, shape: tuple[int, ...] | None, item_size: int, dtype: 
     return shape
 
 
-def _type_of(format: Format, fail: Any) -> str:
+def _type_of(format: Format, fail: Callable[..., NoReturn]) -> str:
     from scenario_runner.files.elements import element_of_format
 
     if format.numpy_dtype is None:
@@ -139,7 +142,7 @@ def _whole_range(dtype: str) -> tuple[float, float]:
     return (-(1 << bits - 1), (1 << bits - 1) - 1) if dtype[0] == "i" else (0, (1 << bits) - 1)
 
 
-def _encoded(values: list[Any], dtype: str) -> bytes:
+def _encoded(values: list[float], dtype: str) -> bytes:
     """The bytes of numbers, rounded to the nearest. Raises ValueError for one that the type cannot hold."""
     data = None
     if dtype not in _PACKED:

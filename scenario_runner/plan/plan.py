@@ -46,7 +46,9 @@ class Barrier(NamedTuple):
     kind: Literal["barrier"] = "barrier"
 
 
-Operation: TypeAlias = "Dispatch | GraphDispatch | OpticalFlowDispatch | Draw | Barrier"
+Work: TypeAlias = "Dispatch | GraphDispatch | OpticalFlowDispatch | Draw"
+"""An operation with a pipeline and descriptors."""
+Operation: TypeAlias = "Work | Barrier"
 
 
 class FramePlan(NamedTuple):

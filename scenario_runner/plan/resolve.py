@@ -7,6 +7,7 @@ from operator import attrgetter
 from typing import Any, NamedTuple
 
 from scenario_runner.errors import SandboxError, ScenarioRunnerError, UsageError
+from scenario_runner.files.byte_data import ArrayLike
 from scenario_runner.files.sandbox import check_path
 from scenario_runner.plan.commands import CommandContext, CommandResolver, PushConstants, Tables
 from scenario_runner.plan.dispatches import Barriers, Boundaries, Dispatches
@@ -17,7 +18,7 @@ from scenario_runner.plan.records import CompilerOptions, NeededFeature, Require
 from scenario_runner.plan.resources import Buffers, ResourceContext, ResourceResolver, check_groups
 from scenario_runner.plan.shader_modules import LoadedShader, load_shaders, used_shaders
 from scenario_runner.plan.sources import ArraySource, content_of
-from scenario_runner.scenario import GraphConstant, RawData, Scenario, Shader
+from scenario_runner.scenario import GraphConstant, RawData, Resource, Scenario, Shader
 from scenario_runner.scenario.inline_contents import file_of
 from scenario_runner.scenario.scenario import Problems
 
@@ -29,7 +30,7 @@ _MOST_SHOWN = 20
 def resolve(
     scenario: Scenario,
     *,
-    inputs: Mapping[str, Any] | None = None,
+    inputs: Mapping[str, ArrayLike] | None = None,
     outputs: Collection[str] | None = None,
     output_dir: StrPath | None = None,
     compiler: CompilerOptions | None = None,
@@ -80,7 +81,7 @@ def examine(
 
 def resolve_with_context(
     scenario: Scenario,
-    inputs: Mapping[str, Any],
+    inputs: Mapping[str, ArrayLike],
     outputs: Collection[str],
     output_dir: StrPath | None,
     compiler: CompilerOptions | None,
@@ -91,7 +92,7 @@ def resolve_with_context(
     What is wrong is added to the problems ``thorough`` where they are given, and everything is looked at all the same.
     """
     problems = thorough or Problems(scenario)
-    declared: dict[str, Any] = {}
+    declared: dict[str, Resource] = {}
     readonly: set[str] = set()
     for resource in scenario.resources:
         declared[resource.uid] = resource
@@ -176,7 +177,7 @@ def _assemble(context: CommandContext) -> Plan:
     )
 
 
-def _check_names(declared: Mapping[str, Any], inputs: Iterable[str], outputs: Iterable[str]) -> None:
+def _check_names(declared: Mapping[str, Resource], inputs: Iterable[str], outputs: Iterable[str]) -> None:
     for what, names, field in (("inputs", inputs, "data"), ("outputs", outputs, "dst")):
         for name in names:
             resource = declared.get(name)
@@ -327,7 +328,7 @@ def resolve_resources(context: ResourceContext) -> tuple[dict[str, ResourcePlan]
     planned: dict[str, ResourcePlan] = {}
     sources: dict[str, Source] = {}
     groups: dict[str, list[ResourcePlan]] = {}
-    resolvers: dict[str, Any] = {}
+    resolvers: dict[str, ResourceResolver] = {}
     for index, resource in enumerate(scenario.resources):
         kind, pointer = resource.kind, scenario.resource_pointer(index)
         if kind not in resolvers and (resolver := _resource_resolver(kind)):
@@ -358,7 +359,7 @@ def resolve_resources(context: ResourceContext) -> tuple[dict[str, ResourcePlan]
     return planned, sources
 
 
-def with_inputs(plan: Plan, scenario: Scenario, inputs: Mapping[str, Any]) -> Plan | None:
+def with_inputs(plan: Plan, scenario: Scenario, inputs: Mapping[str, ArrayLike]) -> Plan | None:
     """The plan of ``scenario`` with other content for buffers, tensors, images and raw_data, by uid.
 
     None where the content may change more than itself (the shapes of graphs, the push constants of shaders in them),

@@ -13,7 +13,7 @@ from abc import abstractmethod
 from collections.abc import Collection, Mapping
 from typing import Any, NamedTuple
 
-from scenario_runner.files.byte_data import collisions, overlap
+from scenario_runner.files.byte_data import ArrayLike, collisions, overlap
 from scenario_runner.plan.graph_records import TensorPlan
 from scenario_runner.plan.image_records import ImagePlan
 from scenario_runner.plan.initial_contents import source_of
@@ -34,7 +34,7 @@ class ResourceContext(NamedTuple):
 
     scenario: Scenario
     problems: Problems
-    inputs: Mapping[str, Any]
+    inputs: Mapping[str, ArrayLike]
     outputs: Collection[str]
     shapes: Mapping[str, tuple[int, ...]]
     deferred: frozenset[str]
@@ -52,7 +52,7 @@ class ResourceResolver:
 
     @staticmethod
     @abstractmethod
-    def replaced(planned: Any, scenario: Scenario, data: Any) -> ResourcePlan | None:
+    def replaced(planned: Any, scenario: Scenario, data: ArrayLike) -> ResourcePlan | None:
         """Return a planned resource without memory group with other content; None where that takes a new plan."""
 
 
@@ -71,7 +71,7 @@ class Buffers(ResourceResolver):
         return BufferPlan(resource.uid, pointer, resource.size, source=source)
 
     @staticmethod
-    def replaced(planned: BufferPlan, scenario: Scenario, data: Any) -> BufferPlan | None:
+    def replaced(planned: BufferPlan, scenario: Scenario, data: ArrayLike) -> BufferPlan | None:
         source = ArraySource(data, planned.uid)
         return planned._replace(source=source) if source.size_bytes == planned.size_bytes else None
 
@@ -85,7 +85,7 @@ def check_groups(
             _check_offset(plan, problems)
         if len(members) < 2:
             continue
-        images: list[Any] = [plan for plan in members if plan.kind == "image"]
+        images: list[ImagePlan] = [plan for plan in members if plan.kind == "image"]
         if images:
             _check_images(group, members, images, problems)
         for image in images:
@@ -144,7 +144,7 @@ def _check_sources(group: str, members: list[ResourcePlan], problems: Problems) 
 
 
 def _join(
-    tensor: TensorPlan, images: list[Any], group: str, resources: dict[str, ResourcePlan], problems: Problems
+    tensor: TensorPlan, images: list[ImagePlan], group: str, resources: dict[str, ResourcePlan], problems: Problems
 ) -> None:
     """Let a tensor know the image whose memory it shares; note what cannot be shared."""
     shown = next((image for image in images if image.offset_bytes == tensor.offset_bytes), None)
@@ -179,7 +179,7 @@ def _join(
         resources[shown.uid] = current._replace(usage=current.usage | {"tensor_aliasing"})
 
 
-def _mismatch(tensor: TensorPlan, image: Any) -> str | None:
+def _mismatch(tensor: TensorPlan, image: ImagePlan) -> str | None:
     """The reason why the elements of a tensor are not the components of an image's texels; None where they are."""
     texel = image.format
     shape = tensor.dims
@@ -193,7 +193,7 @@ def _mismatch(tensor: TensorPlan, image: Any) -> str | None:
     return None
 
 
-def _report_mismatch(tensor: TensorPlan, image: Any, why: str, problems: Problems) -> None:
+def _report_mismatch(tensor: TensorPlan, image: ImagePlan, why: str, problems: Problems) -> None:
     shown = f"image {image.uid!r} of {image.width} x {image.height} texels"
     what = f"tensor {tensor.uid!r} of the shape {list(tensor.shape)} and {tensor.format.name}"
     problems.error("SR-MEMORY-006", f"{tensor.pointer}/memory_group", f"{what} cannot show {shown}: {why}")

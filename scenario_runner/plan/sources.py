@@ -9,7 +9,7 @@ from contextlib import ExitStack, contextmanager
 from typing import Any, NamedTuple
 
 from scenario_runner.errors import FileError, UsageError
-from scenario_runner.files.byte_data import array_of, plain_bytes
+from scenario_runner.files.byte_data import ArrayLike, array_of, plain_bytes
 from scenario_runner.files.codec import codec_of, open_image
 from scenario_runner.files.input import Identity, SourceFile, file_identity, lease
 from scenario_runner.files.npy import NpyReader, read_header
@@ -37,7 +37,7 @@ class _FileSource:
     """
 
     arguments: tuple[Any, ...]
-    facts: Any
+    facts: object
 
     def __init__(self, path: str, size_bytes: int, divisible: bool) -> None:
         self.path = path
@@ -45,7 +45,7 @@ class _FileSource:
         self.divisible = divisible
         self._whole: memoryview | None = None
 
-    def __reduce__(self) -> tuple[Any, ...]:
+    def __reduce__(self) -> tuple[object, ...]:
         return _unchanged, (type(self), self.arguments, self.facts)
 
     def read_into(self, destination: memoryview, offset: int = 0) -> None:
@@ -94,7 +94,7 @@ def content_of(source: Source) -> bytes:
     return bytes(data)
 
 
-def _unchanged(kind: Callable[..., _FileSource], arguments: tuple[Any, ...], facts: Any) -> _FileSource:
+def _unchanged(kind: Callable[..., _FileSource], arguments: tuple[Any, ...], facts: object) -> _FileSource:
     """The source of a kept plan. Raises FileError where the header of the file says something else now."""
     source = kind(*arguments)
     if source.facts != facts:
@@ -109,7 +109,7 @@ class ArraySource:
     for other buffers, whose bytes mean what the resource says.
     """
 
-    def __init__(self, data: Any, name: str) -> None:
+    def __init__(self, data: ArrayLike, name: str) -> None:
         """Raises UsageError when ``data`` is not an array of plain values."""
         data = array_of(data, name)
         self._view = plain_bytes(data, name)
@@ -181,12 +181,12 @@ class GeneratedSource(NamedTuple):
         """
         import numpy
 
-        from scenario_runner.files.elements import ELEMENTS
+        from scenario_runner.files.elements import ELEMENTS, Array
 
         element = ELEMENTS[self.element]
         number = numpy.arange(first, first + count, dtype="<u8")
         kind, *arguments = self.rule
-        numbers: Any
+        numbers: Array
         if kind == "series":
             start, step = arguments
             if element.is_float:
@@ -194,7 +194,7 @@ class GeneratedSource(NamedTuple):
             numbers = number * _word(step) + _word(start)
             return bytes(numbers.astype(element.dtype))
         seed, low, high = arguments
-        bits: Any = (number + _word(1)) * _word(_INCREMENT) + _word(seed)
+        bits: Array = (number + _word(1)) * _word(_INCREMENT) + _word(seed)
         bits = (bits ^ bits >> _word(30)) * _word(_FIRST_FACTOR)
         bits = (bits ^ bits >> _word(27)) * _word(_SECOND_FACTOR)
         bits ^= bits >> _word(31)
@@ -242,7 +242,7 @@ class ImageArraySource(ArraySource):
 
     levels = 1
 
-    def __init__(self, data: Any, uid: str, format: Format, parts: tuple[ImagePart, ...]) -> None:
+    def __init__(self, data: ArrayLike, uid: str, format: Format, parts: tuple[ImagePart, ...]) -> None:
         """Raises UsageError when the array is not of the image's extent and type."""
         first = parts[0]
         data = array_of(data, uid)
@@ -270,7 +270,7 @@ class ZeroSource:
         destination[:] = bytes(len(destination))
 
 
-def _check_array(data: Any, uid: str, format: Format, width: int, height: int) -> None:
+def _check_array(data: ArrayLike, uid: str, format: Format, width: int, height: int) -> None:
     """Shape and type of a NumPy array; plain bytes have neither."""
     numpy = sys.modules.get("numpy")  # whoever has an array has imported it
     if numpy is None or not isinstance(data, numpy.ndarray):
@@ -301,7 +301,7 @@ class FilePart(NamedTuple):
     start_bytes: int
     size_bytes: int
 
-    def __reduce__(self) -> tuple[Any, ...]:
+    def __reduce__(self) -> tuple[object, ...]:
         if not self.identity.settled:
             raise TypeError("the file may change and keep its identity")
         return _unchanged_part, tuple(self)

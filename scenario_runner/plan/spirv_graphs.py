@@ -6,7 +6,7 @@ Source: SPV_ARM_graph, and the Vulkan specification's valid usage of VkDataGraph
 """
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from scenario_runner.checks.bindings import holds
 from scenario_runner.errors import ScenarioRunnerError
@@ -27,6 +27,7 @@ from scenario_runner.plan.records import Descriptor, DescriptorList, LayoutBindi
 from scenario_runner.plan.sources import ConstantData, FilePart, NpySource, content_of
 from scenario_runner.scenario import DispatchSpirvGraph, GraphConstant
 from scenario_runner.shaders.spirv import GraphEntryPoint, Module, Scalar, Tensor
+from scenario_runner.shaders.spirv.module import GraphResource
 
 Place = tuple[int, int]
 """Set and binding."""
@@ -160,7 +161,7 @@ def _data(source: Source) -> ConstantData:
     return memoryview(content_of(source))
 
 
-def _places(ports: Iterable[Any]) -> dict[Place, None]:
+def _places(ports: Iterable[GraphResource]) -> dict[Place, None]:
     return dict.fromkeys((port.set, port.binding) for port in ports)
 
 
@@ -168,7 +169,7 @@ def _listed(places: Iterable[Place]) -> str:
     return ", ".join(f"set {owner}, binding {number}" for owner, number in places) or "none"
 
 
-def _port(direction: str, port: Any) -> str:
+def _port(direction: str, port: GraphResource) -> str:
     return f"{direction} {port.name!r} at set {port.set}, binding {port.binding}"
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from math import prod
 from typing import Any
 
+from scenario_runner.files.byte_data import ArrayLike
 from scenario_runner.files.vk_formats import ML_DTYPES, Format, find_format, format_help
 from scenario_runner.plan.graph_records import TensorPlan
 from scenario_runner.plan.initial_contents import source_of
@@ -83,7 +84,7 @@ class Tensors(ResourceResolver):
         return TensorPlan(uid, pointer, size_bytes, format, shape, linear=resource.tiling != "OPTIMAL", source=source)
 
     @staticmethod
-    def replaced(planned: TensorPlan, scenario: Scenario, data: Any) -> TensorPlan | None:
+    def replaced(planned: TensorPlan, scenario: Scenario, data: ArrayLike) -> TensorPlan | None:
         if any(is_open(resource) for resource in scenario.resources):
             return None  # an open shape follows from the inputs
         source = ArraySource(data, planned.uid)
