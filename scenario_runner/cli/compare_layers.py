@@ -15,7 +15,7 @@ import numpy
 from scenario_runner.cli.console import show_table
 from scenario_runner.compare.wrong_elements import Rule
 from scenario_runner.errors import UsageError
-from scenario_runner.errors.text import counted, first_of, one_line
+from scenario_runner.errors.text import Json, counted, first_of, one_line
 from scenario_runner.files.output import OutputFile
 from scenario_runner.processes import last_words
 from scenario_runner.runner import Runner
@@ -91,7 +91,7 @@ def _run(model: LayeredModel, device: str | None, options: argparse.Namespace) -
         return model.run(runner)
 
 
-def _row(result: LayerResult) -> dict[str, Any]:
+def _row(result: LayerResult) -> dict[str, Json]:
     """The row of a layer in tables, and its object in JSON, which has no infinity."""
     layer, errors = result.layer, [result.error, result.relative] if result.expected else [None, None]
     error, relative = ("inf" if value == math.inf else value for value in errors)

@@ -4,10 +4,11 @@ import argparse
 import json
 import subprocess
 from collections.abc import Iterator, Mapping
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 from scenario_runner.cli.console import show, write
 from scenario_runner.doctor.machine_report import gather
+from scenario_runner.errors.text import Json
 from scenario_runner.processes.programs import Program
 from scenario_runner.shaders.compilers.search import search_again
 
@@ -34,7 +35,7 @@ def main(options: argparse.Namespace) -> int:
     return 0 if report["ready"] and fixed else 1
 
 
-def _fix(report: Mapping[str, Any]) -> bool:
+def _fix(report: Mapping[str, Json]) -> bool:
     """Run the commands of the findings; what they print goes to standard error. Returns whether all succeeded."""
     succeeded = True
     for finding in report["findings"]:
@@ -49,7 +50,7 @@ def _fix(report: Mapping[str, Any]) -> bool:
     return succeeded
 
 
-def _show(report: Mapping[str, Any]) -> None:
+def _show(report: Mapping[str, Json]) -> None:
     program = f"scenario-runner {report['program']['version']}: "
     if report["ready"]:
         usable = [device for device in report["devices"] if device["usable"]]
@@ -80,7 +81,7 @@ def _show_section(title: str, rows: Iterator[Row] | tuple[()]) -> None:
         show(f"  {mark} {label:15}  ", (text, style))
 
 
-def _machine(report: Mapping[str, Any]) -> Iterator[Row]:
+def _machine(report: Mapping[str, Json]) -> Iterator[Row]:
     system, python, cache = report["system"], report["python"], report["cache"]
     os = f"{system['os']} {system['release']}"
     yield None, "system", f"{system['distribution'] or os}, {system['machine']}"
@@ -90,7 +91,7 @@ def _machine(report: Mapping[str, Any]) -> Iterator[Row]:
         yield None, "variable", f"{name}={value}"
 
 
-def _vulkan(report: Mapping[str, Any]) -> Iterator[Row]:
+def _vulkan(report: Mapping[str, Json]) -> Iterator[Row]:
     loader, start, layers = report["loader"], report["driver_start"], report["layers"]
     yield loader["found"], "loader", loader["problem"] or f"{loader['path'] or 'found'}, version {loader['version']}"
     for driver in report["drivers"]:
@@ -107,7 +108,7 @@ def _vulkan(report: Mapping[str, Any]) -> Iterator[Row]:
         yield from ((None, "", line) for line in start["messages"][:_MESSAGE_LINES])
 
 
-def _device(device: Mapping[str, Any]) -> Iterator[Row]:
+def _device(device: Mapping[str, Json]) -> Iterator[Row]:
     driver, ml = device["driver"], device["ml"]
     yield device["usable"], "usable", "yes" if device["usable"] else f"no: {device['unusable_because']}"
     yield None, "type", f"{device['type']}, Vulkan {device['api_version']}, {driver['name']} {driver['info']}"
@@ -120,7 +121,7 @@ def _device(device: Mapping[str, Any]) -> Iterator[Row]:
         yield None, "instrumentation", f"{len(measured['metrics'])} metrics for each {part}: {names}"
 
 
-def _compilers(compilers: Mapping[str, Any]) -> Iterator[Row]:
+def _compilers(compilers: Mapping[str, Json]) -> Iterator[Row]:
     for language in ("GLSL", "HLSL"):
         problem = compilers["problems"][language]
         if problem or not compilers[language]:
@@ -136,7 +137,7 @@ def _compilers(compilers: Mapping[str, Any]) -> Iterator[Row]:
     yield bool(validator["path"]), "SPIR-V", text
 
 
-def _ml(report: Mapping[str, Any]) -> Iterator[Row]:
+def _ml(report: Mapping[str, Json]) -> Iterator[Row]:
     layers, vgf, converter = report["layers"]["ml_emulation"], report["vgf"], report["converter"]
     place = f"{layers['graph_manifest']}: {layers['problem'] or 'works'}"
     yield layers["works"], "emulation", place if layers["found"] else "the ML emulation layers are not installed"

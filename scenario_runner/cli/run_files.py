@@ -6,10 +6,10 @@ import argparse
 import os
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from scenario_runner.errors import ScenarioRunnerError, UsageError
-from scenario_runner.errors.text import first_of
+from scenario_runner.errors.text import Json, first_of
 from scenario_runner.files.input import MAX_SCENARIO_BYTES, ParameterizedFile, is_stream, read_file
 from scenario_runner.files.sandbox import around
 
@@ -80,7 +80,7 @@ def run_files(paths: Sequence[str], options: argparse.Namespace) -> list[RunFile
     return [RunFile(path, scenarios[path], own(options.output, path), own(options.capture_dir, path)) for path in paths]
 
 
-def _scenario(path: str, parameters: Mapping[str, Any]) -> str | ParameterizedFile | Scenario | ScenarioRunnerError:
+def _scenario(path: str, parameters: Mapping[str, Json]) -> str | ParameterizedFile | Scenario | ScenarioRunnerError:
     """A scenario file with the values of its parameters, or what `RunFile` has in its place."""
     try:
         if is_stream(path):

@@ -4,7 +4,7 @@ import argparse
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from scenario_runner.cli import failed, sandboxed, start_driver
 from scenario_runner.cli.console import VisibleStream, set_up_logging, set_up_streams, write
@@ -12,6 +12,7 @@ from scenario_runner.cli.file_runner import FileEnd, FileRunner
 from scenario_runner.cli.run_files import RunFile
 from scenario_runner.errors import DriverCrashError
 from scenario_runner.errors.diagnostic import Diagnostic
+from scenario_runner.errors.text import Json
 from scenario_runner.processes.crash import Crash
 from scenario_runner.processes.jobs import Device, State, WorkerOptions
 from scenario_runner.processes.workers import Workers
@@ -37,7 +38,7 @@ class RunTask:
             set_up_streams()
         set_up_logging(self._work.options.log_level, lines=True)
 
-    def run(self, file: RunFile | None) -> tuple[dict[str, Any], State]:
+    def run(self, file: RunFile | None) -> tuple[dict[str, Json], State]:
         """Run one file."""
         try:
             if file is None:
@@ -77,7 +78,7 @@ class RunTask:
 class RunPolicy(NamedTuple):
     """The `Policy` of a run: no file runs twice."""
 
-    def outcome(self, fields: dict[str, Any], before: Sequence[RunFile], before_count: int) -> FileEnd:
+    def outcome(self, fields: dict[str, Json], before: Sequence[RunFile], before_count: int) -> FileEnd:
         """Make the end of a file of its JSON. Raises ValueError and its like for anything else."""
         return FileEnd(**fields)._replace(problems=tuple(Diagnostic(**problem) for problem in fields["problems"]))
 

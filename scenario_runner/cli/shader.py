@@ -5,11 +5,10 @@ import json
 import os
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
 
 from scenario_runner.cli import console
 from scenario_runner.cli.arguments import compiler_arguments
-from scenario_runner.errors.text import one_line
+from scenario_runner.errors.text import Json, one_line
 from scenario_runner.files.input import SourceFile
 from scenario_runner.ml.vgf_file import read_vgf
 from scenario_runner.shaders.compile import compile_all
@@ -71,7 +70,7 @@ def _modules_of_model(options: argparse.Namespace) -> list[dict[str, object]]:
     return described
 
 
-def _show_module(module: Mapping[str, Any]) -> None:
+def _show_module(module: Mapping[str, Json]) -> None:
     """Print what `shaders.spirv.describe.describe` says of a module."""
     if "note" in module:
         _show_title(f"{module['name']}: {module['note']}", 0)
@@ -96,7 +95,7 @@ def _show_module(module: Mapping[str, Any]) -> None:
     _show_rows("graph constants", ("id", "tensor"), tensors, 1)
 
 
-def _show_entry_point(entry: Mapping[str, Any]) -> None:
+def _show_entry_point(entry: Mapping[str, Json]) -> None:
     details = [entry["execution_model"]]
     if entry["local_size"] is not None:
         details.append(f"workgroups of {' x '.join(map(str, entry['local_size']))}")
@@ -120,7 +119,7 @@ def _show_entry_point(entry: Mapping[str, Any]) -> None:
         _show_title(f"problem: {problem}", 2)
 
 
-def _stage_variable(variable: Mapping[str, Any]) -> tuple[str, ...]:
+def _stage_variable(variable: Mapping[str, Json]) -> tuple[str, ...]:
     first, count = variable["location"], variable["locations"]
     location = str(first) if count == 1 else f"{first}-{first + count - 1}"
     location += f".{variable['component']}" if variable["component"] else ""
@@ -128,7 +127,7 @@ def _stage_variable(variable: Mapping[str, Any]) -> tuple[str, ...]:
     return location, variable["name"], variable["type"], " ".join(details)
 
 
-def _binding(binding: Mapping[str, Any]) -> tuple[Any, ...]:
+def _binding(binding: Mapping[str, Json]) -> tuple[object, ...]:
     kind = binding["kind"].replace("_", " ")
     if binding["count"] != 1:
         kind += f"[{'' if binding['count'] is None else binding['count']}]"
@@ -144,26 +143,26 @@ def _size(block: Mapping[str, object]) -> str:
     return f"{block['size_bytes']} bytes" + (f" + {stride} per element" if stride is not None else "")
 
 
-def _image(image: Mapping[str, Any]) -> str:
+def _image(image: Mapping[str, Json]) -> str:
     flags = [word for word in ("arrayed", "multisampled") if image[word]]
     format = [] if image["format"] == "Unknown" else [image["format"]]
     return " ".join([image["dim"], *flags, str(image["sampled_type"]), *format])
 
 
-def _tensor(tensor: Mapping[str, Any]) -> str:
+def _tensor(tensor: Mapping[str, Json]) -> str:
     if tensor["shape"] is not None:
         return f"{tensor['element_type']} {'x'.join(map(str, tensor['shape'])) or 'scalar'}"
     return f"{tensor['element_type']} of rank {'?' if tensor['rank'] is None else tensor['rank']}"
 
 
-def _show_block(title: str, block: Mapping[str, Any]) -> None:
+def _show_block(title: str, block: Mapping[str, Json]) -> None:
     rows = list(_members(block["members"], "", 0))
     _show_rows(title, ("offset", "size", "type", "member"), rows, 2)
     if not rows:
         _show_title(title, 2)
 
 
-def _members(members: Sequence[Mapping[str, Any]], prefix: str, start: int) -> Iterator[tuple[Any, ...]]:
+def _members(members: Sequence[Mapping[str, Json]], prefix: str, start: int) -> Iterator[tuple[object, ...]]:
     for member in members:
         offset = None if member["offset"] is None else start + member["offset"]
         name, type = prefix + member["name"], member["type"]

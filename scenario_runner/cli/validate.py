@@ -6,13 +6,12 @@ import os
 from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 from scenario_runner.cli.arguments import compiler_arguments
 from scenario_runner.cli.console import set_up_logging, write_finding
 from scenario_runner.errors import UsageError, version
 from scenario_runner.errors.sarif_log import sarif
-from scenario_runner.errors.text import counted, one_line
+from scenario_runner.errors.text import Json, counted, one_line
 from scenario_runner.files.input import is_model
 from scenario_runner.files.output import check_destination
 from scenario_runner.plan.records import CompilerOptions
@@ -104,7 +103,7 @@ def _items(file: str, options: argparse.Namespace) -> list[Item]:
     return [item._replace(parameters=dict(options.set))] if options.set else variants(item)
 
 
-def _load(parameters: Mapping[str, Any], file: str) -> Scenario:
+def _load(parameters: Mapping[str, Json], file: str) -> Scenario:
     return load(scenario_with(file, parameters))
 
 

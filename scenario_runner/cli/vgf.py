@@ -4,11 +4,10 @@ import argparse
 import json
 import os
 from collections.abc import Iterable, Sequence
-from typing import Any
 
 from scenario_runner.cli.console import show_table
 from scenario_runner.errors import file_error
-from scenario_runner.errors.text import counted, one_line, size_in_units
+from scenario_runner.errors.text import Json, counted, one_line, size_in_units
 from scenario_runner.files.input import SourceFile
 from scenario_runner.files.output import OutputFile
 from scenario_runner.ml.executorch import is_program, read_program
@@ -56,7 +55,7 @@ def extract(options: argparse.Namespace) -> None:
             print(one_line(path))
 
 
-def _show_model(path: str, model: dict[str, Any]) -> None:
+def _show_model(path: str, model: dict[str, Json]) -> None:
     segments, constants = model["segments"], model["constants"]
     counts = [f"VGF {model['version']}", counted(len(segments), "segment"), counted(len(constants), "constant")]
     total = sum(constant["size_bytes"] for constant in constants)
@@ -76,13 +75,13 @@ def _show_table(title: str, headings: Sequence[str], rows: Iterable[Sequence[obj
         show_table([headings, *texts])
 
 
-def _port(port: dict[str, Any]) -> tuple[Any, ...]:
+def _port(port: dict[str, Json]) -> tuple[object, ...]:
     kind = (port["descriptor_type"] or "-").removeprefix("VK_DESCRIPTOR_TYPE_").removesuffix("_ARM")
     names = " = ".join(port["names"]) or "-"
     return port["binding"], names, kind.lower().replace("_", " "), _short(port["format"]), _shape(port["shape"])
 
 
-def _segment(segment: dict[str, Any]) -> tuple[Any, ...]:
+def _segment(segment: dict[str, Json]) -> tuple[object, ...]:
     return (
         segment["index"],
         segment["name"] or "-",
@@ -95,13 +94,13 @@ def _segment(segment: dict[str, Any]) -> tuple[Any, ...]:
     )
 
 
-def _module(module: dict[str, Any]) -> tuple[Any, ...]:
+def _module(module: dict[str, Json]) -> tuple[object, ...]:
     language = module["language"]
     code = f"{language}, {size_in_units(module['code_size_bytes'])}" if language else "placeholder"
     return module["index"], module["name"], module["type"], code, module["entry_point"]
 
 
-def _constant(constant: dict[str, Any]) -> tuple[Any, ...]:
+def _constant(constant: dict[str, Json]) -> tuple[object, ...]:
     dimension = constant["sparsity_dimension"]
     sparse = "-" if dimension is None else f"2:4 along {dimension}"
     format, shape = _short(constant["format"]), _shape(constant["shape"])

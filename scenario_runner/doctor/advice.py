@@ -7,7 +7,6 @@ only some scenarios need is missing.
 import shlex
 from collections.abc import Iterator, Mapping
 from itertools import chain
-from typing import Any
 
 from scenario_runner.doctor.manifests import DRIVER_OVERRIDES, LAYERS
 from scenario_runner.errors.installation import (
@@ -17,6 +16,7 @@ from scenario_runner.errors.installation import (
     install_here,
     pip_install,
 )
+from scenario_runner.errors.text import Json
 from scenario_runner.ml import vgf_tables
 from scenario_runner.shaders.compilers.search import VALIDATOR_VARIABLE
 from scenario_runner.shaders.compilers.table import DXC_PACKAGE, DXC_VARIABLE, GLSLANG_VARIABLE, has_dxc_wheels
@@ -46,7 +46,7 @@ def findings(report: Mapping[str, object]) -> list[dict[str, object]]:
     ]
 
 
-def _loader_and_devices(report: Mapping[str, Any]) -> Iterator[_Finding]:
+def _loader_and_devices(report: Mapping[str, Json]) -> Iterator[_Finding]:
     start, loader, devices = report["driver_start"], report["loader"], report["devices"]
     usable = any(device["usable"] for device in devices)
     if not loader["found"] and not start["timed_out"]:
@@ -69,7 +69,7 @@ def _loader_and_devices(report: Mapping[str, Any]) -> Iterator[_Finding]:
             yield "warning" if usable else "error", "device-unusable", message, fix
 
 
-def _no_device(report: Mapping[str, Any]) -> _Finding:
+def _no_device(report: Mapping[str, Json]) -> _Finding:
     start, devices, drivers = report["driver_start"], report["devices"], report["drivers"]
     environment, nodes = report["environment"], report["system"]["gpu_nodes"]
     if start["timed_out"] or start["signal"]:
@@ -109,7 +109,7 @@ def _no_device(report: Mapping[str, Any]) -> _Finding:
     return "error", id, message + detail, install_here("driver")
 
 
-def _guilty(report: Mapping[str, Any]) -> str | None:
+def _guilty(report: Mapping[str, Json]) -> str | None:
     """Advice to leave out the drivers that fail when they are used alone; None where there are none."""
     tried = [driver for driver in report["drivers"] if not driver["usable"] and driver["devices_alone"] is not None]
     sound = [driver["path"] for driver in report["drivers"] if driver["usable"]]
@@ -124,7 +124,7 @@ def _guilty(report: Mapping[str, Any]) -> str | None:
     return f"repair or remove the driver of {names}, or leave it out: export VK_DRIVER_FILES={':'.join(sound)}"
 
 
-def _manifests(report: Mapping[str, Any]) -> Iterator[_Finding]:
+def _manifests(report: Mapping[str, Json]) -> Iterator[_Finding]:
     """Manifests that are wrong. Drivers that failed alone are named by the error of the crash."""
     broken = [driver for driver in report["drivers"] if not driver["usable"] and driver["devices_alone"] is None]
     kinds = [("driver", "driver-broken", driver) for driver in broken]
@@ -135,7 +135,7 @@ def _manifests(report: Mapping[str, Any]) -> Iterator[_Finding]:
         yield "warning", id, f"{kind} manifest {path}: {manifest['problem']}", fix
 
 
-def _layers(report: Mapping[str, Any]) -> Iterator[_Finding]:
+def _layers(report: Mapping[str, Json]) -> Iterator[_Finding]:
     layers, validation = report["layers"], report["layers"]["validation"]
     if not report["loader"]["found"]:
         return
@@ -154,7 +154,7 @@ def _layers(report: Mapping[str, Any]) -> Iterator[_Finding]:
         yield "warning", "validation-broken", f"the validation layer cannot be used: {validation['problem']}", fix
 
 
-def _ml(report: Mapping[str, Any]) -> Iterator[_Finding]:
+def _ml(report: Mapping[str, Json]) -> Iterator[_Finding]:
     """Obstacles to tensors and graphs on every usable device, to reading VGF files, and to converting models."""
     devices = [device for device in report["devices"] if device["usable"]]
     layers = report["layers"]["ml_emulation"]
@@ -182,7 +182,7 @@ def _ml(report: Mapping[str, Any]) -> Iterator[_Finding]:
         yield "note", "converter-missing", message, shlex.join(pip_install(model_converter.PACKAGE))
 
 
-def _compilers(report: Mapping[str, Any]) -> Iterator[_Finding]:
+def _compilers(report: Mapping[str, Json]) -> Iterator[_Finding]:
     compilers, problems = report["compilers"], report["compilers"]["problems"]
     for language, variable in (("GLSL", GLSLANG_VARIABLE), ("HLSL", DXC_VARIABLE)):
         problem = problems[language]
@@ -214,14 +214,14 @@ def _compilers(report: Mapping[str, Any]) -> Iterator[_Finding]:
         yield "note", "spirv-val-missing", message, install_here("spirv_tools")
 
 
-def _cache(report: Mapping[str, Any]) -> Iterator[_Finding]:
+def _cache(report: Mapping[str, Json]) -> Iterator[_Finding]:
     cache = report["cache"]
     if not cache["writable"]:
         message = f"compiled shaders are not kept: {cache['path']!r} cannot be written: {cache['problem']}"
         yield "warning", "cache-unwritable", message, "set SCENARIO_RUNNER_CACHE to a folder that can be written"
 
 
-def _packages(report: Mapping[str, Any]) -> Iterator[_Finding]:
+def _packages(report: Mapping[str, Json]) -> Iterator[_Finding]:
     if report["mixed_packages"]:
         yield "warning", "packages-mixed", report["mixed_packages"], MIXED_PACKAGES_FIX
 
@@ -234,13 +234,13 @@ _NOTHING: dict[str, object] = {"extensions": {}, "features": {}, "properties": {
 
 
 def ml_path(
-    device: Mapping[str, Any],
+    device: Mapping[str, Json],
     obstacle: str | None,
-    native: Mapping[str, Any],
-    emulated: Mapping[str, Any] | None,
-    layers: Mapping[str, Any],
+    native: Mapping[str, Json],
+    emulated: Mapping[str, Json] | None,
+    layers: Mapping[str, Json],
     instance_layers: str,
-) -> dict[str, Any]:
+) -> dict[str, Json]:
     """``path`` ("native", "emulation", "none") and ``reason``, with what tensors and graphs find there.
 
     ``obstacle`` is why the layers cannot run on the device (`vulkan.capabilities.reason_against`). ``native`` and
@@ -273,7 +273,7 @@ def _path(path: str, reason: str, facts: Mapping[str, object], fix: str | None =
     return {"path": path, "reason": reason, "fix": fix, **facts}
 
 
-def _lacking(facts: Mapping[str, Any]) -> list[str]:
+def _lacking(facts: Mapping[str, Json]) -> list[str]:
     """The extensions without which no graph runs, where they or their main feature are missing."""
     return [
         extension

@@ -19,12 +19,12 @@ import sys
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from tempfile import TemporaryFile
-from typing import Any
 
 from scenario_runner.doctor import manifests, system
 from scenario_runner.doctor.advice import findings, ml_path
 from scenario_runner.doctor.manifests import EmulationLayers, Manifest
 from scenario_runner.errors import LimitError, version
+from scenario_runner.errors.text import Json
 from scenario_runner.files.cache_folder import default_cache_dir
 from scenario_runner.processes.programs import Program
 from scenario_runner.processes.signals import signal_name
@@ -41,7 +41,7 @@ _TALKATIVE = {"VK_LOADER_DEBUG": "error,warn"}
 _VGF_PACKAGE = "ai_ml_sdk_vgf_library"
 
 
-def gather(*, timeout_s: float = 30.0, compiler: str | None = None) -> dict[str, Any]:
+def gather(*, timeout_s: float = 30.0, compiler: str | None = None) -> dict[str, Json]:
     """Look at everything. ``timeout_s`` bounds how long drivers may take; ``compiler`` is a GLSL compiler's path.
 
     What is missing, broken or crashes is part of the report.
@@ -54,7 +54,7 @@ def gather(*, timeout_s: float = 30.0, compiler: str | None = None) -> dict[str,
         started = Probe(stack, "full", timeout_s, _TALKATIVE | environ, list(dict.fromkeys(libraries)))
         validation = Probe(stack, "validation", timeout_s, environ)
         emulation = None if layers is None else Probe(stack, "ml", timeout_s, environ)
-        report: dict[str, Any] = {
+        report: dict[str, Json] = {
             "schema": SCHEMA,
             "program": {"name": "scenario-runner", "version": version.__version__},
             "ready": False,
@@ -216,7 +216,7 @@ class Probe:
         environment: Mapping[str, str],
         libraries: Sequence[str] = (),
     ) -> None:
-        self.facts: dict[str, list[Any]] = {"step": ["starting the process"]}
+        self.facts: dict[str, list[Json]] = {"step": ["starting the process"]}
         self.failure = ""
         self.signal: str | None = None
         self.timed_out = False
@@ -261,7 +261,7 @@ class Probe:
         if not self.failure and "done" not in self.facts:
             self.failure = "ended early"
 
-    def first(self, key: str) -> Any:
+    def first(self, key: str) -> Json:
         """The first fact of this name, or None."""
         return next(iter(self.facts.get(key, ())), None)
 

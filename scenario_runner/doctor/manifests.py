@@ -8,9 +8,9 @@ import json
 import os
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from scenario_runner.errors.text import json_reason, reason_of
+from scenario_runner.errors.text import Json, json_reason, reason_of
 from scenario_runner.files.input import read_file
 from scenario_runner.vulkan.layers import GRAPH_LAYER, TENSOR_LAYER, manifest_path, package_folder
 
@@ -77,7 +77,7 @@ def read_manifest(path: str, source: str, kind: str) -> Manifest:
     """Read the manifest of a driver (the kind "ICD") or of a "layer"."""
     manifest = Manifest(path, source)
     try:
-        content: Any = json.loads(read_file(path, _BYTES_MAX))
+        content: Json = json.loads(read_file(path, _BYTES_MAX))
     except FileNotFoundError:
         return manifest._replace(problem="the file does not exist")
     except OSError as error:

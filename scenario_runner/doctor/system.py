@@ -8,10 +8,10 @@ import sys
 from collections.abc import Mapping
 from glob import glob
 from importlib.metadata import PackageNotFoundError, version
-from typing import Any
 
 from scenario_runner.errors import ScenarioRunnerError
 from scenario_runner.errors.installation import family_here, mixed_packages_problem
+from scenario_runner.errors.text import Json
 from scenario_runner.files.cache_folder import KINDS, kept_files
 from scenario_runner.shaders.compilers.search import OFF, VALIDATOR_VARIABLE, find_compilers, find_validator
 from scenario_runner.shaders.compilers.table import GLSLANG_VARIABLE, Compiler
@@ -93,11 +93,11 @@ def _write_problem(folder: str) -> str | None:
     return None if os.access(parent, os.W_OK | os.X_OK) else f"{parent!r} cannot be written"
 
 
-def compilers(named: str | None = None) -> dict[str, Any]:
+def compilers(named: str | None = None) -> dict[str, Json]:
     """Compilers by language, the preferred one first; in ``problems`` why a named one cannot be used, in ``named`` the
     GLSL compiler that the user named."""
-    by_language: dict[str, Any] = {"GLSL": [], "HLSL": []}
-    problems: dict[str, Any] = {"GLSL": None, "HLSL": None}
+    by_language: dict[str, Json] = {"GLSL": [], "HLSL": []}
+    problems: dict[str, Json] = {"GLSL": None, "HLSL": None}
     for language, described in by_language.items():
         try:
             # Past the cache: this is the moment to ask the programs themselves.

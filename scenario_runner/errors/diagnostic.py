@@ -1,9 +1,9 @@
 """`Diagnostic`: one thing that is wrong, probably not meant, or worth knowing, with its place."""
 
 from collections.abc import Iterable
-from typing import Any, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
-from scenario_runner.errors.text import one_line
+from scenario_runner.errors.text import Json, one_line
 
 Severity = Literal["error", "warning", "note"]
 
@@ -34,7 +34,7 @@ class Diagnostic(NamedTuple):
         parts = [part for part in (place, one_line(self.pointer or "")) if part]
         return ": ".join([*parts, self.message])
 
-    def as_json(self) -> dict[str, Any]:
+    def as_json(self) -> dict[str, Json]:
         """The diagnostic as a JSON object."""
         return {
             "code": self.code,

@@ -3,11 +3,12 @@
 import os
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 from urllib.parse import quote
 
 from scenario_runner.errors.codes import CODES
 from scenario_runner.errors.diagnostic import Diagnostic
+from scenario_runner.errors.text import Json
 
 _SCHEMA: Final = "https://json.schemastore.org/sarif-2.1.0.json"
 
@@ -18,7 +19,7 @@ def sarif(findings: Iterable[Diagnostic], version: str, incomplete: str = "") ->
     rules: dict[str, int] = {}
     results = [_result(finding, rules.setdefault(finding.code, len(rules))) for finding in findings]
     driver = {"name": "scenario-runner", "version": version, "rules": list(map(_rule, rules))}
-    run: dict[str, Any] = {"tool": {"driver": driver}, "columnKind": "unicodeCodePoints", "results": results}
+    run: dict[str, Json] = {"tool": {"driver": driver}, "columnKind": "unicodeCodePoints", "results": results}
     if incomplete:
         notification = {"level": "error", "message": {"text": incomplete}}
         run["invocations"] = [{"executionSuccessful": False, "toolExecutionNotifications": [notification]}]
@@ -51,7 +52,7 @@ def _rule(name: str) -> dict[str, object]:
 
 def _result(finding: Diagnostic, rule: int) -> dict[str, object]:
     text = f"{finding.message}\n{finding.help}" if finding.help else finding.message
-    result: dict[str, Any] = {"ruleId": finding.code, "ruleIndex": rule, "level": finding.severity}
+    result: dict[str, Json] = {"ruleId": finding.code, "ruleIndex": rule, "level": finding.severity}
     result["message"] = {"text": text}
     if finding.path is not None:
         path = repository_path(finding.path)

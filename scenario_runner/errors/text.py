@@ -13,6 +13,9 @@ from typing import Any, TypeAlias
 # A text, or a text and its style on a terminal.
 Span: TypeAlias = "str | tuple[str, str]"
 
+# A value of JSON as `json.loads` gives it. Whoever reads one knows or checks the types of its parts.
+Json: TypeAlias = Any
+
 # Of what `str.isprintable` refuses, these spaces are harmless.
 _SPACES = "\xa0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a\u202f\u205f\u3000"
 _LINES = "\n\t" + _SPACES
@@ -173,7 +176,7 @@ def listed(names: Iterable[str]) -> str:
     return ", ".join(repr(name) for name in names)
 
 
-def close_match(name: Any, candidates: Iterable[str]) -> str:
+def close_match(name: object, candidates: Iterable[str]) -> str:
     """`` (did you mean 'x'?)`` for the candidate most like a name, or nothing."""
     if not isinstance(name, str) or not name:
         return ""

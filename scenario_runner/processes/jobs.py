@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, Final, Literal, NamedTuple, Protocol
 
 from scenario_runner.errors import ScenarioRunnerError
+from scenario_runner.errors.text import Json
 from scenario_runner.processes.crash import Crash
 from scenario_runner.processes.system_limits import processors
 
@@ -53,7 +54,7 @@ class Task(Protocol):
 class Policy(Protocol):
     """Answers of the user to the pool's questions about items. It must be picklable."""
 
-    def outcome(self, fields: dict[str, Any], before: Sequence[Any], before_count: int) -> Any:
+    def outcome(self, fields: dict[str, Json], before: Sequence[Any], before_count: int) -> Any:
         """Make an outcome of the JSON from a task. The process had run ``before_count`` items before; ``before`` are
         the last ones. Raises ValueError and its like for other JSON: the process may have damaged its memory."""
 

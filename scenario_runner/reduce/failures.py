@@ -12,9 +12,10 @@ import subprocess
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack
 from functools import cached_property
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from scenario_runner.errors import UsageError
+from scenario_runner.errors.text import Json
 from scenario_runner.plan.records import CompilerOptions
 from scenario_runner.processes.jobs import WorkerOptions
 from scenario_runner.processes.programs import Program
@@ -46,7 +47,7 @@ class Failure(NamedTuple):
     kinds: frozenset[str] = frozenset()
     codes: tuple[str, ...] = ()
     output: str = ""
-    content: tuple[Any, ...] = ()
+    content: tuple[object, ...] = ()
 
     @property
     def is_of_expectations(self) -> bool:
@@ -62,7 +63,7 @@ class Failure(NamedTuple):
         return first.content in ((), self.content) and (not first.codes or first.codes[0] in self.codes)
 
 
-def failure_of(outcome: Outcome, tree: Mapping[str, Any], code: str | None) -> Failure | None:
+def failure_of(outcome: Outcome, tree: Mapping[str, Json], code: str | None) -> Failure | None:
     """The failure that a run of the scenario ``tree`` ended with; None if it did not fail. With a ``code``, or a VUID,
     it is a message with that, whatever its severity."""
     messages = outcome.diagnostics
@@ -87,7 +88,7 @@ def failure_of(outcome: Outcome, tree: Mapping[str, Any], code: str | None) -> F
     return failure._replace(codes=tuple(codes)) if is_error else None
 
 
-def _sentence(problem: Mapping[str, Any]) -> str:
+def _sentence(problem: Mapping[str, Json]) -> str:
     """A problem without its file, which is a temporary one."""
     return ": ".join(filter(None, (problem["pointer"], problem["message"])))
 
@@ -128,7 +129,7 @@ class Trial(AbstractContextManager["Trial"]):
         self.is_flaky = len(failing) < RUNS or not all(failure.is_like(first) for failure in failing)
         return first
 
-    def try_once(self, path: str, tree: Mapping[str, Any], first: Failure) -> Failure | None:
+    def try_once(self, path: str, tree: Mapping[str, Json], first: Failure) -> Failure | None:
         """Run a smaller scenario; its failure, if it fails like the ``first`` one. A crash has to show in a new process
         too, as the one before may have been damaged by other tries. One run tells a hang."""
         last = None

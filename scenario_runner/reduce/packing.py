@@ -18,7 +18,7 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from scenario_runner.errors import ScenarioRunnerError, UsageError
-from scenario_runner.errors.text import numbered
+from scenario_runner.errors.text import Json, numbered
 from scenario_runner.files.codec import codec_of
 from scenario_runner.files.elements import ELEMENTS
 from scenario_runner.files.input import SourceFile
@@ -96,7 +96,7 @@ def pack(
 def pack_archive(
     paths: Sequence[str],
     archive: str,
-    parameters: Mapping[str, Any] = _NONE,
+    parameters: Mapping[str, Json] = _NONE,
     more: More = lambda scenario, taken: {},
 ) -> Packed:
     """Write what `pack` writes as a ZIP file, with all in a folder of its name. Raises as `pack` does."""
@@ -169,7 +169,7 @@ class _Packing:
             self._add_json(folder, item.expectations, text, self._with_relative_files)
         return self._add_json(folder, path, scenario.text or "", partial(self._plain, scenario))
 
-    def _add_json(self, folder: str, path: str, text: str, change: Callable[[str, Any], Any]) -> str:
+    def _add_json(self, folder: str, path: str, text: str, change: Callable[[str, Json], Json]) -> str:
         """Add a JSON file, changed where it has to say something else; returns its path in the packed folder."""
         name = os.path.normpath(os.path.join(os.path.relpath(folder, self._root), self._add(folder, path)))
         tree = change(folder, json.loads(replaced(text, self._parameters)))
@@ -179,7 +179,7 @@ class _Packing:
             self.files[name] = _of_bytes(json.dumps(tree, indent=2).encode() + b"\n")
         return name
 
-    def _with_relative_files(self, folder: str, value: Any, key: str = "") -> Any:
+    def _with_relative_files(self, folder: str, value: Json, key: str = "") -> Json:
         """The same data with relative paths of the files that expectations name, at any depth."""
         if isinstance(value, dict):
             return {name: self._with_relative_files(folder, part, name) for name, part in value.items()}
@@ -188,7 +188,7 @@ class _Packing:
         is_path = key in ("file", *READ_KEYS) and isinstance(value, str) and os.path.isabs(value)
         return self._add(folder, value) if is_path and os.path.isfile(value) else value
 
-    def _plain(self, scenario: Scenario, folder: str, tree: Any) -> Any:
+    def _plain(self, scenario: Scenario, folder: str, tree: Json) -> Json:
         """The data of a scenario that names files alone, by relative paths; adds these files."""
         if "expect" in tree:
             tree["expect"] = self._with_relative_files(folder, tree["expect"])

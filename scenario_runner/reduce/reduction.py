@@ -20,6 +20,7 @@ from contextlib import suppress
 from typing import Any, Final, NamedTuple, TypeVar
 
 from scenario_runner.errors import ScenarioRunnerError
+from scenario_runner.errors.text import Json
 from scenario_runner.files.elements import ELEMENTS, is_numeric
 from scenario_runner.files.npy import read_array
 from scenario_runner.plan.shader_modules import compile_request, read_spirv
@@ -94,7 +95,7 @@ class Reduction:
         tree = _read_json(path)
         self.tree = {"resources": tree.get("resources", []), "commands": tree.get("commands", [])}
         self._check_path = f"{expected_folder(path).removesuffix('expected')}check.json"
-        self._check: dict[str, Any] = tree.get("expect") or (
+        self._check: dict[str, Json] = tree.get("expect") or (
             _read_json(self._check_path) if os.path.exists(self._check_path) else {}
         )
         self.original = self.counts
@@ -291,7 +292,7 @@ class Reduction:
         path = os.path.join(self._folder, file_of(shader) or "")
         return str(shader.text or read_source(path).decode("utf-8", "surrogateescape"))
 
-    def _module(self, tree: Mapping[str, Any], index: int) -> bytes | None:
+    def _module(self, tree: Mapping[str, Json], index: int) -> bytes | None:
         """The module of a shader; None where its text is wrong, which a try in another process says ten times later."""
         with suppress(ScenarioRunnerError):
             scenario = self._scenario(tree)
@@ -375,13 +376,13 @@ def _fills(path: str, kind: str) -> Iterator[dict[str, object]]:
         yield from ({"fill": number, **typed} for number in dict.fromkeys([*numbers, 1]))
 
 
-def _read_json(path: str) -> dict[str, Any]:
+def _read_json(path: str) -> dict[str, Json]:
     with open(path, "rb") as file:
-        tree: dict[str, Any] = json.load(file)
+        tree: dict[str, Json] = json.load(file)
     return tree
 
 
-def _write_json(path: str, tree: Any) -> None:
+def _write_json(path: str, tree: Json) -> None:
     with open(path, "w", encoding="utf-8", errors="surrogatepass") as file:
         file.write(json.dumps(tree, indent=2) + "\n")
 
@@ -394,13 +395,13 @@ def _values(value: object, path: Path = ()) -> Iterator[tuple[Path, object]]:
         yield from _values(part, (*path, key))
 
 
-def _at(tree: Any, path: Path) -> Any:
+def _at(tree: Json, path: Path) -> Json:
     for key in path:
         tree = tree[key]
     return tree
 
 
-def _changed(tree: Any, paths: Iterable[Path], value: Any = None) -> Any:
+def _changed(tree: Json, paths: Iterable[Path], value: Json = None) -> Json:
     """Return a copy of a JSON value with another value at these places, or none."""
     copied = json.loads(json.dumps(tree))
     for path in sorted(paths, reverse=True):

@@ -15,7 +15,7 @@ from contextlib import nullcontext, suppress
 from typing import Any
 
 from scenario_runner.errors import FileError, file_error
-from scenario_runner.errors.text import numbered
+from scenario_runner.errors.text import Json, numbered
 from scenario_runner.files.codec import ContentWriter, all_codecs, codec_for
 from scenario_runner.files.input import read_file
 from scenario_runner.files.output import OutputFile, OutputSet, check_destination
@@ -75,10 +75,10 @@ def taken_files(plan: Plan) -> dict[str, str]:
     return taken | {os.path.realpath(path): "writes" for _, path in plan.outputs if path is not None}
 
 
-def read_list(path: str, mark: str) -> dict[str, Any] | None:
+def read_list(path: str, mark: str) -> dict[str, Json] | None:
     """The JSON object in a file that lists others; None for a file that is no such list."""
     try:
-        content: dict[str, Any] = json.loads(read_file(path))
+        content: dict[str, Json] = json.loads(read_file(path))
         is_list = content["kind"] == mark and all(isinstance(entry["file"], str) for entry in content["files"])
         return content if is_list else None
     except (OSError, ValueError, LookupError, TypeError, RecursionError):

@@ -12,7 +12,7 @@ from contextlib import suppress
 from typing import Any, BinaryIO, NamedTuple, get_type_hints
 
 from scenario_runner.errors import file_error
-from scenario_runner.errors.text import close_files_help, json_reason, reason_of
+from scenario_runner.errors.text import Json, close_files_help, json_reason, reason_of
 from scenario_runner.files.codec import ContentWriter, all_codecs, codec_for, create_image
 from scenario_runner.files.input import read_file
 from scenario_runner.files.output import OutputFile
@@ -127,7 +127,7 @@ class DumpFiles(ListedFiles):
         point = self._points[self._ended_frames % len(self._points)]
         self._ended_frames += 1
 
-        def open_files(uid: str) -> Iterator[tuple[dict[str, Any], ContentWriter, range]]:
+        def open_files(uid: str) -> Iterator[tuple[dict[str, Json], ContentWriter, range]]:
             plan: Any = self.whole.resources[uid]
             for part, entry in self._files_of(iteration, point, uid):
                 path, create = self._path(entry), self._files.create
@@ -157,10 +157,10 @@ class DumpFiles(ListedFiles):
         commands = [command.kind for command in self._scenario.commands]
         return {"scenario": self.whole.name, "device": self._device(), "commands": commands}
 
-    def _path(self, entry: Mapping[str, Any]) -> str:
+    def _path(self, entry: Mapping[str, Json]) -> str:
         return os.path.join(self._folder, entry["file"])
 
-    def _files_of(self, iteration: int, point: DumpPoint, uid: str) -> Iterator[tuple[_Part, dict[str, Any]]]:
+    def _files_of(self, iteration: int, point: DumpPoint, uid: str) -> Iterator[tuple[_Part, dict[str, Json]]]:
         """The files of a resource at a point, with their entries in the index."""
         plan: Any = self.whole.resources[uid]
         name, command, kind, pointer = "start", None, None, None

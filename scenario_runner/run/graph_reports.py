@@ -18,6 +18,7 @@ from contextlib import suppress
 from typing import Any, NamedTuple
 
 from scenario_runner.errors import UsageError, log
+from scenario_runner.errors.text import Json
 from scenario_runner.files.input import read_file
 from scenario_runner.files.output import OutputFile, check_destination
 from scenario_runner.files.sandbox import check_existing_folder
@@ -187,7 +188,7 @@ class InstrumentationFile:
         check_destination(path)
         self.path = path
         is_ours = replaced is not None and file_version(path) != replaced
-        self._runs: list[dict[str, Any]] = _runs_in(path) if is_ours else []
+        self._runs: list[dict[str, Json]] = _runs_in(path) if is_ours else []
 
     def add(self, scenario: str, device: str, measured: Instrumentation) -> None:
         """Take in what one run of ``scenario`` measured, and write the file anew. Raises FileError."""

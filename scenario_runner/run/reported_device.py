@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
-from typing import Any
 
 from scenario_runner.errors import FileError, UnsupportedError, UsageError
 from scenario_runner.errors.diagnostic import Diagnostic
-from scenario_runner.errors.text import json_reason, reason_of
+from scenario_runner.errors.text import Json, json_reason, reason_of
 from scenario_runner.files.input import read_file
 from scenario_runner.plan.limits import NAMES, exceeded_limits
 from scenario_runner.plan.plan import Plan
@@ -54,7 +53,7 @@ def _chosen(devices: list[dict[str, object]], wanted: str | None, path: str) -> 
     raise UsageError(f"{path}: {'several devices match' if matches else 'no device is called'} {wanted!r}: {there_are}")
 
 
-def _limits_of(reported: Mapping[str, Any]) -> dict[str, Any]:
+def _limits_of(reported: Mapping[str, Json]) -> dict[str, Json]:
     """The limits that plans are compared with, whatever else there is. Raises TypeError for what is not a limit."""
     limits = {name: tuple(value) if isinstance(value, list) else value for name, value in reported.items()}
     for name in NAMES:
@@ -79,12 +78,12 @@ class _ReportedFeatures(FeatureTable):
 class ReportedDevice:
     """Answers what `vulkan.capabilities` asks a physical device, from the report."""
 
-    def __init__(self, report: dict[str, Any]) -> None:
+    def __init__(self, report: dict[str, Json]) -> None:
         self.name = str(report["name"])
         major, minor, patch = (int(part) for part in [*str(report["api_version"]).split("."), "0", "0"][:3])
         self.api_version = major << 22 | minor << 12 | patch
         self.extensions: dict[str, int] = dict(report["extensions"])
-        features: dict[str, Any] = dict(report["features"])
+        features: dict[str, Json] = dict(report["features"])
         # what the ML emulation layers bring counts as the device's own: a run uses them where it has to
         self._emulated = report["ml"]["path"] == "emulation"
         if self._emulated:
@@ -92,7 +91,7 @@ class ReportedDevice:
             features |= report["ml"]["features"]
         self.features = _ReportedFeatures(self, features)
         self._limits = _limits_of(dict(report["limits"]))
-        self._properties: dict[str, dict[str, Any]] = dict(report["properties"])
+        self._properties: dict[str, dict[str, Json]] = dict(report["properties"])
         self._queue_flags = [
             frozenset(family["flags"] if family["count"] else ()) for family in report["queue_families"]
         ]

@@ -6,9 +6,10 @@ Source: "Trace Event Format" of the Chromium project. Its times are microseconds
 import json
 import os
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any, Final
+from typing import Final
 
 from scenario_runner.errors import FileError, UnsupportedError, UsageError
+from scenario_runner.errors.text import Json
 from scenario_runner.files.output import OutputSet
 from scenario_runner.plan.plan import Plan
 from scenario_runner.run.capture_files import taken_files
@@ -62,7 +63,7 @@ def profile(timings: Timings) -> str:
     Keys, their order and the units are the reference runner's: iterations of timestamps count from 1, those of memory
     from 0. A scenario without dispatches has an empty list, where the reference runner fails.
     """
-    content: dict[str, Any] = {}
+    content: dict[str, Json] = {}
     if timings.session_memory:
         content["Memory Usage"] = [
             {
@@ -133,7 +134,7 @@ def counters(timings: Timings) -> str:
 
     What it has no names for, such as reading the scenario or opening the device, is not in the file.
     """
-    content: dict[str, Any] = {}
+    content: dict[str, Json] = {}
     for category, name, nanoseconds in _counters(timings):
         group = content.setdefault(category, {"counters": [], "total time": 0, "unit": _UNIT})
         value = nanoseconds // 1000

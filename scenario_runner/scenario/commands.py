@@ -2,11 +2,12 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 from operator import attrgetter
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field, model_validator
 
 from scenario_runner.errors.diagnostic import Diagnostic, error, warning
+from scenario_runner.errors.text import Json
 from scenario_runner.scenario.entries import (
     STORAGE,
     U32,
@@ -104,7 +105,7 @@ class DispatchCompute(Command):
     implicit_barrier: ImplicitBarrier = True
 
     @classmethod
-    def in_schema(cls, definition: dict[str, Any]) -> dict[str, Any]:
+    def in_schema(cls, definition: dict[str, Json]) -> dict[str, Json]:
         counts = definition["properties"]["rangeND"]
         usual = {key: counts.pop(key) for key in ("type", "items", "minItems", "maxItems")}
         longer = {"type": "array", "prefixItems": [usual["items"]] * 3, "items": {"const": 1}, "minItems": 4}
@@ -127,7 +128,7 @@ class ColorAttachment(Model):
 
     @model_validator(mode="before")
     @classmethod
-    def _from_uid(cls, value: Any) -> Any:
+    def _from_uid(cls, value: Json) -> Json:
         if isinstance(value, str):
             return {"resource_ref": value}
         if not isinstance(value, dict | cls):

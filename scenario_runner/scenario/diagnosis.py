@@ -16,7 +16,7 @@ from pydantic import ValidationError
 
 from scenario_runner.errors import ScenarioError
 from scenario_runner.errors.diagnostic import Diagnostic, escape, warning
-from scenario_runner.errors.text import close_match, listed
+from scenario_runner.errors.text import Json, close_match, listed
 from scenario_runner.scenario.entries import Model, built
 from scenario_runner.scenario.inline_contents import tells_shape
 from scenario_runner.scenario.json_model import (
@@ -48,7 +48,7 @@ _DIMENSIONS = 3  # of a range
 _GIVEN_BY_SRC = ("size", "dims")
 
 
-def read_root(tree: Any, warnings: list[Diagnostic], problems: list[Diagnostic]) -> dict[str, object]:
+def read_root(tree: Json, warnings: list[Diagnostic], problems: list[Diagnostic]) -> dict[str, object]:
     """The root object of a scenario without the keys that have no effect; warns of these and reports the others."""
     if not isinstance(tree, dict):
         problems.append(at((), f"expected an object with the keys 'resources' and 'commands', got {shown(tree)}"))
@@ -85,7 +85,7 @@ class ReadEntry(NamedTuple):
     problems: Sequence[Diagnostic] = ()
 
 
-def read_entry(name: str, index: int, entry: Any, kinds: Mapping[str, Kind], *, in_code: bool) -> ReadEntry:
+def read_entry(name: str, index: int, entry: Json, kinds: Mapping[str, Kind], *, in_code: bool) -> ReadEntry:
     """The entry number ``index`` of the array ``name``."""
     here = (name, index)
     noun = name[:-1]
@@ -170,8 +170,8 @@ def _follows_from_src(problem: Diagnostic, body: Mapping[str, object]) -> bool:
 
 
 def _put_right(
-    model: type[Model], body: dict[str, Any], details: Sequence[Any], is_incomplete: bool, warnings: list[Diagnostic]
-) -> dict[str, Any]:
+    model: type[Model], body: dict[str, Json], details: Sequence[Any], is_incomplete: bool, warnings: list[Diagnostic]
+) -> dict[str, Json]:
     """The body with less of what ``details`` of pydantic say; ``warnings`` gets a warning for each change."""
     incomplete = {detail["loc"][:-1] for detail in details if detail["type"] == "missing"}
     if is_incomplete:
@@ -193,7 +193,7 @@ def _put_right(
     return body
 
 
-def _integer(body: Any, detail: Any) -> tuple[Any, Diagnostic] | None:
+def _integer(body: Json, detail: Any) -> tuple[Json, Diagnostic] | None:
     """The same with an integer where a float stands that has no fraction."""
     loc, value = _leading(body, detail["loc"]), detail["input"]
     if not isinstance(value, float) or not value.is_integer() or abs(value) > _EXACT or _inside(body, loc) != value:
@@ -203,7 +203,7 @@ def _integer(body: Any, detail: Any) -> tuple[Any, Diagnostic] | None:
     return _changed(body, loc, number), warning("SR-JSON-008", _pointer(loc), message, f"write {number}")
 
 
-def _range(body: Any, loc: tuple[str | int, ...]) -> tuple[Any, Diagnostic] | None:
+def _range(body: Json, loc: tuple[str | int, ...]) -> tuple[Json, Diagnostic] | None:
     """The same with three dimensions of a range whose further ones are 1."""
     counts = _inside(body, loc)
     if loc != ("rangeND",) or any(type(count) not in (int, float) or count != 1 for count in counts[_DIMENSIONS:]):
@@ -213,9 +213,9 @@ def _range(body: Any, loc: tuple[str | int, ...]) -> tuple[Any, Diagnostic] | No
     return _changed(body, loc, counts[:_DIMENSIONS]), problem
 
 
-def _changed(value: Any, loc: Sequence[str | int], to: Any = None) -> Any:
+def _changed(value: Json, loc: Sequence[str | int], to: Json = None) -> Json:
     """A copy with another value at a place, or without the key there; code may have given these objects."""
-    copy: Any = list(value) if isinstance(value, (list, tuple)) else dict(value)
+    copy: Json = list(value) if isinstance(value, (list, tuple)) else dict(value)
     if len(loc) > 1:
         copy[loc[0]] = _changed(value[loc[0]], loc[1:], to)
     elif to is None:
@@ -225,7 +225,7 @@ def _changed(value: Any, loc: Sequence[str | int], to: Any = None) -> Any:
     return copy
 
 
-def _inside(value: Any, loc: Sequence[str | int]) -> Any:
+def _inside(value: Json, loc: Sequence[str | int]) -> Json:
     for step in loc:
         value = value[step]
     return value
@@ -242,7 +242,7 @@ def _leading(value: object, loc: tuple[str | int, ...]) -> tuple[str | int, ...]
     return loc
 
 
-def _has_no_effect(owner: type[ModelBase], part: Mapping[str, Any], key: Any) -> bool:
+def _has_no_effect(owner: type[ModelBase], part: Mapping[str, Json], key: Json) -> bool:
     if key in owner.code_only or key in owner.retired:
         return False
     names = tuple(name for name in owner.model_fields if name not in owner.code_only)

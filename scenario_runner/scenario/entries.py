@@ -19,6 +19,7 @@ from pydantic_core import PydanticCustomError
 
 from scenario_runner.errors import ScenarioError
 from scenario_runner.errors.diagnostic import Diagnostic
+from scenario_runner.errors.text import Json
 from scenario_runner.scenario.json_model import ModelBase
 
 _FIELDS = "\n\n    Fields:"
@@ -48,7 +49,7 @@ class Model(ModelBase):
     """
 
     @classmethod
-    def completed(cls, values: dict[str, Any]) -> dict[str, Any]:
+    def completed(cls, values: dict[str, Json]) -> dict[str, Json]:
         """The values given in code, with those that follow from them. Raises ScenarioError."""
         return values
 

@@ -6,10 +6,11 @@ import re
 import struct
 from collections.abc import Mapping
 from itertools import chain
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Literal, Self
 
 from pydantic import BeforeValidator, Discriminator, Field, Tag, WithJsonSchema, model_validator
 
+from scenario_runner.errors.text import Json
 from scenario_runner.scenario.entries import U64, Model, OptionalPath, RequiredPath, wrong
 from scenario_runner.scenario.json_model import OBJECT, PATH
 
@@ -37,7 +38,7 @@ _RULES = ("values", "fill", "series", "random")
 NO_NUMBER = "nan|-?inf|0x[0-9a-fA-F]{1,16}"
 
 
-def finite_number(value: Any) -> Any:
+def finite_number(value: Json) -> Json:
     """Check that a value is a number, finite and of at most 64 bits. Raises PydanticCustomError."""
     kind = type(value)
     if kind is int:
@@ -55,7 +56,7 @@ Number = Annotated[int | float, BeforeValidator(finite_number)]
 _Pair = Annotated[tuple[Number, ...], Field(strict=False, min_length=2, max_length=2)]
 
 
-def flattened(values: list[Any]) -> tuple[tuple[int, ...], list[Any]]:
+def flattened(values: list[Json]) -> tuple[tuple[int, ...], list[Json]]:
     """The shape of nested lists and their innermost entries. Raises ValueError where lengths differ or are 0."""
     shape: tuple[int, ...] = (len(values),)
     while any(isinstance(value, list) for value in values):
@@ -90,9 +91,9 @@ def _checked_values(value: object) -> object:
     return value
 
 
-_Values = Annotated[list[Any], BeforeValidator(_checked_values), WithJsonSchema({"type": "array", "minItems": 1})]
+_Values = Annotated[list[Json], BeforeValidator(_checked_values), WithJsonSchema({"type": "array", "minItems": 1})]
 _Fill = Annotated[
-    Any,
+    Json,
     BeforeValidator(_checked_values),
     WithJsonSchema({"anyOf": [{"type": "number"}, {"type": "boolean"}, {"type": "string"}, {"type": "array"}]}),
 ]
@@ -142,7 +143,7 @@ def _checked_text(value: object) -> object:
 
 
 _Text = Annotated[
-    Any,
+    Json,
     BeforeValidator(_checked_text),
     WithJsonSchema({"anyOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}, "minItems": 1}]}),
 ]
@@ -178,9 +179,9 @@ def tells_shape(src: object) -> bool:
     return isinstance(src, dict) and not src.keys().isdisjoint(("values", "count"))
 
 
-def shape_in(src: Any) -> tuple[int, ...] | None:
+def shape_in(src: Json) -> tuple[int, ...] | None:
     """The shape that an object in ``src`` gives to its resource, whether it is checked already or not; else None."""
-    keys: Mapping[str, Any] = src if isinstance(src, dict) else vars(src) if isinstance(src, Content) else {}
+    keys: Mapping[str, Json] = src if isinstance(src, dict) else vars(src) if isinstance(src, Content) else {}
     if isinstance(keys.get("values"), list):
         try:
             return flattened(keys["values"])[0]

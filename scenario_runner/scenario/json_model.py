@@ -7,7 +7,7 @@ from typing import Any, ClassVar, get_args
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from scenario_runner.errors.diagnostic import Diagnostic, escape
-from scenario_runner.errors.text import close_match, listed
+from scenario_runner.errors.text import Json, close_match, listed
 
 
 class ModelBase(BaseModel):
@@ -84,7 +84,7 @@ def problems_in_code(model: type[ModelBase], error: ValidationError) -> list[Dia
 
 
 def _finding(
-    model: type[ModelBase], type: str, loc: tuple[str | int, ...], value: Any, context: dict[str, Any], text: str
+    model: type[ModelBase], type: str, loc: tuple[str | int, ...], value: Json, context: dict[str, Json], text: str
 ) -> Diagnostic:
     got = shown(value)
     if type == "missing":

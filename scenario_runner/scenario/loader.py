@@ -10,6 +10,7 @@ from typing import Any
 
 from scenario_runner.errors import ScenarioError, UsageError, read_error
 from scenario_runner.errors.diagnostic import Diagnostic, error, warning
+from scenario_runner.errors.text import Json
 from scenario_runner.files.input import (
     LOWERING_HELP,
     MAX_SCENARIO_BYTES,
@@ -83,7 +84,7 @@ def loads(
     text: str | bytes,
     path: str | None = None,
     base_dir: str | None = None,
-    parameters: Mapping[str, Any] | None = None,
+    parameters: Mapping[str, Json] | None = None,
 ) -> Scenario:
     """Parse the text of a scenario. ``path`` is named in messages; relative paths in it start from ``base_dir``.
 
@@ -138,7 +139,7 @@ class _Reading:
     any other. With ``may_have_null`` it is looked for nulls, which no key of a file takes.
     """
 
-    def __init__(self, tree: Any, *, in_code: bool = False, may_have_null: bool = False) -> None:
+    def __init__(self, tree: Json, *, in_code: bool = False, may_have_null: bool = False) -> None:
         self._in_code = in_code
         self._may_have_null = may_have_null
         self.models: dict[str, list[Any]] = {"resources": [], "commands": []}
@@ -212,7 +213,7 @@ class _Reading:
                     self.broken.setdefault(body["uid"], (index, kind))
 
 
-def _diagnose(text: str, complete: str, path: str | None, parameters: Mapping[str, Any]) -> list[Diagnostic]:
+def _diagnose(text: str, complete: str, path: str | None, parameters: Mapping[str, Json]) -> list[Diagnostic]:
     """The problems of a text that is wrong, in its order; a syntax error stands alone. At least one.
 
     ``complete`` is the text with the values of its parameters.

@@ -6,10 +6,10 @@ import json
 import os
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from scenario_runner.errors import FileError, ScenarioRunnerError
-from scenario_runner.errors.text import reason_of
+from scenario_runner.errors.text import Json, reason_of
 from scenario_runner.files.input import SourceFile
 from scenario_runner.files.output import marker_path
 from scenario_runner.files.sandbox import allows
@@ -61,7 +61,7 @@ def named_files(text: str | bytes, base_dir: str, output_dir: str | None = None)
     A text that is no scenario may name none: its run says what is wrong.
     """
     try:
-        tree: Any = json.loads(text)
+        tree: Json = json.loads(text)
         resources, commands = tree["resources"], tree.get("commands", ())
         bodies = [(kind, body) for entry in resources for kind, body in entry.items() if isinstance(body, dict)]
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
@@ -87,7 +87,7 @@ def _paths(values: Iterable[object]) -> Iterator[str]:
                 yield value
 
 
-def _lines(text: Any) -> list[str]:
+def _lines(text: Json) -> list[str]:
     return [line for line in (text if isinstance(text, list) else [text]) if isinstance(line, str)]
 
 
@@ -102,7 +102,7 @@ def _include_dirs(body: Mapping[str, object], base_dir: str) -> Iterator[str]:
             yield from _paths(parse_build_options(options, base_dir).include_dirs)
 
 
-def _captures(commands: Any) -> frozenset[tuple[int, str]]:
+def _captures(commands: Json) -> frozenset[tuple[int, str]]:
     names: set[tuple[int, str]] = set()
     with suppress(TypeError, KeyError, AttributeError):  # the run says what is wrong
         boundaries = (command[word] for command in commands for word in _BOUNDARIES if word in command)

@@ -11,10 +11,9 @@ import math
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from functools import lru_cache
-from typing import Any
 
 from scenario_runner.errors.diagnostic import Diagnostic
-from scenario_runner.errors.text import close_names, did_you_mean, first_of
+from scenario_runner.errors.text import Json, close_names, did_you_mean, first_of
 from scenario_runner.files.input import MAX_SCENARIO_BYTES
 from scenario_runner.scenario.syntax import MAX_DEPTH, LimitError, check_values, line_and_column
 
@@ -26,7 +25,7 @@ _MOST_SHOWN = 60
 _NOTHING: Mapping[str, str] = {}
 
 
-def is_value(value: Any, depth: int = MAX_DEPTH) -> bool:
+def is_value(value: Json, depth: int = MAX_DEPTH) -> bool:
     """Return whether a parameter can have a value: a string, a finite number, a boolean or a list of values, with at
     most ``depth`` lists in one another."""
     if isinstance(value, list | tuple):
@@ -44,7 +43,7 @@ def shown(parameters: Mapping[str, object]) -> str:
     return ", ".join(f"{name} = {text_of(value):.{_MOST_SHOWN}}" for name, value in parameters.items())
 
 
-def as_options(parameters: Mapping[str, Any]) -> list[str]:
+def as_options(parameters: Mapping[str, Json]) -> list[str]:
     """Parameters as the words of a command line that set them."""
     return [f"--set={name}={json.dumps(value)}" for name, value in parameters.items()]
 
@@ -67,7 +66,7 @@ def uses(text: str) -> Mapping[str, int]:
     return offsets
 
 
-def replaced(text: str, parameters: Mapping[str, Any]) -> str:
+def replaced(text: str, parameters: Mapping[str, Json]) -> str:
     """A JSON text with the values of parameters in their places, and ``${name}`` for ``$${name}``; other uses stay.
 
     Raises LimitError where it gets larger than a scenario may be.

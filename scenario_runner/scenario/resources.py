@@ -3,12 +3,13 @@ barriers over them."""
 
 from collections.abc import Iterator, Mapping
 from math import prod
-from typing import Annotated, Any, ClassVar, Literal, get_args
+from typing import Annotated, ClassVar, Literal, get_args
 
 from pydantic import AfterValidator, AliasChoices, BeforeValidator, Field, WithJsonSchema, model_validator
 
 from scenario_runner.errors import ScenarioError
 from scenario_runner.errors.diagnostic import Diagnostic, error, warning
+from scenario_runner.errors.text import Json
 from scenario_runner.files.byte_data import array_of
 from scenario_runner.files.vk_formats import AddressMode, BorderColor, Filter
 from scenario_runner.scenario.entries import (
@@ -44,7 +45,7 @@ class MemoryGroup(Model):
 
     @model_validator(mode="before")
     @classmethod
-    def _one_name(cls, values: Any) -> Any:
+    def _one_name(cls, values: Json) -> Json:
         if isinstance(values, dict) and "id" in values and "uid" in values:
             if values["id"] != values["uid"]:
                 raise wrong(
@@ -54,7 +55,7 @@ class MemoryGroup(Model):
         return values
 
     @classmethod
-    def in_schema(cls, definition: dict[str, Any]) -> dict[str, Any]:
+    def in_schema(cls, definition: dict[str, Json]) -> dict[str, Json]:
         other = {"type": "string", "description": "Another spelling of `id`, from an older dialect."}
         definition["properties"]["uid"] = other
         return definition
@@ -65,7 +66,7 @@ OptionalMemoryGroup = Annotated[
 ]
 
 
-def or_given_by_src(definition: dict[str, Any], key: str) -> dict[str, Any]:
+def or_given_by_src(definition: dict[str, Json], key: str) -> dict[str, Json]:
     """The schema of a model that needs a key unless an object in ``src`` gives it."""
     definition["required"] = [name for name in definition["required"] if name != key]
     no_path = {"src": {"not": {"type": "string"}}}
@@ -105,7 +106,7 @@ class Buffer(Resource):
         return or_given_by_src(definition, "size")
 
     @classmethod
-    def completed(cls, values: dict[str, Any]) -> dict[str, object]:
+    def completed(cls, values: dict[str, Json]) -> dict[str, object]:
         data, shape = values.get("data"), shape_in(values.get("src"))
         if "size" not in values and data is None and shape is not None:
             return {**values, "size": prod(shape) * item_size_bytes(values["src"])}
@@ -206,14 +207,14 @@ class Image(Resource):
     data: object = Field(default=None, description="Initial content, in place of src.")
 
     @classmethod
-    def in_schema(cls, definition: dict[str, Any]) -> dict[str, Any]:
+    def in_schema(cls, definition: dict[str, Json]) -> dict[str, Json]:
         mips = definition["properties"]["mips"]
         number = {key: mips.pop(key) for key in ("type", "minimum", "maximum")}
         mips["anyOf"] = [number, {"type": "boolean", "deprecated": True}]
         return or_given_by_src(definition, "dims")
 
     @classmethod
-    def completed(cls, values: dict[str, Any]) -> dict[str, object]:
+    def completed(cls, values: dict[str, Json]) -> dict[str, object]:
         shape = shape_in(values.get("src")) or ()
         if "dims" in values or len(shape) < 2:
             return values

@@ -9,7 +9,7 @@ from typing import Any
 
 from scenario_runner.errors import ScenarioError, ScenarioRunnerError, error_of
 from scenario_runner.errors.diagnostic import Diagnostic, error, warning
-from scenario_runner.errors.text import close_match
+from scenario_runner.errors.text import Json, close_match
 from scenario_runner.scenario.entries import Command, Resource
 from scenario_runner.scenario.kinds import COMMANDS, RESOURCES
 
@@ -119,7 +119,7 @@ class Scenario:
     resource_keys: Sequence[str] | None = field(default=None, repr=False, compare=False)
     command_keys: Sequence[str] | None = field(default=None, repr=False, compare=False)
     text: str | None = field(default=None, repr=False, compare=False)
-    parameters: Mapping[str, Any] = field(default_factory=dict, compare=False)
+    parameters: Mapping[str, Json] = field(default_factory=dict, compare=False)
     _index: dict[str, int] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:

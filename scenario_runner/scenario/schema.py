@@ -6,10 +6,10 @@ is left to the loader.
 """
 
 from collections.abc import Mapping
-from typing import Any
 
 from pydantic.json_schema import models_json_schema
 
+from scenario_runner.errors.text import Json
 from scenario_runner.scenario.entries import Model
 from scenario_runner.scenario.kinds import COMMANDS, RESOURCES, Kind
 
@@ -63,9 +63,9 @@ def _entries(description: str, kinds: Mapping[str, Kind]) -> dict[str, object]:
     return {"type": "array", "description": description, "items": entry}
 
 
-def _definition(model: type[Model], definition: dict[str, Any]) -> dict[str, Any]:
+def _definition(model: type[Model], definition: dict[str, Json]) -> dict[str, Json]:
     """A model's schema as pydantic makes it, less what only code can give and what only code can leave out."""
-    cleaned: dict[str, Any] = without_null(definition)
+    cleaned: dict[str, Json] = without_null(definition)
     cleaned["description"] = model.summary()
     properties = {name: part for name, part in cleaned["properties"].items() if name not in model.code_only}
     cleaned["properties"] = properties
@@ -79,7 +79,7 @@ def _definition(model: type[Model], definition: dict[str, Any]) -> dict[str, Any
     return model.in_schema(cleaned)
 
 
-def without_null(schema: Any) -> Any:
+def without_null(schema: Json) -> Json:
     """The same without null, which no file needs, as a key that is not wanted is left out; and without the titles that
     repeat the names of keys."""
     if isinstance(schema, list):

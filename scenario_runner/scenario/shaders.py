@@ -2,11 +2,12 @@
 
 from collections.abc import Iterator, Sequence
 from operator import attrgetter
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, ClassVar, Literal
 
 from pydantic import BeforeValidator, Field, model_validator
 
 from scenario_runner.errors.diagnostic import Diagnostic, error
+from scenario_runner.errors.text import Json
 from scenario_runner.scenario.entries import (
     U32,
     Model,
@@ -78,7 +79,7 @@ class Shader(Sourced):
 
     @model_validator(mode="before")
     @classmethod
-    def _infer_type(cls, values: Any) -> Any:
+    def _infer_type(cls, values: Json) -> Json:
         if isinstance(values, dict) and "type" not in values:
             src, source = values.get("src"), values.get("source")
             name = src.lower() if isinstance(src, str) else ""
@@ -87,7 +88,7 @@ class Shader(Sourced):
         return values
 
     @classmethod
-    def in_schema(cls, definition: dict[str, Any]) -> dict[str, Any]:
+    def in_schema(cls, definition: dict[str, Json]) -> dict[str, Json]:
         del definition["properties"]["type"]["default"]  # it depends on the name of the file
         return definition
 

@@ -10,9 +10,10 @@ from collections.abc import Callable
 from contextlib import suppress
 from functools import lru_cache, partial
 from json.decoder import scanstring  # type: ignore[attr-defined]  # the part of Python's parser for strings
-from typing import Any, NoReturn
+from typing import NoReturn
 
 from scenario_runner.errors.diagnostic import Diagnostic, escape
+from scenario_runner.errors.text import Json
 
 # Arrays and objects inside one another; a scenario needs fewer than ten.
 MAX_DEPTH = 64
@@ -46,7 +47,7 @@ class LimitError(ValueError):
     """A JSON text beyond a limit; the message names the limit, as in "more than 64 arrays"."""
 
 
-def parse(text: str | bytes, *, is_lenient: bool = False) -> Any:
+def parse(text: str | bytes, *, is_lenient: bool = False) -> Json:
     """Return the data of a JSON text.
 
     ``is_lenient`` takes keys that appear twice and words such as NaN, and cuts numbers with too many digits. Raises
@@ -54,7 +55,7 @@ def parse(text: str | bytes, *, is_lenient: bool = False) -> Any:
     """
     try:
         if is_lenient:
-            tree: Any = json.loads(text, parse_int=lambda digits: int(digits[:MAX_DIGITS]))
+            tree: Json = json.loads(text, parse_int=lambda digits: int(digits[:MAX_DIGITS]))
         else:
             tree = json.loads(text, object_pairs_hook=_unique, parse_constant=_not_json)
     except RecursionError:
@@ -68,13 +69,13 @@ def parse(text: str | bytes, *, is_lenient: bool = False) -> Any:
     raise LimitError(_TOO_DEEP)
 
 
-def has_null(tree: Any, *, in_arrays: bool = True) -> bool:
+def has_null(tree: Json, *, in_arrays: bool = True) -> bool:
     """Return whether a value in data of JSON is null; without ``in_arrays``, whether that of a key is."""
     open_values = [tree]
     while open_values:
         value = open_values.pop()
         if type(value) is dict:
-            parts: Any = value.values()
+            parts: Json = value.values()
         elif type(value) is list:
             parts = value if in_arrays else [part for part in value if part is not None]
         elif value is None:

@@ -11,7 +11,7 @@ from math import prod
 from typing import TYPE_CHECKING, Any
 
 from scenario_runner.errors import ScenarioError
-from scenario_runner.errors.text import numbered
+from scenario_runner.errors.text import Json, numbered
 from scenario_runner.files.byte_data import array_of
 from scenario_runner.files.codec import codec_for, codec_of
 from scenario_runner.files.output import OutputFile
@@ -65,7 +65,7 @@ def _text(entries: Sequence[tuple[Resource, dict[str, object]]], commands: Seque
     return json.dumps(tree, indent=2, allow_nan=False) + "\n"
 
 
-def _body(model: Model) -> dict[str, Any]:
+def _body(model: Model) -> dict[str, Json]:
     """The body of an entry, less what only code can say and what is left to its default."""
     return model.model_dump(mode="json", exclude_unset=True, exclude_none=True, exclude=set(model.code_only))
 
@@ -75,7 +75,7 @@ def _content_field(resource: Resource) -> str | None:
     return next((name for name in resource.code_only if getattr(resource, name) is not None), None)
 
 
-def _move(body: dict[str, Any], base_dir: str, folder: str) -> None:
+def _move(body: dict[str, Json], base_dir: str, folder: str) -> None:
     """Make the paths of files that are read relative to ``folder`` instead of ``base_dir``."""
 
     def moved(path: str) -> str:
@@ -102,7 +102,7 @@ def _move(body: dict[str, Any], base_dir: str, folder: str) -> None:
         body["build_options"] = shlex.join(words)
 
 
-def drop_include_dirs(body: dict[str, Any]) -> None:
+def drop_include_dirs(body: dict[str, Json]) -> None:
     """Leave out the folders of includes of a shader that includes nothing."""
     body.pop("include_dirs", None)
     if "-I" in body.get("build_options", ""):

@@ -16,11 +16,12 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from importlib.util import find_spec
 from queue import Empty, SimpleQueue
-from typing import TYPE_CHECKING, Any, Final, NoReturn
+from typing import TYPE_CHECKING, Final, NoReturn
 
 from scenario_runner.errors import ScenarioRunnerError, error_of
 from scenario_runner.errors.diagnostic import Diagnostic
 from scenario_runner.errors.log import silence
+from scenario_runner.errors.text import Json
 from scenario_runner.files.input import read_file
 from scenario_runner.processes.jobs import Device, WorkerOptions
 from scenario_runner.suite import cluster_host as remote
@@ -107,7 +108,7 @@ def refuse_lost_scheduler(why: str) -> NoReturn:
     refuse("SR-CLUSTER-007", None, f"the scheduler of the cluster {why}", help)
 
 
-def workers_of(client: Client) -> dict[str, Any] | None:
+def workers_of(client: Client) -> dict[str, Json] | None:
     """Get the scheduler's records of its workers, by their addresses; None while it does not answer.
 
     Raises NoDeviceError when the connection to the scheduler has ended.

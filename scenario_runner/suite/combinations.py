@@ -8,11 +8,11 @@ from contextlib import suppress
 from functools import lru_cache
 from itertools import count, product
 from math import prod
-from typing import Any, Final
+from typing import Final
 
 from scenario_runner.errors import ScenarioError
 from scenario_runner.errors.diagnostic import Diagnostic
-from scenario_runner.errors.text import close_names, did_you_mean
+from scenario_runner.errors.text import Json, close_names, did_you_mean
 from scenario_runner.files.input import MAX_SCENARIO_BYTES, ParameterizedFile, is_model, is_stream, read_file
 from scenario_runner.scenario.parameters import text_of, unset, uses
 from scenario_runner.scenario.syntax import parse
@@ -100,7 +100,7 @@ def _excluded(parameters: Mapping[str, Sequence[object]], exclude: Sequence[Mapp
 
 
 def problems_of(
-    parameters: Mapping[str, Sequence[Any]], exclude: Sequence[Mapping[str, object]]
+    parameters: Mapping[str, Sequence[Json]], exclude: Sequence[Mapping[str, object]]
 ) -> Iterator[Diagnostic]:
     """Problems of parameters and their combinations; pointers start at the object that has both."""
 
@@ -171,7 +171,7 @@ def _tree(text: str) -> dict[str, object]:
     return {}
 
 
-def _text(name: str, index: int, value: Any) -> str:
+def _text(name: str, index: int, value: Json) -> str:
     """A value in the name of an item, as pytest writes it; the name and the index for what a line cannot hold."""
     text = text_of(value)
     fits = not isinstance(value, list) and text.isprintable() and len(text) <= _LONGEST_TEXT

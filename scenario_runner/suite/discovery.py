@@ -10,11 +10,11 @@ from contextlib import suppress
 from functools import cache, lru_cache, partial
 from itertools import islice
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from scenario_runner.errors import SandboxError, UsageError
 from scenario_runner.errors.diagnostic import Diagnostic
-from scenario_runner.errors.text import close_files_help, reason_of
+from scenario_runner.errors.text import Json, close_files_help, reason_of
 from scenario_runner.files.input import ParameterizedFile, is_model, is_stream, read_file
 from scenario_runner.files.sandbox import around, check_path, open_file
 from scenario_runner.scenario.parameters import as_options
@@ -240,7 +240,7 @@ def item_at(path: str) -> Item:
     return item
 
 
-def scenario_with(path: str, parameters: Mapping[str, Any]) -> str | ParameterizedFile:
+def scenario_with(path: str, parameters: Mapping[str, Json]) -> str | ParameterizedFile:
     """The path of a scenario of a command line with the values that it uses. Raises as `values_of_scenario`."""
     values = parameters if is_stream(path) else values_of_scenario(item_at(path), parameters)
     return ParameterizedFile(path, values) if values else path

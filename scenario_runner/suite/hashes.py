@@ -8,9 +8,10 @@ import stat
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from scenario_runner.errors import SandboxError
+from scenario_runner.errors.text import Json
 from scenario_runner.files.input import is_model, read_file
 from scenario_runner.files.sandbox import allows, around, check_path, open_file
 from scenario_runner.scenario.named_files import NamedFiles, named_files
@@ -26,7 +27,7 @@ _INCLUDE: Final = re.compile(rb'^[ \t]*#[ \t]*include[ \t]*["<]([^">\n]+)[">]', 
 _MOST_BYTES_AT_ONCE: Final = 1 << 20  # no source has more
 
 
-def program_hash(options: Mapping[str, Any]) -> str:
+def program_hash(options: Mapping[str, Json]) -> str:
     """Return the SHA-256 of the source of this program and of the options that affect a run."""
     package = Path(__file__).resolve().parents[1]
     hash = hashlib.sha256(json.dumps(options, sort_keys=True, default=str).encode())

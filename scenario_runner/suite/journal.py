@@ -22,7 +22,7 @@ from socket import gethostname
 from typing import Annotated, Any, BinaryIO, Final, Literal, NamedTuple
 
 from scenario_runner.errors import FileError, version
-from scenario_runner.errors.text import close_files_help, counted, reason_of
+from scenario_runner.errors.text import Json, close_files_help, counted, reason_of
 from scenario_runner.files.input import MAX_BYTES, is_stream
 from scenario_runner.files.sandbox import check_path, open_file
 from scenario_runner.suite.outcomes import Outcome, Result
@@ -61,7 +61,7 @@ class Header(NamedTuple):
     host: str
     started: float
     command: tuple[str, ...] = ()
-    runner: Mapping[str, Any] = {}
+    runner: Mapping[str, Json] = {}
     repeat: Repeat = Repeat()
     items: int | None = None
     timeout_s: float = 60.0
@@ -206,7 +206,7 @@ def _adapters() -> dict[bytes, Any]:
     return {b'{"journal"': TypeAdapter(Header), b'{"end"': TypeAdapter(End), b"": TypeAdapter(result)}
 
 
-def _parsed(line: bytes) -> Any:
+def _parsed(line: bytes) -> Json:
     """Read a line. Raises ValueError, which is one of pydantic."""
     adapter = next(adapter for begin, adapter in _adapters().items() if line.startswith(begin))
     return adapter.validate_json(line, strict=True)

@@ -10,9 +10,11 @@ Outcomes travel between processes as JSON, and results into the journal (`as_jso
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Final, Literal, NamedTuple
+from typing import Final, Literal, NamedTuple
 
-_NOTHING: Final[Mapping[str, Any]] = {}
+from scenario_runner.errors.text import Json
+
+_NOTHING: Final[Mapping[str, Json]] = {}
 
 Status = Literal["Pass", "Warn", "Fail", "NotSupported", "MissingTool", "Skip", "Crash", "Timeout", "Missing"]
 """The status of one run of an item. Missing: it could not be run, since its file or its expectations cannot be used.
@@ -44,7 +46,7 @@ class Item(NamedTuple):
     path: str
     expectations: str | None = None
     defaults: tuple[str, ...] = ()
-    parameters: Mapping[str, Any] = _NOTHING
+    parameters: Mapping[str, Json] = _NOTHING
     variant: str = ""
 
 
@@ -83,7 +85,7 @@ class Outcome(NamedTuple):
     seconds: float = 0.0
     reason: str = ""
     exit_code: int = 0
-    diagnostics: tuple[dict[str, Any], ...] = ()
+    diagnostics: tuple[dict[str, Json], ...] = ()
     outputs: tuple[OutputCheck, ...] = ()
     stack: str = ""
     output: str = ""
@@ -104,7 +106,7 @@ class Outcome(NamedTuple):
         return fields
 
     @classmethod
-    def of_json(cls, fields: dict[str, Any]) -> Outcome:
+    def of_json(cls, fields: dict[str, Json]) -> Outcome:
         outputs = tuple(
             OutputCheck(**{**output, "worst": tuple(map(tuple, output["worst"]))})
             for output in fields.get("outputs", ())
@@ -153,7 +155,7 @@ class Result(NamedTuple):
     def seconds(self) -> float:
         return sum(attempt.seconds for attempt in self.attempts)
 
-    def as_json(self) -> dict[str, Any]:
+    def as_json(self) -> dict[str, Json]:
         return {
             "item": self.item._asdict(),
             "verdict": self.verdict,

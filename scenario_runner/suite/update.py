@@ -6,11 +6,12 @@ import json
 import os
 import time
 from collections.abc import Iterable, Mapping
-from typing import Any, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 from scenario_runner.compare.planes import planes_of
 from scenario_runner.errors import ExpectationError, MissingToolError, ScenarioRunnerError, UnsupportedError, error_of
 from scenario_runner.errors.diagnostic import Diagnostic
+from scenario_runner.errors.text import Json
 from scenario_runner.files.elements import ELEMENTS, Element, decoded
 from scenario_runner.files.output import OutputSet, check_destination
 from scenario_runner.files.sandbox import open_file
@@ -168,7 +169,7 @@ class _Update(ItemRun):
             raise rebound.error("SR-EXPECT-012", "", message, help)
         return rebound
 
-    def _set(self, pointer: str, name: str, value: Any, message: str) -> None:
+    def _set(self, pointer: str, name: str, value: Json, message: str) -> None:
         path = self.expectations.path
         assert path is not None
         if self.item.parameters:
@@ -247,7 +248,7 @@ def changes_of(outcome: Outcome) -> list[Change]:
     return [Change(**check.files) for check in outcome.outputs]  # type: ignore[arg-type]
 
 
-def with_values(text: str, values: Mapping[str, Any]) -> str:
+def with_values(text: str, values: Mapping[str, Json]) -> str:
     """The text with other values at the JSON pointers, which must lead to values."""
     places, decoder = Places(text), json.JSONDecoder()
     starts = {place[1]: value for pointer, value in values.items() if (place := places.offsets(pointer))}

@@ -13,7 +13,7 @@ from pydantic import ConfigDict, Field, ValidationError
 from pydantic.json_schema import models_json_schema
 
 from scenario_runner.errors.diagnostic import Diagnostic, error, escape, warning
-from scenario_runner.errors.text import close_match, close_names, counted, did_you_mean, listed
+from scenario_runner.errors.text import Json, close_match, close_names, counted, did_you_mean, listed
 from scenario_runner.files.vk_formats import (
     ADDRESS_MODES,
     BORDER_COLORS,
@@ -57,7 +57,7 @@ _SETTINGS: Final = {
 }
 
 
-def _enum(names: Any) -> dict[str, Any]:
+def _enum(names: Iterable[object]) -> dict[str, Json]:
     return {"enum": list(names)}
 
 
@@ -172,7 +172,7 @@ class Reader:
         self._resources: dict[str, dict[int, dict[str, object]]] = {"input": {}, "output": {}}
         self._unknown: dict[str, str] = {}
 
-    def read(self, tree: Any, operands: int | None, results: int | None) -> Attributes | None:
+    def read(self, tree: Json, operands: int | None, results: int | None) -> Attributes | None:
         """The attributes, None where something is wrong. The counts are those of the operation, None if not known."""
         if not isinstance(tree, dict):
             self._error("SR-JSON-005", "", f"expected an object with the attributes, got {shown(tree)}")
@@ -235,7 +235,7 @@ class Reader:
             message = f"the attribute {shown(key)} is not known and has no effect{did_you_mean([f'{prefix}{close}'])}"
             self._warning("SR-CUSTOM-007", f"/{escape(key)}", message)
 
-    def _validated(self, model: type[Any], values: dict[str, Any], prefix: str) -> Any:
+    def _validated(self, model: type[Any], values: dict[str, Json], prefix: str) -> Any:
         """The model of these keys, in the object with ``prefix`` before each of them; None where they are wrong."""
         if not model.__pydantic_complete__:
             build(model)
@@ -280,7 +280,7 @@ class Reader:
     def _pointer(self, direction: str, index: int) -> str:
         return f"/{direction}_{index}_{next(iter(self._resources[direction][index]))}"
 
-    def _view(self, name: str, values: dict[str, Any]) -> View | None:
+    def _view(self, name: str, values: dict[str, Json]) -> View | None:
         """One input or output, None where something is wrong with it."""
         before = len(self.findings)
         if isinstance(values.get("sampler"), dict):

@@ -21,7 +21,7 @@ import sys
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from importlib.util import find_spec
-from typing import Any, Final, Literal, NamedTuple
+from typing import Final, Literal, NamedTuple
 
 import numpy
 from pydantic import ConfigDict, Field, ValidationError
@@ -29,7 +29,7 @@ from pydantic import ConfigDict, Field, ValidationError
 from scenario_runner.compare.tosa_rules import INSTALL, PACKAGE, DataType, ModeName, rule_problems
 from scenario_runner.errors import FileError, MissingPackageError, ScenarioRunnerError
 from scenario_runner.errors.diagnostic import Diagnostic
-from scenario_runner.errors.text import reason_of
+from scenario_runner.errors.text import Json, reason_of
 from scenario_runner.ml.model_scenario import COMMAND, scenario_for
 from scenario_runner.ml.vgf_file import parse_vgf
 from scenario_runner.ml.vgf_model import find_port
@@ -73,7 +73,7 @@ class Compliance(_Part):
     data_type: DataType
 
     @property
-    def parameters(self) -> dict[str, Any]:
+    def parameters(self) -> dict[str, Json]:
         """The parameters of the mode."""
         extra = (self.model_extra or {}).items()
         return next((value for key, value in extra if key.endswith("_info") and isinstance(value, dict)), {})
@@ -313,7 +313,7 @@ def _write(folder: str, description: Description, target: str, reference: Refere
     return "imported", ""
 
 
-def write_scenario(folder: str, description: Description, target: str) -> dict[str, dict[str, Any]]:
+def write_scenario(folder: str, description: Description, target: str) -> dict[str, dict[str, Json]]:
     """Convert the model of a test, and write it into ``target`` with its inputs and the scenario that runs it.
 
     Return the resources of the outputs by the names of the test. Raises UnsupportedError and FileError for what the

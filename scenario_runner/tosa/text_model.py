@@ -8,8 +8,9 @@ that the text is written in a way that is not read here, though MLIR may accept 
 import re
 from collections.abc import Iterator
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
+from scenario_runner.errors.text import Json
 from scenario_runner.tosa.attributes import ValueType
 from scenario_runner.tosa.model import CustomOperation, Function, Model, Value
 
@@ -342,7 +343,7 @@ def _custom(text: str, match: re.Match[str], line: int) -> CustomOperation:
         for number in range(int(count or 1))
     ]
     cursor = Cursor(text, match.end())
-    attributes: dict[str, Any] = {}
+    attributes: dict[str, Json] = {}
     is_generic = match[0].endswith('"')
     if is_generic:
         cursor.expect("(")

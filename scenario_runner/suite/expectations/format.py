@@ -4,14 +4,14 @@
 from __future__ import annotations
 
 import re
-from typing import Annotated, Any, Final, Literal, TypeAlias
+from typing import Annotated, Final, Literal, TypeAlias
 
 from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, WithJsonSchema
 
 from scenario_runner.compare import metrics
 from scenario_runner.compare.metrics import Metric
 from scenario_runner.compare.tosa_rules import DataType, ModeName
-from scenario_runner.errors.text import close_match
+from scenario_runner.errors.text import Json, close_match
 from scenario_runner.files.elements import ELEMENTS
 from scenario_runner.scenario.entries import RequiredPath, wrong
 from scenario_runner.scenario.inline_contents import NO_NUMBER, numbers_in
@@ -61,7 +61,7 @@ def _features(names: tuple[str, ...]) -> tuple[str, ...]:
     return names
 
 
-def _vendor(value: Any) -> int:
+def _vendor(value: Json) -> int:
     """The id of a vendor, given by name or as a hexadecimal number."""
     text = str(value).lower()
     id = int(text, 16) if re.fullmatch(_VENDOR_ID, text) else VENDORS.get(text)
@@ -71,7 +71,7 @@ def _vendor(value: Any) -> int:
     return id
 
 
-def _comparisons(value: Any) -> tuple[tuple[str, tuple[int, ...]], ...]:
+def _comparisons(value: Json) -> tuple[tuple[str, tuple[int, ...]], ...]:
     """Parse comparisons with a version such as '>=24.1 <25': signs and numbers."""
     if not re.fullmatch(rf"(?:{_COMPARISON.pattern})+", str(value).strip()):
         raise wrong("expected comparisons such as '>=24.1 <25'")
@@ -90,7 +90,7 @@ def _parameter_value(value: object) -> object:
     return value
 
 
-def _several(value: Any) -> object:
+def _several(value: Json) -> object:
     return (value,) if isinstance(value, str) else value
 
 
@@ -101,7 +101,7 @@ def _or_one(schema: dict[str, object]) -> None:
     schema.pop("default", None)
 
 
-def _or_capabilities(schema: dict[str, Any]) -> None:
+def _or_capabilities(schema: dict[str, Json]) -> None:
     """Let the schema of needs accept capabilities alone: a name or an array of names."""
     name = {"minLength": 1, "type": "string"}
     schema["anyOf"] = [name, {"items": name, "type": "array"}, *schema["anyOf"]]
@@ -142,7 +142,7 @@ Comparisons = Annotated[
 
 ParameterName = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z_0-9]*$")]
 _VALUE: Final = {"type": ["array", "boolean", "number", "string"]}
-ParameterValue = Annotated[Any, AfterValidator(_parameter_value), WithJsonSchema(_VALUE)]
+ParameterValue = Annotated[Json, AfterValidator(_parameter_value), WithJsonSchema(_VALUE)]
 ParameterValues = Annotated[tuple[ParameterValue, ...], Field(strict=False, min_length=1)]
 
 
@@ -203,7 +203,7 @@ class Tosa(_Model):
 
     mode: ModeName
     """The compliance mode."""
-    parameters: Annotated[dict[str, Any], WithJsonSchema(_PARAMETERS)] = Field(default={})
+    parameters: Annotated[dict[str, Json], WithJsonSchema(_PARAMETERS)] = Field(default={})
     """Parameters of the mode, as the `…_info` of a test's `meta.compliance` has them."""
     data_type: DataType | None = None
     """TOSA's type of the output. Tensors know it, but for INT4."""
@@ -241,7 +241,7 @@ class Output(Tolerances):
 
     file: RequiredPath | None = None
     """A .npy, .dds or .png file, relative to the folder of the scenario; by default the output's in `expected`."""
-    values: Annotated[Any, AfterValidator(_values)] = None
+    values: Annotated[Json, AfterValidator(_values)] = None
     """One number for all elements, or arrays in C order; 'nan', 'inf', '-inf' and bits ('0x7fc00000') are numbers."""
     sha256: Digests | None = None
     """SHA-256 of the bytes of the content, or of each of several accepted ones."""
@@ -372,7 +372,7 @@ def suite_schema() -> dict[str, object]:
     return _schema(Suite, "Defaults of a suite")
 
 
-def _schema(model: type[_Model], title: str) -> dict[str, Any]:
+def _schema(model: type[_Model], title: str) -> dict[str, Json]:
     from scenario_runner.scenario.schema import without_null
 
     whole = without_null(model.model_json_schema(ref_template="#/$defs/{model}"))

@@ -10,14 +10,14 @@ from contextlib import suppress
 from fnmatch import fnmatchcase
 from itertools import islice
 from operator import eq, ge, gt, le, lt, ne
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
 
 from pydantic import ValidationError
 
 from scenario_runner.compare.tosa_rules import rule_problems
 from scenario_runner.errors import ExpectationError, ScenarioError, ScenarioRunnerError, error_class
 from scenario_runner.errors.diagnostic import Diagnostic, escape
-from scenario_runner.errors.text import reason_of
+from scenario_runner.errors.text import Json, reason_of
 from scenario_runner.files.codec import is_known
 from scenario_runner.files.input import MAX_SCENARIO_BYTES, SourceFile, is_model
 from scenario_runner.files.sandbox import around, check_path
@@ -40,7 +40,7 @@ _POINTER = f"/{_KEY}"
 _ABOUT_KEYS = ("SR-EXPECT-002",)
 _DEFAULT = Check()
 _PLAIN = Output()
-_NO_DEFAULTS: Final[Mapping[str, Any]] = {}
+_NO_DEFAULTS: Final[Mapping[str, Json]] = {}
 # An output with no other keys may have the tolerances of the suite: its content is compared.
 _COMPARED: Final = frozenset({"file", "values", "dtype", "mask", "border"})
 _Parsed = TypeVar("_Parsed", Check, Suite)
@@ -112,7 +112,7 @@ class Expectations(NamedTuple):
     pointer: str = ""
     parameters: Mapping[str, object] = _NO_DEFAULTS
     condition: int | None = None
-    defaults: Mapping[str, Any] = _NO_DEFAULTS
+    defaults: Mapping[str, Json] = _NO_DEFAULTS
     named_files: Mapping[str, None] = _NO_DEFAULTS
 
     def with_defaults(self, defaults: Mapping[str, object]) -> Expectations:
@@ -219,7 +219,7 @@ def of_text(
     folder: str,
     expected: str,
     pointer: str = "",
-    parameters: Mapping[str, Any] = _NO_DEFAULTS,
+    parameters: Mapping[str, Json] = _NO_DEFAULTS,
 ) -> Expectations:
     """The expectations that a file has with this text: all of it, or "expect" in a scenario. Raises ExpectationError
     with every problem."""

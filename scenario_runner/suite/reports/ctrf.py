@@ -6,9 +6,9 @@ import os
 import sys
 from collections.abc import Iterable
 from itertools import chain
-from typing import Any, Final
+from typing import Final
 
-from scenario_runner.errors.text import one_line, visible
+from scenario_runner.errors.text import Json, one_line, visible
 from scenario_runner.files.output import OutputFile
 from scenario_runner.suite.outcomes import BAD, NOT_RUN, Outcome, OutputCheck, Result
 from scenario_runner.suite.reports.summary import (
@@ -52,11 +52,11 @@ def write_ctrf(path: str, results: Iterable[Result], info: SuiteInfo) -> list[st
     return [path]
 
 
-def _test(result: Result, info: SuiteInfo) -> dict[str, Any]:
+def _test(result: Result, info: SuiteInfo) -> dict[str, Json]:
     last, kind = result.last, kind_of(result)
     name = one_line(result.item.id, 4096) or "?"
     earlier = result.attempts[:-1]
-    test: dict[str, Any] = {
+    test: dict[str, Json] = {
         "name": name,
         "status": "other" if kind == "tolerated" else kind,
         "duration": round(result.seconds * 1000),

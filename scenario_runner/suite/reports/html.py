@@ -15,10 +15,10 @@ from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from html import escape
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 from urllib.parse import quote
 
-from scenario_runner.errors.text import one_line, visible
+from scenario_runner.errors.text import Json, one_line, visible
 from scenario_runner.files.output import OutputFile
 from scenario_runner.suite.outcomes import Outcome, OutputCheck, Result
 from scenario_runner.suite.reports.summary import SuiteInfo, is_same, printable, seconds_text, shortened
@@ -165,7 +165,7 @@ def _page_file(name: str) -> str:
     return (Path(__file__).parent / "page" / name).read_text(encoding="utf-8").rstrip()
 
 
-def _json(value: Any) -> str:
+def _json(value: Json) -> str:
     """JSON that can stand inside a script element."""
     text = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
     return text.replace("<", "\\u003c")

@@ -2,10 +2,10 @@
 
 import json
 from collections.abc import Iterable, Iterator
-from typing import Any
 
 from scenario_runner.errors.diagnostic import Diagnostic
 from scenario_runner.errors.sarif_log import sarif
+from scenario_runner.errors.text import Json
 from scenario_runner.files.output import OutputFile
 from scenario_runner.suite.outcomes import BAD, Outcome, Result
 from scenario_runner.suite.reports.summary import SuiteInfo
@@ -31,7 +31,7 @@ def findings_of(result: Result) -> Iterator[Diagnostic]:
         yield expected._replace(message=outcome.reason, line=outcome.lines[""])
     elif not outputs and errors:
         for error in errors:
-            fields: dict[str, Any] = {name: error.get(name) for name in Diagnostic._fields}
+            fields: dict[str, Json] = {name: error.get(name) for name in Diagnostic._fields}
             yield Diagnostic(**{**fields, "severity": finding.severity, "path": fields["path"] or item.path})
     elif not outputs:
         yield finding._replace(message=outcome.reason or "the baseline expects a failure")

@@ -10,7 +10,7 @@ from typing import Any, Final, Literal, NamedTuple
 
 from scenario_runner.errors import MissingToolError
 from scenario_runner.errors.diagnostic import Diagnostic
-from scenario_runner.errors.text import counted, one_line, visible
+from scenario_runner.errors.text import Json, counted, one_line, visible
 from scenario_runner.files.input import is_model
 from scenario_runner.scenario.parameters import as_options
 from scenario_runner.suite.combinations import scenario_path
@@ -214,7 +214,7 @@ def is_same(one: Outcome, other: Outcome) -> bool:
     return one._replace(**varying) == other._replace(**varying)
 
 
-def printable(value: Any, entries_max: int | None = None) -> Any:
+def printable(value: Json, entries_max: int | None = None) -> Json:
     """Data for JSON without control characters, infinite numbers, and more than a reader wants."""
     match value:
         case str():
@@ -275,7 +275,7 @@ def _details(outcome: Outcome, limits: _Limits) -> Iterator[str]:
             yield from (f"  {line}" for line in outcome.output.splitlines()[-limits.output :])
 
 
-def diagnostic_text(diagnostic: dict[str, Any]) -> str:
+def diagnostic_text(diagnostic: dict[str, Json]) -> str:
     """A message of a run in one line: 'error[SR-BIND-003]: a.json:3:4: /commands/0: ...'."""
     place = ":".join(str(diagnostic[part]) for part in ("path", "line", "column") if diagnostic.get(part) is not None)
     parts = [part for part in (place, diagnostic.get("pointer"), diagnostic.get("message")) if part]
