@@ -150,7 +150,10 @@ class HeldImageWriter(ContentWriter):
     """Keeps the planes of an image until all are there: ``encode`` makes the parts of the file of them."""
 
     def __init__(
-        self, output: OutputFile, planes: Sequence[int], encode: Callable[[list[memoryview]], Iterable[Any]]
+        self,
+        output: OutputFile,
+        planes: Sequence[int],
+        encode: Callable[[list[memoryview]], Iterable[bytes | bytearray | memoryview]],
     ) -> None:
         super().__init__(output, b"", sum(planes))
         self._planes = planes

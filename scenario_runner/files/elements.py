@@ -161,7 +161,7 @@ def _halves(numbers: Array) -> tuple[Array, Array | float]:
     return (numbers - low).astype("f8"), low.astype("f8")
 
 
-def encoded(values: Any, element: Element, count: int) -> bytes:
+def encoded(values: object, element: Element, count: int) -> bytes:
     """Numbers as the bytes of ``count`` elements; one number stands for all of them.
 
     Raises ValueError with the reason where a value does not fit, or where there is another number of them.
@@ -181,7 +181,7 @@ def encoded(values: Any, element: Element, count: int) -> bytes:
     return bytes(data)
 
 
-def decoded(data: memoryview, element: Element, like: Any) -> Any:
+def decoded(data: memoryview, element: Element, like: object) -> Any:
     """The inverse of `encoded`: numbers in nested arrays like other ones, or in one array where these are fewer."""
     shape = numpy.array(like, object).shape
     raw = numpy.frombuffer(data, element.dtype)
@@ -194,7 +194,7 @@ def decoded(data: memoryview, element: Element, like: Any) -> Any:
     return numpy.array(values, object).reshape(shape).tolist() if math.prod(shape) == len(values) and shape else values
 
 
-def _text(value: float, raw: Any, element: Element) -> str:
+def _text(value: float, raw: Array, element: Element) -> str:
     """Format a value that JSON cannot represent. A NaN with a non-default payload is written as its bits."""
     text = "nan" if math.isnan(value) else "inf" if value > 0 else "-inf"
     bits = f"0x{int(element.bits(raw)[0]):0{2 * element.size_bytes}x}"

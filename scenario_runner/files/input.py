@@ -8,7 +8,7 @@ import stat
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from scenario_runner.errors import FileError, file_error, read_error
 from scenario_runner.errors.text import reason_of
@@ -29,7 +29,7 @@ class ParameterizedFile(NamedTuple):
     """The path of a scenario file with the values of its parameters, in place of a path."""
 
     path: str
-    parameters: Mapping[str, Any]
+    parameters: Mapping[str, object]
 
     def __fspath__(self) -> str:
         return self.path

@@ -19,7 +19,7 @@ import re
 from collections.abc import Iterable, Sequence
 from functools import lru_cache, partial
 from math import prod
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from scenario_runner.errors import file_error
 from scenario_runner.files import codec
@@ -28,7 +28,7 @@ from scenario_runner.files.output import CreateOutput, OutputFile
 from scenario_runner.files.vk_formats import Format
 
 if TYPE_CHECKING:
-    import numpy
+    from scenario_runner.files.elements import Array
 
 _damaged = partial(file_error, code="SR-FILE-007")
 _unsupported = partial(file_error, code="SR-FILE-008")
@@ -215,7 +215,7 @@ def read_header(path: str | os.PathLike[str]) -> NpyHeader:
         return parse_header(source)
 
 
-def read_array(path: str | os.PathLike[str]) -> numpy.ndarray[Any, Any]:
+def read_array(path: str | os.PathLike[str]) -> Array:
     """The whole file as a new C-order little-endian array (imports NumPy). Raises `FileError`."""
     import numpy
 

@@ -17,7 +17,7 @@ import warnings
 import zlib
 from collections.abc import Iterable, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, NamedTuple
 
 from scenario_runner.errors import FileError, file_error
 from scenario_runner.files import codec
@@ -26,9 +26,7 @@ from scenario_runner.files.output import CreateOutput
 from scenario_runner.files.vk_formats import Format, format_named
 
 if TYPE_CHECKING:
-    import numpy
-
-Array: TypeAlias = "numpy.ndarray[Any, numpy.dtype[Any]]"
+    from scenario_runner.files.elements import Array
 
 _damaged = partial(file_error, code="SR-FILE-011")
 _unsupported = partial(file_error, code="SR-FILE-012")

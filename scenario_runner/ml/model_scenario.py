@@ -12,6 +12,7 @@ from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
 from scenario_runner.errors import ScenarioRunnerError, UnsupportedError, UsageError
 from scenario_runner.errors.diagnostic import Diagnostic
+from scenario_runner.files.byte_data import ArrayLike
 from scenario_runner.files.npy import read_header
 from scenario_runner.files.vk_formats import ADDRESS_MODE_NAMES, FILTER_NAMES, STANDARD_COLOR_NAMES
 from scenario_runner.ml.vgf_file import read_model
@@ -28,6 +29,8 @@ from scenario_runner.scenario import Scenario, from_dict, loads
 
 # As the reference runner calls it; `dispatch_graph` is the older name.
 COMMAND = "dispatch_vgf"
+Body: TypeAlias = dict[str, Any]
+"""A resource, a command or a whole scenario as JSON has it."""
 Place: TypeAlias = Callable[[Diagnostic], Diagnostic]
 """Moves a problem of a file that the user gives to the place where the user gives it."""
 Kind: TypeAlias = Literal["input", "shader", "raw_data"]
@@ -39,7 +42,7 @@ _LISTS: Final[dict[Kind, tuple[str, str, str, str]]] = {
 _WRITE_SCENARIO = "write a scenario with 'scenario-runner vgf scenario'"
 
 
-def scenario_for(vgf: Vgf, vgf_path: str) -> dict[str, Any]:
+def scenario_for(vgf: Vgf, vgf_path: str) -> Body:
     """A scenario as JSON-ready data with one ``dispatch_vgf`` of the model at ``vgf_path``.
 
     Inputs are read from ``NAME.npy`` and outputs written to ``NAME.npy`` (images: ``NAME.dds``). Every module without
@@ -48,10 +51,10 @@ def scenario_for(vgf: Vgf, vgf_path: str) -> dict[str, Any]:
     user.
     """
     uids = _Uids()
-    graph: dict[str, Any] = {"uid": uids.make("graph"), "src": vgf_path}
-    resources: list[dict[str, Any]] = [{"graph": graph}]
-    command: dict[str, Any] = {"graph_ref": graph["uid"], "bindings": []}
-    bound: dict[int, dict[str, Any]] = {}
+    graph: Body = {"uid": uids.make("graph"), "src": vgf_path}
+    resources: list[Body] = [{"graph": graph}]
+    command: Body = {"graph_ref": graph["uid"], "bindings": []}
+    bound: dict[int, Body] = {}
 
     for direction, ports in (("input", vgf.input_ports), ("output", vgf.output_ports)):
         for port in ports:
@@ -106,11 +109,11 @@ class _Uids:
         return uid
 
 
-def _resource(uid: str, resource: ModelResource) -> tuple[dict[str, Any], str]:
+def _resource(uid: str, resource: ModelResource) -> tuple[Body, str]:
     """The part of a scenario resource that does not depend on its direction, and its kind."""
     if resource.descriptor_type in BUFFER_TYPES:
         return {"uid": uid, "size": resource.size_bytes or 0}, "buffer"
-    body: dict[str, Any] = {"uid": uid, "dims": list(resource.shape), "format": resource.format_name}
+    body: Body = {"uid": uid, "dims": list(resource.shape), "format": resource.format_name}
     if resource.descriptor_type not in IMAGE_TYPES:
         return body, "tensor"
     height, width = resource.shape[-3:-1] if len(resource.shape) >= 3 else (-1, -1)
@@ -130,7 +133,7 @@ def _sampler(sampler: Sampler) -> dict[str, str]:
     return {name: value for name, value in fields.items() if value is not None}
 
 
-def _add_shaders(vgf: Vgf, uids: _Uids, resources: list[dict[str, Any]]) -> list[dict[str, str]]:
+def _add_shaders(vgf: Vgf, uids: _Uids, resources: list[Body]) -> list[dict[str, str]]:
     """Add a shader for every compute module that a segment runs and that has no code; gives their substitutions."""
     substitutions = []
     for index in dict.fromkeys(segment.module_index for segment in vgf.segments):
@@ -145,7 +148,7 @@ def _add_shaders(vgf: Vgf, uids: _Uids, resources: list[dict[str, Any]]) -> list
     return substitutions
 
 
-def _add_push_constants(vgf: Vgf, uids: _Uids, resources: list[dict[str, Any]]) -> list[dict[str, str]]:
+def _add_push_constants(vgf: Vgf, uids: _Uids, resources: list[Body]) -> list[dict[str, str]]:
     """Add the data for every module with push constants; gives their entries in the command."""
     entries = []
     modules = [segment.module_index for segment in vgf.segments if segment.push_constant_ranges]
@@ -177,17 +180,17 @@ class BareModel:
         self._vgf = vgf = read_model(path)[0]
         self._path = path
         self.described = scenario_for(vgf, os.path.abspath(path))
-        self.bodies: dict[str, dict[str, Any]] = {
+        self.bodies: dict[str, Body] = {
             body["uid"]: body for entry in self.described["resources"] for body in entry.values()
         }
-        self.command: dict[str, Any] = self.described["commands"][0][COMMAND]
+        self.command: Body = self.described["commands"][0][COMMAND]
         self._inputs = vgf.input_ports
         self.missing = {port.binding: port for port in self._inputs}
         self._uid_of = {binding["id"]: binding["resource_ref"] for binding in self.command["bindings"]}
         self._constants = {entry["push_data_ref"] for entry in self.command.get("push_constants", ())}
         self._places: dict[str, Place] = {}  # by uids
 
-    def input(self, name: str | int, place: str) -> dict[str, Any]:
+    def input(self, name: str | int, place: str) -> Body:
         """The resource of the input with this name or binding number, which the caller now gives its content.
 
         The size of a buffer is 0 where the model does not say it. Raises FileError for a name that the model does not
@@ -210,7 +213,7 @@ class BareModel:
         if body.get("size") == 0:  # a buffer of an unknown format, or with a dimension that the model leaves open
             body["size"] = read_header(body["src"]).data_size_bytes
 
-    def _body_for_shader(self, kind: Kind, name: str) -> dict[str, Any]:
+    def _body_for_shader(self, kind: Kind, name: str) -> Body:
         """The resource with a file of a shader, which is added for one that the model does not ask for."""
         list_key, ref_key, target_key, _ = _LISTS[kind]
         entries = self.command.setdefault(list_key, [])
@@ -245,7 +248,7 @@ class BareModel:
                 message = f"{self._path}: nothing says how large the output {output}"
                 raise UnsupportedError(message, help=f"{_WRITE_SCENARIO}, and the size of the buffer in it")
 
-    def by_uid(self, inputs: Mapping[Any, Any] | tuple[Any, ...]) -> dict[str, Any]:
+    def by_uid(self, inputs: Mapping[Any, ArrayLike] | tuple[ArrayLike, ...]) -> dict[str, ArrayLike]:
         """Arrays that are given by position, name or binding number, by the uids of their resources.
 
         The push constants of a shader are the input ``<shader>_push_constants``. Raises FileError and UsageError.
@@ -262,7 +265,7 @@ class BareModel:
             for name, data in inputs.items()
         }
 
-    def scenario_with(self, inputs: Mapping[str, Any], *, to_files: bool) -> Scenario:
+    def scenario_with(self, inputs: Mapping[str, ArrayLike], *, to_files: bool) -> Scenario:
         """The scenario with arrays for all inputs, by uid. Outputs have a ``dst`` only with ``to_files``.
 
         Raises UsageError, and UnsupportedError for a model that needs more than inputs.

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from math import prod
-from typing import Any, Final, TypeAlias
+from typing import Final, TypeAlias
 
 from scenario_runner.shaders.spirv._generated.tosa import OPERANDS
 
@@ -87,7 +87,7 @@ def _equation(equation: str) -> Rule:
     """Make the rule of an equation as `numpy.einsum` has it: sizes of the same letter are equal."""
     letters, result = equation.split(" -> ")
 
-    def rule(*shapes: Shape, **_: Any) -> Shape:
+    def rule(*shapes: Shape, **_: object) -> Shape:
         sizes: dict[str, int] = {}
         what = f"inputs of the shapes {' and '.join(map(text, shapes))} with different sizes in one dimension"
         for names, shape in zip(letters.split(), shapes, strict=True):
@@ -98,7 +98,7 @@ def _equation(equation: str) -> Rule:
     return rule
 
 
-def _elementwise(*shapes: Shape, **_: Any) -> Shape:
+def _elementwise(*shapes: Shape, **_: object) -> Shape:
     """Broadcast inputs of the same rank."""
     result = shapes[0]
     for shape in shapes[1:]:
@@ -118,27 +118,27 @@ def _broadcast(one: int, other: int, shapes: Sequence[Shape]) -> int:
     raise ShapeError(f"has inputs of the shapes {' and '.join(map(text, shapes))}, whose sizes are neither equal nor 1")
 
 
-def _first(first: Shape, *_others: Shape, **_: Any) -> Shape:
+def _first(first: Shape, *_others: Shape, **_: object) -> Shape:
     return first
 
 
-def _argmax(shape: Shape, *, axis: Shape, **_: Any) -> Shape:
+def _argmax(shape: Shape, *, axis: Shape, **_: object) -> Shape:
     (i,) = axis
     return shape[:i] + shape[i + 1 :] or (1,)
 
 
-def _reduce(shape: Shape, *, axis: Shape, **_: Any) -> Shape:
+def _reduce(shape: Shape, *, axis: Shape, **_: object) -> Shape:
     (i,) = axis
     return (*shape[:i], 1, *shape[i + 1 :])
 
 
-def _pool(shape: Shape, *, kernel: Shape, pad: Shape, stride: Shape, **_: Any) -> Shape:
+def _pool(shape: Shape, *, kernel: Shape, pad: Shape, stride: Shape, **_: object) -> Shape:
     batch, *sizes, channels = shape
     return (batch, *_windows(sizes, kernel, pad, stride, (1, 1)), channels)
 
 
 def _convolution(
-    shape: Shape, weight: Shape, bias: Shape, *, pad: Shape, stride: Shape, dilation: Shape, **_: Any
+    shape: Shape, weight: Shape, bias: Shape, *, pad: Shape, stride: Shape, dilation: Shape, **_: object
 ) -> Shape:
     """Infer the shape of CONV2D and CONV3D: any number of dimensions between batch and channels."""
     batch, *sizes, channels = shape
@@ -147,7 +147,7 @@ def _convolution(
     return (batch, *_windows(sizes, kernel, pad, stride, dilation), _with_bias(out, bias))
 
 
-def _depthwise(shape: Shape, weight: Shape, bias: Shape, **constants: Any) -> Shape:
+def _depthwise(shape: Shape, weight: Shape, bias: Shape, **constants: Shape) -> Shape:
     *kernel, in_channels, multiplier = weight
     channels = _equal(shape[-1], in_channels, "different numbers of channels in input and weight")
     out = UNKNOWN if UNKNOWN in (channels, multiplier) else channels * multiplier
@@ -155,7 +155,7 @@ def _depthwise(shape: Shape, weight: Shape, bias: Shape, **constants: Any) -> Sh
 
 
 def _transpose_convolution(
-    shape: Shape, weight: Shape, bias: Shape, *, out_pad: Shape, stride: Shape, **_: Any
+    shape: Shape, weight: Shape, bias: Shape, *, out_pad: Shape, stride: Shape, **_: object
 ) -> Shape:
     batch, *sizes, channels = shape
     out, *kernel, in_channels = weight
@@ -193,12 +193,12 @@ def _with_bias(channels: int, bias: Shape) -> int:
     return channels if count == 1 else _equal(channels, count, "different numbers of channels in weight and bias")
 
 
-def _rfft(shape: Shape, **_: Any) -> Shape:
+def _rfft(shape: Shape, **_: object) -> Shape:
     batch, height, width = shape
     return batch, height, UNKNOWN if width == UNKNOWN else width // 2 + 1
 
 
-def _concat(*shapes: Shape, axis: Shape, **_: Any) -> Shape:
+def _concat(*shapes: Shape, axis: Shape, **_: object) -> Shape:
     result = list(shapes[0])
     for shape in shapes[1:]:
         for i, size in enumerate(shape):
@@ -209,12 +209,12 @@ def _concat(*shapes: Shape, axis: Shape, **_: Any) -> Shape:
     return tuple(result)
 
 
-def _pad(shape: Shape, *, padding: Shape, **_: Any) -> Shape:
+def _pad(shape: Shape, *, padding: Shape, **_: object) -> Shape:
     dimensions = zip(shape, padding[::2], padding[1::2], strict=True)
     return tuple(size if size == UNKNOWN else size + before + after for size, before, after in dimensions)
 
 
-def _reshape(old: Shape, *, shape: Shape, **_: Any) -> Shape:
+def _reshape(old: Shape, *, shape: Shape, **_: object) -> Shape:
     if UNKNOWN in old:
         return shape
     count, known = prod(old), prod(size for size in shape if size != UNKNOWN)
@@ -225,22 +225,22 @@ def _reshape(old: Shape, *, shape: Shape, **_: Any) -> Shape:
     return shape
 
 
-def _slice(shape: Shape, *, start: Shape, size: Shape, **_: Any) -> Shape:
+def _slice(shape: Shape, *, start: Shape, size: Shape, **_: object) -> Shape:
     for i, (room, first, count) in enumerate(zip(shape, start, size, strict=True)):
         if room != UNKNOWN and first + max(count, 1) > room:
             raise ShapeError(f"takes {count} from {first} on in dimension {i}, which has {room}")
     return size
 
 
-def _tile(shape: Shape, *, multiples: Shape, **_: Any) -> Shape:
+def _tile(shape: Shape, *, multiples: Shape, **_: object) -> Shape:
     return tuple(UNKNOWN if one == UNKNOWN else one * times for one, times in zip(shape, multiples, strict=True))
 
 
-def _transpose(shape: Shape, *, perms: Shape, **_: Any) -> Shape:
+def _transpose(shape: Shape, *, perms: Shape, **_: object) -> Shape:
     return tuple(shape[i] for i in perms)
 
 
-def _resize(shape: Shape, *, scale: Shape, offset: Shape, border: Shape, **_: Any) -> Shape:
+def _resize(shape: Shape, *, scale: Shape, offset: Shape, border: Shape, **_: object) -> Shape:
     batch, *sizes, channels = shape
     dimensions = zip(sizes, scale[::2], scale[1::2], offset, border, strict=True)
     sizes = [

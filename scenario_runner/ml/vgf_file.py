@@ -11,14 +11,23 @@ import os
 import struct
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, NamedTuple, TypeVar
+from typing import NamedTuple, TypeVar
 
 from scenario_runner.errors import UnsupportedError, error_of, file_error, log
 from scenario_runner.files.input import Identity, SourceFile, framework_file
 from scenario_runner.ml.executorch import in_program_order, is_program, joined_models, read_program
 from scenario_runner.ml.vgf_check import find_problems, join_by_number
 from scenario_runner.ml.vgf_model import Constant, ModelResource, Module, Slot, Vgf
-from scenario_runner.ml.vgf_tables import CUT, damaged, decoder, library, read_modules, read_resources, read_sequence
+from scenario_runner.ml.vgf_tables import (
+    CUT,
+    VgfObject,
+    damaged,
+    decoder,
+    library,
+    read_modules,
+    read_resources,
+    read_sequence,
+)
 
 _kept: OrderedDict[Identity, Vgf] = OrderedDict()
 
@@ -269,7 +278,7 @@ def vgf_parts(vgf: Vgf) -> list[bytes | memoryview]:
     # The data are written below: the library would copy them three times.
     constants = [encoder.AddConstant(resources[row.resource_index], b"", _sparsity(row)) for row in vgf.constants]
 
-    def slots(slots: Iterable[Slot]) -> list[Any]:
+    def slots(slots: Iterable[Slot]) -> list[VgfObject]:
         return [encoder.AddBindingSlot(slot.binding, resources[slot.resource_index]) for slot in slots]
 
     for segment in vgf.segments:
@@ -298,7 +307,7 @@ def vgf_parts(vgf: Vgf) -> list[bytes | memoryview]:
     return [memoryview(tables)[:start], *section]
 
 
-def _module_arguments(vgfpy: Any, module: Module) -> list[Any]:
+def _module_arguments(vgfpy: VgfObject, module: Module) -> list[VgfObject]:
     kind = vgfpy.ModuleType.Compute if module.type == "compute" else vgfpy.ModuleType.Graph
     arguments = [kind, module.name, module.entry_point]
     if isinstance(module.code, bytes):
@@ -309,7 +318,7 @@ def _module_arguments(vgfpy: Any, module: Module) -> list[Any]:
     return arguments
 
 
-def _add_resource(encoder: Any, resource: ModelResource) -> Any:
+def _add_resource(encoder: VgfObject, resource: ModelResource) -> VgfObject:
     shape, strides = list(resource.shape), list(resource.strides)
     if resource.category == "constant":
         return encoder.AddConstantResource(resource.format, shape, strides)

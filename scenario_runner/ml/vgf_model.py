@@ -290,7 +290,7 @@ def describe(vgf: Vgf) -> dict[str, Any]:
     }
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: object) -> Any:
     """Return a value as JSON has it: records are objects, other tuples are arrays."""
     if not isinstance(value, tuple):
         return value
@@ -299,15 +299,15 @@ def _plain(value: Any) -> Any:
     return parts if names is None else dict(zip(names, parts, strict=True))
 
 
-def _fields(record: Any, *names: str) -> dict[str, Any]:
+def _fields(record: object, *names: str) -> dict[str, object]:
     return {name: _plain(getattr(record, name)) for name in names}
 
 
-def _port(vgf: Vgf, port: Port) -> dict[str, Any]:
+def _port(vgf: Vgf, port: Port) -> dict[str, object]:
     return {**_plain(port), **_view(vgf.resources[port.resource_index])}
 
 
-def _view(resource: ModelResource) -> dict[str, Any]:
+def _view(resource: ModelResource) -> dict[str, object]:
     descriptor_type = descriptor_type_name(resource.descriptor_type)
     return {"descriptor_type": descriptor_type, "format": resource.format_name, "shape": list(resource.shape)}
 
@@ -315,22 +315,22 @@ def _view(resource: ModelResource) -> dict[str, Any]:
 _LISTS = ("dispatch_shape", "inputs", "outputs", "descriptor_sets", "constants", "push_constant_ranges")
 
 
-def _segment(vgf: Vgf, segment: Segment) -> dict[str, Any]:
+def _segment(vgf: Vgf, segment: Segment) -> dict[str, object]:
     described = _fields(segment, "index", "name", "type", "module_index")
     return {**described, "module": vgf.modules[segment.module_index].name, **_fields(segment, *_LISTS)}
 
 
-def _module(module: Module) -> dict[str, Any]:
+def _module(module: Module) -> dict[str, object]:
     code = module.code.encode() if isinstance(module.code, str) else module.code
     return {**_fields(module, "name", "type", "entry_point", "language"), "code_size_bytes": len(code or b"")}
 
 
-def _resource(resource: ModelResource) -> dict[str, Any]:
+def _resource(resource: ModelResource) -> dict[str, object]:
     described = {"category": resource.category, **_view(resource)}
     return described | _fields(resource, "strides", "size_bytes", "alias_group", "sampler")
 
 
-def _constant(vgf: Vgf, constant: Constant) -> dict[str, Any]:
+def _constant(vgf: Vgf, constant: Constant) -> dict[str, object]:
     resource = vgf.resources[constant.resource_index]
     return {
         "resource_index": constant.resource_index,

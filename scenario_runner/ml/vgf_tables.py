@@ -1,12 +1,14 @@
 """The FlatBuffers tables of a VGF file, decoded with ``vgfpy``: modules, resources and the sequence of segments."""
 
 import sys
-from typing import Any, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 from scenario_runner.errors import FileError, MissingPackageError
 from scenario_runner.errors.diagnostic import Diagnostic
 from scenario_runner.ml import vgf_model
 
+VgfObject: TypeAlias = Any
+"""A module, table, encoder or handle of ``vgfpy``, which has no types."""
 # As in pyproject.toml. Without the bound, pip installs an older version where this one has no wheels.
 PACKAGE = "ai_ml_sdk_vgf_library>=0.11"
 HAS_WHEELS = sys.version_info < (3, 15)
@@ -15,7 +17,7 @@ CUT = "the file is damaged or was cut short"
 _Name = TypeVar("_Name", bound=str)
 
 
-def library(doing: str) -> Any:
+def library(doing: str) -> VgfObject:
     """``vgfpy``. Raises MissingPackageError, which says what it is needed for."""
     try:
         import vgfpy
@@ -26,7 +28,7 @@ def library(doing: str) -> Any:
     return vgfpy
 
 
-def decoder(factory: str, section: bytes | memoryview, path: str, name: str) -> Any:
+def decoder(factory: str, section: bytes | memoryview, path: str, name: str) -> VgfObject:
     """The ``vgfpy`` decoder that ``vgfpy.<factory>`` makes of a section; the caller keeps ``section`` alive while
     using it.
 
@@ -45,7 +47,7 @@ def damaged(
     return FileError(Diagnostic(code, "error", pointer, message, help, path=path))
 
 
-def _named(value: Any, names: tuple[_Name, ...], path: str, pointer: str) -> _Name:
+def _named(value: VgfObject, names: tuple[_Name, ...], path: str, pointer: str) -> _Name:
     """The name of an enumeration value. Raises FileError when it is not one of ``names``."""
     number = int(value)
     if not 0 <= number < len(names):
@@ -63,7 +65,7 @@ def read_modules(section: bytes, path: str) -> tuple[vgf_model.Module, ...]:
     return tuple(_module(table, i, path) for i in range(table.size()))
 
 
-def _module(table: Any, i: int, path: str) -> vgf_model.Module:
+def _module(table: VgfObject, i: int, path: str) -> vgf_model.Module:
     kind = _named(table.getModuleType(i), _KINDS, path, f"/modules/{i}/type")
     language: vgf_model.Language | None = None
     code: bytes | str | None = None
@@ -88,7 +90,7 @@ def read_resources(section: bytes, path: str) -> tuple[vgf_model.ModelResource, 
     return tuple(_resource(table, i, path) for i in range(table.size()))
 
 
-def _resource(table: Any, i: int, path: str) -> vgf_model.ModelResource:
+def _resource(table: VgfObject, i: int, path: str) -> vgf_model.ModelResource:
     return vgf_model.ModelResource(
         category=_named(table.getCategory(i), _CATEGORIES, path, f"/resources/{i}/category"),
         descriptor_type=table.getDescriptorType(i),
@@ -105,7 +107,7 @@ def _numbers(view: memoryview | None) -> tuple[int, ...]:
     return () if view is None else tuple(view)
 
 
-def _sampler(table: Any, i: int) -> vgf_model.Sampler | None:
+def _sampler(table: VgfObject, i: int) -> vgf_model.Sampler | None:
     handle = table.getSamplerConfigHandle(i)
     if handle is None:
         return None
@@ -125,7 +127,7 @@ def read_sequence(section: bytes, path: str) -> dict[str, Any]:
     }
 
 
-def _segment(table: Any, s: int, path: str) -> vgf_model.Segment:
+def _segment(table: VgfObject, s: int, path: str) -> vgf_model.Segment:
     return vgf_model.Segment(
         index=s,
         type=_named(table.getSegmentType(s), _KINDS, path, f"/segments/{s}/type"),
@@ -150,14 +152,14 @@ def _segment(table: Any, s: int, path: str) -> vgf_model.Segment:
     )
 
 
-def _slots(table: Any, handle: Any) -> tuple[vgf_model.Slot, ...]:
+def _slots(table: VgfObject, handle: VgfObject) -> tuple[vgf_model.Slot, ...]:
     return tuple(
         vgf_model.Slot(table.getBindingSlotBinding(handle, i), table.getBindingSlotMrtIndex(handle, i))
         for i in range(table.getBindingsSize(handle))
     )
 
 
-def _names(table: Any, handle: Any) -> tuple[str, ...]:
+def _names(table: VgfObject, handle: VgfObject) -> tuple[str, ...]:
     return tuple(table.getName(handle, i) for i in range(table.getNamesSize(handle)))
 
 
@@ -169,7 +171,7 @@ def _dispatch_shape(view: memoryview | None, path: str, s: int) -> tuple[int, in
     return numbers
 
 
-def _push_constant_ranges(table: Any, handle: Any) -> tuple[vgf_model.PushConstantRange, ...]:
+def _push_constant_ranges(table: VgfObject, handle: VgfObject) -> tuple[vgf_model.PushConstantRange, ...]:
     return tuple(
         vgf_model.PushConstantRange(
             table.getPushConstRangeStageFlags(handle, i),

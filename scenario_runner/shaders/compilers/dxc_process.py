@@ -47,14 +47,14 @@ class _Object:
     def __init__(self) -> None:
         self.pointer = ctypes.c_void_p()
 
-    def call(self, index: int, *arguments: Any, result: Any = ctypes.c_int32) -> Any:
+    def call(self, index: int, *arguments: object, result: Any = ctypes.c_int32) -> Any:
         """The value that the method gives; pointers and integers as ctypes takes them."""
         table = ctypes.cast(self.pointer, ctypes.POINTER(ctypes.POINTER(ctypes.c_void_p))).contents
         types = [ctypes.c_void_p if not isinstance(argument, int) else ctypes.c_uint32 for argument in arguments]
         function = ctypes.CFUNCTYPE(result, ctypes.c_void_p, *types)(table[index] or 0)
         return function(self.pointer, *arguments)
 
-    def out(self) -> Any:
+    def out(self) -> object:
         """Give the place for an object that a parameter returns."""
         return ctypes.byref(self.pointer)
 

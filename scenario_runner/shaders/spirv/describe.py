@@ -1,7 +1,6 @@
 """Description of a module as plain dicts and lists, as ``shader show`` prints it."""
 
 from collections.abc import Iterable
-from typing import Any
 
 from scenario_runner.shaders.spirv.interface import DescriptorBinding
 from scenario_runner.shaders.spirv.module import EntryPoint, GraphResource, Module
@@ -9,7 +8,7 @@ from scenario_runner.shaders.spirv.stage_interface import StageVariable
 from scenario_runner.shaders.spirv.types import Array, Image, Member, RuntimeArray, Struct, Tensor, Type
 
 
-def describe(module: Module) -> dict[str, Any]:
+def describe(module: Module) -> dict[str, object]:
     """Describe a module in dicts, lists, strings, numbers, Booleans and None.
 
     Sizes, offsets and strides are in bytes. Raises `SpirvError` where an entry point's interface cannot be read.
@@ -43,7 +42,7 @@ def _finite(value: bool | int | float) -> bool | int | float | str:
     return str(value) if isinstance(value, float) and not abs(value) < float("inf") else value
 
 
-def _entry_point(entry_point: EntryPoint) -> dict[str, Any]:
+def _entry_point(entry_point: EntryPoint) -> dict[str, object]:
     interface = entry_point.interface
     size = interface.local_size()
     stage = entry_point.stage_interface()
@@ -61,11 +60,11 @@ def _entry_point(entry_point: EntryPoint) -> dict[str, Any]:
     }
 
 
-def _fields(record: object, *names: str) -> dict[str, Any]:
+def _fields(record: object, *names: str) -> dict[str, object]:
     return {name: getattr(record, name) for name in names}
 
 
-def _stage_variable(variable: StageVariable) -> dict[str, Any]:
+def _stage_variable(variable: StageVariable) -> dict[str, object]:
     return {
         **_fields(variable, "name", "location", "locations", "component", "index"),
         "type": str(variable.type),
@@ -73,12 +72,12 @@ def _stage_variable(variable: StageVariable) -> dict[str, Any]:
     }
 
 
-def _known(**parts: Any) -> dict[str, Any]:
+def _known(**parts: object) -> dict[str, object]:
     """Return the parts that there are."""
     return {name: part for name, part in parts.items() if part is not None}
 
 
-def _binding(binding: DescriptorBinding) -> dict[str, Any]:
+def _binding(binding: DescriptorBinding) -> dict[str, object]:
     return {
         **_fields(binding, "set", "binding", "name", "kind", "count"),
         **_fields(binding, "used", "readable", "writable", "reads", "writes"),
@@ -91,7 +90,7 @@ def _binding(binding: DescriptorBinding) -> dict[str, Any]:
     }
 
 
-def _image(image: Image) -> dict[str, Any]:
+def _image(image: Image) -> dict[str, object]:
     return {
         **_fields(image, "dim", "arrayed", "multisampled", "depth"),
         "sampled_type": None if image.sampled_type is None else str(image.sampled_type),
@@ -99,23 +98,23 @@ def _image(image: Image) -> dict[str, Any]:
     }
 
 
-def _tensor(tensor: Tensor) -> dict[str, Any]:
+def _tensor(tensor: Tensor) -> dict[str, object]:
     shape = None if tensor.shape is None else list(tensor.shape)
     return {"element_type": str(tensor.element), "rank": tensor.rank, "shape": shape}
 
 
-def _graph_resources(resources: Iterable[GraphResource]) -> list[dict[str, Any]]:
+def _graph_resources(resources: Iterable[GraphResource]) -> list[dict[str, object]]:
     return [{**_fields(resource, "name", "set", "binding"), **_tensor(resource.tensor)} for resource in resources]
 
 
-def _block(block: Struct | None) -> dict[str, Any] | None:
+def _block(block: Struct | None) -> dict[str, object] | None:
     if block is None:
         return None
     members = [_member(member) for member in block.members]
     return {**_fields(block, "name", "size_bytes", "runtime_stride_bytes"), "members": members}
 
 
-def _member(member: Member) -> dict[str, Any]:
+def _member(member: Member) -> dict[str, object]:
     innermost: Type = member.type
     while isinstance(innermost, Array | RuntimeArray):
         innermost = innermost.element
