@@ -9,6 +9,7 @@ from scenario_runner.ml import vgf_model
 
 VgfObject: TypeAlias = Any
 """A module, table, encoder or handle of ``vgfpy``, which has no types."""
+
 # As in pyproject.toml. Without the bound, pip installs an older version where this one has no wheels.
 PACKAGE = "ai_ml_sdk_vgf_library>=0.11"
 HAS_WHEELS = sys.version_info < (3, 15)

@@ -279,7 +279,12 @@ def _level(binding: Binding, kind: DescriptorKind, image: Any) -> int | None:
 
 
 def _note_unused(
-    declared: Declared, binding: Binding, missing: list[Slot], resource: Any, place: str, problems: Problems
+    declared: Declared,
+    binding: Binding,
+    missing: list[Slot],
+    resource: ResourcePlan | None,
+    place: str,
+    problems: Problems,
 ) -> None:
     """Note a binding that no shader has; with a ``missing`` one that it is probably meant for, it is one mistake."""
     names = " and ".join(map(repr, declared.uids))
@@ -297,7 +302,7 @@ def _note_unused(
     problems.error("SR-BIND-001", f"{place}/{key}", message, help)
 
 
-def _meant(binding: Binding, missing: Iterable[Slot], resource: Any) -> Slot | None:
+def _meant(binding: Binding, missing: Iterable[Slot], resource: ResourcePlan | None) -> Slot | None:
     """Of the slots that nothing is bound to, the one that a binding to none probably is for: its number is the next
     one, or the same in another set, and the resource is of its kind."""
     for slot in missing:
