@@ -80,7 +80,7 @@ def _of_scenario(method: _Method) -> _Method:
     """
 
     @wraps(method)
-    def named(self: Runner, scenario: AnyScenario, *args: Any, **kwargs: Any) -> Any:
+    def named(self: Runner, scenario: AnyScenario, *args: Any, **kwargs: Any) -> object:
         try:
             with self._confined(scenario), allowing(*self._chosen(kwargs)):
                 return method(self, scenario, *args, **kwargs)
@@ -252,7 +252,7 @@ class Runner(OpenedDevice):
             accesses = ((resource.uid, getattr(resource, "shader_access", "readonly")) for resource in loaded.resources)
             outputs = [uid for uid, access in accesses if access != "readonly"]
 
-        def plan_with(changed: Mapping[str, Any]) -> Plan:
+        def plan_with(changed: Mapping[str, object]) -> Plan:
             with progress.phase("plan"):
                 return self.plan(loaded, {**own, **changed}, outputs=outputs, output_dir=output_dir)
 

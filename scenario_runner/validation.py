@@ -162,7 +162,7 @@ def steps_of(scenario: Scenario, examination: Examination) -> Iterator[Step]:
                 yield Barriers(pointer, tuple(map(memory.covered, operation.barriers)))
 
 
-def _name(command: Any) -> str:
+def _name(command: object) -> str:
     """The name of a command's work in messages."""
     for key, kind in (("shader_ref", "shader"), ("fragment_shader_ref", "shader"), ("graph_ref", "graph")):
         if hasattr(command, key):

@@ -199,7 +199,7 @@ def add(group: argparse._ActionsContainer, names: str, help: str, **settings: An
     return group.add_argument(*words, help=help, **settings)
 
 
-def subcommand(commands: Any, work: str, purpose: str) -> Parser:
+def subcommand(commands: "argparse._SubParsersAction[Parser]", work: str, purpose: str) -> Parser:
     """Add the parser of a subcommand, which is called like the function that does its ``work``, "module:function"."""
     name, description = work.partition(":")[2], f"{purpose[0].upper()}{purpose[1:]}."
     parser: Parser = commands.add_parser(name, help=purpose, description=description)

@@ -5,9 +5,8 @@ import base64
 import json
 import math
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from html import escape
-from typing import Any
 
 import imageio.v3
 import numpy
@@ -141,7 +140,7 @@ def _page(facts: Sequence[str], results: Sequence[LayerResult]) -> Iterator[str]
         yield from _table(_WORST_HEADINGS, result.worst)
 
 
-def _table(headings: Sequence[str], rows: Any) -> Iterator[str]:
+def _table(headings: Sequence[str], rows: Iterable[Iterable[str]]) -> Iterator[str]:
     yield "<table><tr>" + "".join(f"<th>{heading}" for heading in headings)
     for row in rows:
         yield "<tr>" + "".join(f'<td class="{escape(cell)}">{escape(cell)}' for cell in row)

@@ -15,6 +15,7 @@ from scenario_runner.compare.differences import Difference, Error, compare, erro
 from scenario_runner.compare.wrong_elements import Rule
 from scenario_runner.errors import ScenarioRunnerError, UsageError, file_error
 from scenario_runner.errors.text import counted, one_line
+from scenario_runner.files.elements import Array
 from scenario_runner.view.contents import Channel, Content, corner, read_content, statistics_of
 from scenario_runner.view.picture import heat, picture_of, shown_channels, shrunk, value_range, write_picture
 
@@ -33,7 +34,7 @@ def _color_console() -> object:
     return console if console and console.shows_pictures else None
 
 
-def _output(picture: Any, path: str | None, console: Any, *, brightest: bool = False) -> None:
+def _output(picture: Array, path: str | None, console: Any, *, brightest: bool = False) -> None:
     """Write a picture to a PNG file, and draw it on a console: two texels in each character, the upper half block in
     the colour of the upper one, on that of the lower one. ``brightest`` is as for `shrunk`.
     """

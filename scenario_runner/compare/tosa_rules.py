@@ -67,18 +67,18 @@ def _magnitude(r: Array, type: Any) -> Array:
     return numpy.maximum(numpy.abs(r), float(type.smallest_normal))
 
 
-def _ulp(p: Parameters, r: Array, b: Any, type: Any) -> Any:
+def _ulp(p: Parameters, r: Array, b: Array | float, type: Any) -> Array | float:
     return numpy.where(r == 0, 0.0, p["ulp"] * 2.0 ** (numpy.frexp(_magnitude(r, type))[1] - 1.0 - type.nmant))
 
 
-def _abs_error(p: Parameters, r: Array, b: Any, type: Any) -> Any:
+def _abs_error(p: Parameters, r: Array, b: Array | float, type: Any) -> Any:
     base = p.get("base_bound", 0.0)
     error = base * numpy.abs(b) if p.get("bound_as_magnitude") else _magnitude(r, type) * (base + b)
     error = numpy.maximum(error, p.get("lower_bound", 0.0)) * 2.0 ** (-type.nmant / p.get("normal_divisor", 1.0))
     return numpy.maximum(error, p.get("max_compare", 0.0))
 
 
-def _dot_product(p: Parameters, r: Array, b: Any, type: Any) -> Any:
+def _dot_product(p: Parameters, r: Array, b: Array | float, type: Any) -> Array | float:
     unit = numpy.maximum(b * 2.0 ** (-type.nmant - 1), float(type.smallest_normal))
     return p.get("abs_bound", 2 * p["ksb"]) * numpy.where(b == 0, 0.0, unit)
 
@@ -92,7 +92,7 @@ class Mode(NamedTuple):
     required: tuple[str, ...] = ()
     optional: tuple[str, ...] = ()
     has_bounds: bool = False
-    error: Callable[[Parameters, Array, Any, Any], Any] = lambda p, r, b, t: 0.0
+    error: Callable[[Parameters, Array, Array | float, Any], Array | float] = lambda p, r, b, t: 0.0
 
 
 _ABS_ERROR = ("lower_bound", "normal_divisor", "bound_as_magnitude", "max_compare", "base_bound")
@@ -170,7 +170,7 @@ class Judgement(NamedTuple):
     passed: bool
     message: str = ""
     worst: tuple[tuple[str, str, str], ...] = ()
-    beyond: object = 0.0
+    beyond: Array | float = 0.0
 
 
 def judge(actual: Array, rule: TosaRule) -> Judgement:

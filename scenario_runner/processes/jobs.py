@@ -105,7 +105,7 @@ class Job(NamedTuple):
 
     number: int
     item: object
-    hint: Any
+    hint: object
     attempts: tuple[object, ...] = ()
     needs_new_process: bool = False
 

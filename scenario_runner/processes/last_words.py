@@ -3,7 +3,7 @@
 import os
 import sys
 from contextlib import suppress
-from typing import Any, Final
+from typing import Final
 
 from scenario_runner.processes import progress
 
@@ -39,7 +39,7 @@ def announce_crashes() -> None:
         _flags_, _argtypes_, _restype_ = FUNCFLAG_CDECL, (Int, Pointer), Pointer
 
     set_handler = Signal(dlsym(dlopen("", 0), "signal"))
-    before: dict[int, Any] = {}
+    before: dict[int, object] = {}
 
     def crashed(number: int) -> None:
         _signal.alarm(_LONGEST_S)  # the driver may hold a lock that Python needs

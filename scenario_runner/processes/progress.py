@@ -10,9 +10,9 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext, suppress
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from contextvars import ContextVar
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
     from mmap import mmap
@@ -166,7 +166,7 @@ def current() -> Clock | None:
     return _current.get()
 
 
-def phase(name: str, what: str = "", subject: str = "") -> Any:
+def phase(name: str, what: str = "", subject: str = "") -> AbstractContextManager[object]:
     """Return a context manager that counts its block to the phase ``name``, one of `PHASES`."""
     clock = _current.get()
     return _NOT_MEASURED if clock is None else clock.span(name, what, subject)

@@ -15,11 +15,12 @@ import json
 import os
 import pickle
 import sys
+from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
 from importlib import import_module
 from socket import socket
-from typing import Any, Final
+from typing import Final
 
 from scenario_runner.errors import NoDeviceError, ScenarioRunnerError
 from scenario_runner.processes import progress, temporary
@@ -60,7 +61,7 @@ def main(connection: socket, folder: str, options: WorkerOptions, device: Device
     if options.core_dumps and options.jobs != 1 and not core_pattern().is_of_process:
         _enter(folder)
 
-    def send(*values: Any) -> None:
+    def send(*values: object) -> None:
         connection.sendall(json.dumps(values).encode() + b"\n")
 
     with suppress(ConnectionError):
@@ -99,7 +100,7 @@ def own_output() -> str:
 
 
 class _Server:
-    def __init__(self, options: WorkerOptions, task: Task, send: Any) -> None:
+    def __init__(self, options: WorkerOptions, task: Task, send: Callable[..., None]) -> None:
         self._options, self._task, self._send = options, task, send
         self._count = 0
         self._tell_used()

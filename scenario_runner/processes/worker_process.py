@@ -49,7 +49,7 @@ class WorkerProcess:
         """Why it was killed, as a sentence about it goes on."""
         self.overdue = ""
         """The same when its item takes too long."""
-        self.before: deque[Any] = deque(maxlen=_MOST_BEFORE)
+        self.before: deque[object] = deque(maxlen=_MOST_BEFORE)
         self._options = options
         self._started = 0.0
         self._limit_s: float | None = None

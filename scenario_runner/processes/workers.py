@@ -54,7 +54,7 @@ class Workers(Generic[Item]):
             raise UnsupportedError("--core-dumps needs Linux")
         self._on_start = on_start
         self._on_note = on_note
-        self._running: dict[int, tuple[Item, Any]] = {}
+        self._running: dict[int, tuple[Item, object]] = {}
         self._numbers = count(1)
         self._is_stopping = self._is_now = False
         self._devices: tuple[Device, ...] = ()
@@ -85,7 +85,7 @@ class Workers(Generic[Item]):
         """The devices that are in use, as far as they are known."""
         return tuple(device for device in self._devices if device.uuid or device.given_up)
 
-    def run_items(self, items: Iterable[tuple[Item, Any]]) -> Iterator[Ended]:
+    def run_items(self, items: Iterable[tuple[Item, object]]) -> Iterator[Ended]:
         """Run items, each with a hint for the policy, and yield each as soon as the policy wants no further attempt.
 
         Few more items are taken than there are workers. After an attempt that may have damaged its process, such as a
@@ -140,7 +140,7 @@ class Workers(Generic[Item]):
             self._pool.kill()
             self._pool.join()
 
-    def _tell(self, *message: Any) -> None:
+    def _tell(self, *message: object) -> None:
         with suppress(OSError):  # the pool is gone, which `_events` handles
             self._control.send(message)
 

@@ -285,7 +285,7 @@ class Reduction:
         if shader.type != "SPIR-V" and self._module(self.tree, index) is not None:
             minimal(self._text(shader).split("\n"), fails)
 
-    def _shader(self, tree: Mapping[str, Any], index: int) -> Any:
+    def _shader(self, tree: Mapping[str, Json], index: int) -> Any:
         return self._scenario(tree).resources[index]
 
     def _text(self, shader: Any) -> str:

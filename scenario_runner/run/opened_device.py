@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
 from functools import wraps
 from threading import Lock
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Literal, NamedTuple, TypeVar
 
 from scenario_runner.errors import UsageError, ValidationLayerError, error_of, log
 from scenario_runner.errors.diagnostic import Diagnostic
@@ -69,7 +69,7 @@ def one_at_a_time(method: _Method) -> _Method:
     """Let a method of an `OpenedDevice` raise UsageError while another thread calls it."""
 
     @wraps(method)
-    def guarded(self: OpenedDevice, *args: object, **options: Any) -> object:
+    def guarded(self: OpenedDevice, *args: object, **options: object) -> object:
         if not self._running.acquire(blocking=False):
             help = "take turns, or use a Runner for each process"
             raise UsageError("another thread is running a scenario on this Runner", help=help)

@@ -265,8 +265,8 @@ class Prepared:
 
     def run(
         self,
-        inputs: Any = None,
-        *more: Any,
+        inputs: object = None,
+        *more: object,
         capture_dir: str | os.PathLike[str] | None = None,
         write_files: bool = True,
         repeat: int = 1,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Mapping, Sequence
-from typing import Any, Final, Protocol
+from typing import Final, Protocol
 
 import imageio.v3
 import numpy
@@ -126,7 +126,7 @@ def _picture(channels: tuple[Channel, ...], *, is_image: bool, room: int) -> str
         return ""
     width, height = shape[-1], shape[-2]
     steps = [slice(None, None, -(-side // _MOST_TEXELS)) for side in (height, width)]
-    plane: Any = (*[0] * (len(shape) - 2), *steps)
+    plane: tuple[int | slice, ...] = (*[0] * (len(shape) - 2), *steps)
     shown = [channel._replace(raw=numpy.ascontiguousarray(channel.raw[plane])) for channel in channels]
     content = Content("", "", tuple(shown), True)
     limits = value_range(content)

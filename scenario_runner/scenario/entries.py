@@ -56,7 +56,7 @@ class Model(ModelBase):
     if not TYPE_CHECKING:
         __signature__ = _PlainSignature()
 
-        def __init__(self, /, **values: Any) -> None:
+        def __init__(self, /, **values: object) -> None:
             try:
                 super().__init__(**self.completed(values))
             except ValidationError as error:
@@ -69,7 +69,7 @@ class Model(ModelBase):
 
     # Here and not in each class: the descriptions of the fields are the one place for what they mean.
     @classmethod
-    def __pydantic_init_subclass__(cls, **_: Any) -> None:
+    def __pydantic_init_subclass__(cls, **_: object) -> None:
         fields = "".join(f"\n    {name}: {field.description}" for name, field in cls.model_fields.items())
         cls.__doc__ = f"{cls.__doc__ or cls.__name__}{_FIELDS}{fields}"  # python -OO has no docstrings
 

@@ -30,7 +30,7 @@ from scenario_runner.scenario.syntax import LimitError, check_values, faults, ha
 _ABOUT_KEYS = ("SR-JSON-003", "SR-JSON-006")
 
 
-def as_scenario(scenario: Any) -> Scenario:
+def as_scenario(scenario: object) -> Scenario:
     """The scenario that a path or data like the JSON stands for; a `Scenario` itself.
 
     Raises as `load` does, and UsageError for anything else, such as a model of a framework.

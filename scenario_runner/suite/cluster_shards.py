@@ -110,7 +110,7 @@ class Host:
                 why = "there is no connection to the scheduler"
             self._tell(self, Failure(Diagnostic("SR-CLUSTER-003", "error", None, why)))
 
-    def _call(self, function: Callable[..., Any], *arguments: Any) -> Any:
+    def _call(self, function: Callable[..., Any], *arguments: object) -> Any:
         """Call a function of `cluster_host` on the host."""
         return self._suite.client.run(function, *arguments, workers=[self.address])[self.address]
 

@@ -15,7 +15,7 @@ from concurrent.futures import ProcessPoolExecutor
 from importlib.util import find_spec
 from math import prod
 from tempfile import TemporaryFile
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 import numpy
 
@@ -266,7 +266,11 @@ def _fitting(name: str, array: Array, layer: Layer, any_type: bool) -> list[Cont
 
 
 def judge(
-    layer: Layer, actual: Content, expected: Sequence[Content], rule: Rule | None = None, beyond: Any = None
+    layer: Layer,
+    actual: Content,
+    expected: Sequence[Content],
+    rule: Rule | None = None,
+    beyond: Array | float | None = None,
 ) -> LayerResult:
     """Compare a layer with the nearest one of ``expected``.
 

@@ -240,7 +240,7 @@ class ScenarioRunner:
     def __init__(self, device: str | None = None) -> None:
         self.runner = Runner(device)
 
-    def run(self, scenario: AnyScenario, inputs: Mapping[str, Any] | None = None, **options: Any) -> RunResult:
+    def run(self, scenario: AnyScenario, inputs: Mapping[str, object] | None = None, **options: Any) -> RunResult:
         """Run a scenario, and return what it wrote: see `Runner.run`, whose options can be given. No file is written
         unless ``write_files=True``.
 
@@ -254,9 +254,9 @@ class ScenarioRunner:
     def check(
         self,
         scenario: AnyScenario,
-        inputs: Mapping[str, Any] | None = None,
+        inputs: Mapping[str, object] | None = None,
         *,
-        expected: Mapping[str, Any],
+        expected: Mapping[str, object],
         atol: float = 0.0,
         rtol: float = 0.0,
         **options: Any,
