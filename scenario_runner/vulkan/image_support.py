@@ -18,7 +18,7 @@ from scenario_runner.vulkan._generated import constants as vk
 from scenario_runner.vulkan.device import EVERYTHING, Device
 from scenario_runner.vulkan.memory import Needs, allocate_local
 from scenario_runner.vulkan.physical_device import CORE
-from scenario_runner.vulkan.structs import new
+from scenario_runner.vulkan.structs import Member, new
 from scenario_runner.vulkan.vulkan_loader import API_1_3, check
 
 Tiling = Literal["OPTIMAL", "LINEAR"]
@@ -272,7 +272,7 @@ def create_view(
 
 
 def create_image(
-    device: Device, stack: ExitStack, plan: ImagePlan, purpose: str, **members: Handle
+    device: Device, stack: ExitStack, plan: ImagePlan, purpose: str, **members: Member
 ) -> tuple[Handle, Needs]:
     """A VkImage of two dimensions in the format of a plan, destroyed with ``stack``. ``members`` are the others of its
     VkImageCreateInfo. Raises OutOfMemoryError and DeviceError with the place."""

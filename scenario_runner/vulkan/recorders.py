@@ -13,7 +13,7 @@ from scenario_runner.vulkan.image_support import CompanionImage, image_barriers
 from scenario_runner.vulkan.optical_flow import dispatch_info
 from scenario_runner.vulkan.pipeline import SHADER_STAGES
 from scenario_runner.vulkan.recording import Prepared, Recorder
-from scenario_runner.vulkan.structs import chain, new
+from scenario_runner.vulkan.structs import Member, chain, new
 
 # A queue without graph work has no such stage: what the scenario asks is then covered by all commands.
 _STAGES = {
@@ -187,7 +187,7 @@ class DrawRecorder(Recorder):
 
     def _rendering(self, targets: Sequence[Target], extent: tuple[int, int]) -> tuple[Handle, list[CompanionImage]]:
         companions = []
-        attachments: list[dict[str, Handle]] = []
+        attachments: list[dict[str, Member]] = []
         for uid, level in targets:
             image = self.prepared.resources[uid]
             view, layout = image.render_target(level)

@@ -116,7 +116,7 @@ def _initializer(layout: _Layout, members: Mapping[str, Member], keep: list[Memb
     return values
 
 
-def _value(kind: Handle, value: Member, keep: list[Member]) -> Handle:
+def _value(kind: Handle, value: Member, keep: list[Member]) -> Member:
     if isinstance(value, dict):
         return _initializer(_layout_of(kind), value, keep)
     if isinstance(value, _CData):
