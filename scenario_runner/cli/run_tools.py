@@ -23,7 +23,7 @@ from scenario_runner.run.traces import WRITERS, TimingFiles
 _MOST_ROWS = 20
 
 
-def tool_arguments(options: argparse.Namespace, scenario: str) -> tuple[dict[str, Any], dict[str, Any]]:
+def tool_arguments(options: argparse.Namespace, scenario: str) -> tuple[dict[str, object], dict[str, Any]]:
     """The tools that the options ask for, as arguments of Runner and of `Runner.run_to_files`.
 
     gfxreconstruct is set up. Raises UsageError, UnsupportedError and FileError.

@@ -13,11 +13,10 @@ import json
 import os
 import sys
 from collections.abc import Callable, Sequence
-from typing import Any
 
 from scenario_runner.errors import NoDeviceError, ScenarioRunnerError
 from scenario_runner.files.vk_formats import all_formats
-from scenario_runner.vulkan import ffi, vulkan_loader
+from scenario_runner.vulkan import Handle, ffi, vulkan_loader
 from scenario_runner.vulkan._generated.features import CORE_FEATURES, FEATURES
 from scenario_runner.vulkan.capabilities import reason_against
 from scenario_runner.vulkan.device import Instance
@@ -239,7 +238,7 @@ def _formats(physical: PhysicalDevice) -> dict[str, dict[str, int]]:
     return formats
 
 
-def _text(characters: object) -> str:
+def _text(characters: Handle) -> str:
     return str(ffi.string(characters).decode(errors="replace"))
 
 
@@ -247,7 +246,7 @@ def _names(flags: int, names: dict[int, str]) -> list[str]:
     return [name for bit, name in names.items() if flags >> bit & 1]
 
 
-def _members(struct: object) -> dict[str, object]:
+def _members(struct: Handle) -> dict[str, object]:
     """The members of a structure; VkBool32 ones are 0 and 1, as C has no type of its own for them."""
     return {
         name: _value(getattr(struct, name), field.type)
@@ -256,7 +255,7 @@ def _members(struct: object) -> dict[str, object]:
     }
 
 
-def _value(value: Any, kind: Any) -> Any:
+def _value(value: Handle, kind: Handle) -> object:
     if kind.kind == "array":
         if kind.item.cname == "char":
             return _text(value)

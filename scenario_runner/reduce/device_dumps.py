@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Mapping
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from scenario_runner.errors import DeviceError, FenceTimeoutError, ScenarioRunnerError, ValidationLayerError, error_of
 from scenario_runner.errors.diagnostic import Diagnostic
@@ -32,7 +32,7 @@ class DeviceDump(NamedTuple):
         return one_line(f"device {self.device.choice} ({self.device.name})")
 
 
-def dump_on(device: str, scenario: str | ParameterizedFile, folder: str, arguments: Mapping[str, Any]) -> DeviceDump:
+def dump_on(device: str, scenario: str | ParameterizedFile, folder: str, arguments: Mapping[str, object]) -> DeviceDump:
     """Run a scenario on a device and dump everything after each command into ``folder``; its outputs are not written.
     ``arguments`` are those of Runner.
 

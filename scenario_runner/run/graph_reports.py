@@ -15,7 +15,7 @@ import os
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from scenario_runner.errors import UsageError, log
 from scenario_runner.errors.text import Json
@@ -26,7 +26,14 @@ from scenario_runner.ml.graph_module import GraphOperator, operators_of
 from scenario_runner.plan.plan import Plan
 from scenario_runner.processes import progress
 from scenario_runner.vulkan.device import Device
-from scenario_runner.vulkan.graph_pipelines import DEBUG_DATABASE, EMULATION_PROFILE, MODES, GraphReports, property_of
+from scenario_runner.vulkan.graph_pipelines import (
+    DEBUG_DATABASE,
+    EMULATION_PROFILE,
+    MODES,
+    GraphPipeline,
+    GraphReports,
+    property_of,
+)
 from scenario_runner.vulkan.measurements import Instrumentation, instrumentation_required
 
 # With it the emulation layers measure.
@@ -103,7 +110,7 @@ class GraphReportFiles:
         if self._memory is not None and plan.graph_pipelines:
             log.warning(__name__, "the memory of graph sessions is visible to the host, so that graphs may be slower")
 
-    def write(self, device: Device, plan: Plan, graphs: Sequence[Any]) -> None:
+    def write(self, device: Device, plan: Plan, graphs: Sequence[GraphPipeline]) -> None:
         """Write the files after a run; ``graphs`` are the pipelines of the plan's, with their sessions.
 
         Raises FileError and DeviceError.

@@ -49,7 +49,7 @@ class Arrays(Mapping[str, "numpy.ndarray[Any, Any]"]):
 
     def __getitem__(self, uid: str) -> numpy.ndarray[Any, Any]:
         self._bytes(uid)
-        plan: Any = self._plan.resources[uid]
+        plan = self._plan.resources[uid]
         if plan.npy is None:
             return self.level(uid)
         descr, shape = plan.npy
@@ -90,7 +90,7 @@ class Arrays(Mapping[str, "numpy.ndarray[Any, Any]"]):
         return f"{type(self).__name__} of {self._plan.name}: {counted(len(self), 'array')}"
 
     def _kind(self, uid: str) -> str:
-        plan: Any = self._plan.resources[uid]
+        plan = self._plan.resources[uid]
         if plan.format is None:
             return str(plan.kind)
         return f"{plan.kind} {plan.format.name.removeprefix('VK_FORMAT_')}"

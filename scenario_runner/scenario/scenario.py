@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 from scenario_runner.errors import ScenarioError, ScenarioRunnerError, error_of
 from scenario_runner.errors.diagnostic import Diagnostic, error, warning
@@ -38,7 +37,7 @@ def check_entries(
     contradictions: list[Diagnostic] = []
     warnings: list[Diagnostic] = []
     messages: dict[tuple[str, frozenset[str]], str] = {}
-    entries: list[tuple[str, Any]] = []
+    entries: list[tuple[str, Resource | Command]] = []
     places: dict[str, str] = {}
     by_uid: dict[str, Resource] = {}
     anything = frozenset(broken or ())

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from html import escape
-from typing import Any, Final
+from typing import Final
 
 import numpy
 
@@ -31,7 +31,7 @@ def scenario_html(path: str | None, warnings: Sequence[object], lists: Mapping[s
     return joined(parts)
 
 
-def _fields(entry: Any) -> str:
+def _fields(entry: ModelBase) -> str:
     """The keys that an entry has, or a part of one."""
     return ", ".join(f"{key}: {_brief(value)}" for key, value in entry if key in entry.model_fields_set)
 

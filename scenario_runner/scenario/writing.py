@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from scenario_runner.errors import ScenarioError
 from scenario_runner.errors.text import Json, numbered
-from scenario_runner.files.byte_data import array_of
+from scenario_runner.files.byte_data import ArrayLike, array_of
 from scenario_runner.files.codec import codec_for, codec_of
 from scenario_runner.files.output import OutputFile
 from scenario_runner.files.vk_formats import Format, find_format
@@ -157,7 +157,7 @@ def _write(path: str, resource: Any, files: ExitStack) -> None:
     writer.write(array.tobytes())
 
 
-def _array(resource: Any, content: Any) -> numpy.ndarray[Any, Any]:
+def _array(resource: Any, content: ArrayLike) -> numpy.ndarray[Any, Any]:
     """The content as an array, little-endian. Raises ScenarioError where it cannot be one."""
     import numpy
 
@@ -173,7 +173,7 @@ def _array(resource: Any, content: Any) -> numpy.ndarray[Any, Any]:
     return array.astype(array.dtype.newbyteorder("<"), copy=False)
 
 
-def _from_bytes(resource: Any, content: Any) -> numpy.ndarray[Any, Any]:
+def _from_bytes(resource: Any, content: ArrayLike) -> numpy.ndarray[Any, Any]:
     """Plain bytes with the type and the shape that the resource gives them."""
     import numpy
 
