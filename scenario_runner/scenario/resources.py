@@ -3,7 +3,7 @@ barriers over them."""
 
 from collections.abc import Iterator, Mapping
 from math import prod
-from typing import Annotated, ClassVar, Literal, get_args
+from typing import Annotated, Any, ClassVar, Literal, get_args
 
 from pydantic import AfterValidator, AliasChoices, BeforeValidator, Field, WithJsonSchema, model_validator
 
@@ -97,9 +97,7 @@ class Buffer(Resource):
         default=None, description="NumPy file (.npy) for the content after the last command, as 1-D int8."
     )
     memory_group: OptionalMemoryGroup = Field(default=None, description="Resources in one group share memory.")
-    data: object = Field(
-        default=None, description="Initial content, in place of src; gives the size where there is none."
-    )
+    data: Any = Field(default=None, description="Initial content, in place of src; gives the size where there is none.")
 
     @classmethod
     def in_schema(cls, definition: dict[str, object]) -> dict[str, object]:
@@ -145,7 +143,7 @@ class Tensor(Resource):
     dst: OptionalPath = Field(default=None, description="NumPy file (.npy) for the content after the last command.")
     memory_group: OptionalMemoryGroup = Field(default=None, description="Resources in one group share memory.")
     tiling: Tiling | None = Field(default=None, description="Arrangement of the elements in memory; LINEAR by default.")
-    data: object = Field(default=None, description="Initial content, in place of src.")
+    data: Any = Field(default=None, description="Initial content, in place of src.")
 
     @classmethod
     def in_schema(cls, definition: dict[str, object]) -> dict[str, object]:
@@ -204,7 +202,7 @@ class Image(Resource):
         default=None,
         description="Arrangement of the texels in memory. By default LINEAR in a memory group, else the fastest.",
     )
-    data: object = Field(default=None, description="Initial content, in place of src.")
+    data: Any = Field(default=None, description="Initial content, in place of src.")
 
     @classmethod
     def in_schema(cls, definition: dict[str, Json]) -> dict[str, Json]:
@@ -247,7 +245,7 @@ class RawData(Sourced):
 
     uid: Uid
     src: RequiredContent | None = Field(default=None, description="NumPy file (.npy) with the data, or an object.")
-    data: object = Field(default=None, description="The data, in place of src.")
+    data: Any = Field(default=None, description="The data, in place of src.")
 
 
 _WHOLE_SIZE = 2**64 - 1

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from operator import attrgetter
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import BeforeValidator, Field, model_validator
 
@@ -174,7 +174,7 @@ class Graph(Sourced):
         description="Size in bytes of the push constants of the graph's shaders, a multiple of 4. 0 means that "
         "of the substituted shader, of the VGF file, or of the shader's block.",
     )
-    data: object = Field(default=None, description="The bytes of the VGF file, in place of src.")
+    data: Any = Field(default=None, description="The bytes of the VGF file, in place of src.")
 
     def contradictions(self, resources: Resources) -> Iterator[Diagnostic]:
         inside, constants = "/specialization_constants_map", self.specialization_constants_map
@@ -200,4 +200,4 @@ class GraphConstant(Sourced):
         default=None,
         description="NumPy file (.npy) with the values, in the type and shape of the constant, or an object.",
     )
-    data: object = Field(default=None, description="The values, in place of src.")
+    data: Any = Field(default=None, description="The values, in place of src.")
