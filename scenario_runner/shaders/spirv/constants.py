@@ -128,12 +128,12 @@ _FLOATS: Final = {16: "e", 32: "f", 64: "d"}
 
 def decode(scalar: Scalar, bits: int) -> Literal:
     """Return the scalar in the low bits of ``bits``; NaN for an unknown float encoding or width."""
-    if scalar.is_bool:
+    kind, width = scalar.kind, scalar.width_bits  # read once: modules may compute tens of thousands of constants
+    if kind == "bool":
         return bits != 0
-    width = scalar.width_bits
     bits &= (1 << width) - 1
-    if not scalar.is_float:
-        return bits - (1 << width) if scalar.is_signed and bits >> (width - 1) else bits
+    if kind != "float":
+        return bits - (1 << width) if kind == "int" and bits >> (width - 1) else bits
     if scalar.encoding.replace("_", "") in ML_DTYPES and width == (16 if scalar.encoding == "bfloat16" else 8):
         return float(_ml_array(scalar.encoding, bits, f"u{width // 8}"))
     if scalar.encoding or width not in _FLOATS:
