@@ -62,8 +62,9 @@ def _loaded() -> list[str]:
 
 def run_unkillable(item: Item, runners: Runners, options: Any) -> Outcome:
     """Run it with no limit for the device, in a process that the signal to the group of a worker does not reach."""
-    os.setpgid(0, os.getpgid(os.getppid()))
-    Path(item.path + ".processes").write_text(str(os.getpid()))
+    other = subprocess.Popen(["sleep", "1000"], process_group=0)
+    os.setpgid(0, other.pid)
+    Path(item.path + ".processes").write_text(f"{os.getpid()} {other.pid}")
     runner = runners.runner()
     runner.timeout_s = None
     runner.run_to_files(item.path)
