@@ -78,6 +78,8 @@ class _ReportedFeatures(FeatureTable):
 class ReportedDevice:
     """Answers what `vulkan.capabilities` asks a physical device, from the report."""
 
+    can_be_asked = False
+
     def __init__(self, report: dict[str, Json]) -> None:
         self.name = str(report["name"])
         major, minor, patch = (int(part) for part in [*str(report["api_version"]).split("."), "0", "0"][:3])

@@ -217,7 +217,7 @@ def enabled_for(
         needs.add_spirv("capability", name, shader, required=not emulated)
     for needed in requirements.features:
         needs.add_feature(needed)
-    if requirements.matrices and "VK_KHR_cooperative_matrix" in physical.extensions:
+    if requirements.matrices and physical.can_be_asked and "VK_KHR_cooperative_matrix" in physical.extensions:
         needs.add_matrices()
     # Vulkan specification, appendix "Vulkan Environment for SPIR-V"
     newest = (1, 6) if physical.api_version >= API_1_3 else (1, 5) if physical.api_version >= API_1_2 else (1, 3)

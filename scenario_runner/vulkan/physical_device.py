@@ -177,6 +177,9 @@ _PREFERENCE = {"discrete": 5, "integrated": 4, "virtual": 3, "cpu": 2, "other": 
 class PhysicalDevice:
     """Wraps a VkPhysicalDevice; everything is asked of the driver on first use."""
 
+    can_be_asked = True
+    """Functions of Vulkan can be called; the report of a device has only the answers that were written down."""
+
     def __init__(self, fn: Functions, handle: Handle, index: int) -> None:
         self.fn = fn
         self.handle = handle
