@@ -180,6 +180,4 @@ def close_match(name: object, candidates: Iterable[str]) -> str:
     """`` (did you mean 'x'?)`` for the candidate most like a name, or nothing."""
     if not isinstance(name, str) or not name:
         return ""
-    from scenario_runner.errors.text import close_names, did_you_mean
-
     return did_you_mean(close_names(name, candidates, most=1))

@@ -1,4 +1,4 @@
-"""Run items on the hosts of a cluster: the counterpart of `running.workers.Workers` with Dask.
+"""Run items on the hosts of a cluster: the counterpart of `processes.workers.Workers` with Dask.
 
 The user names the scheduler, or it is started here with workers on this machine. One thread takes items and yields
 results; one more for each worker of Dask sends it shards (`cluster_shards`). Unfinished items are scheduled here: Dask
@@ -178,7 +178,7 @@ class ClusterWorkers:
         return tuple(self._devices.values())
 
     def run(self, items: Iterable[Item], expected: Callable[[str], Expected]) -> Iterator[Result]:
-        """Run items; see `running.workers.Workers.run`.
+        """Run items; see `processes.workers.Workers.run`.
 
         When no host can run anything any more, what is left is Missing. Raises the error of the first host where none
         could from the start, and NoDeviceError when the scheduler is gone.
