@@ -8,18 +8,19 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Collection, Iterator, Mapping
-from contextlib import AbstractContextManager, ExitStack, nullcontext
-from functools import partial, wraps
-from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
+from functools import partial
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from scenario_runner.errors import ScenarioRunnerError, UsageError, error_of, log
+from scenario_runner.files.byte_data import ArrayLike
 from scenario_runner.files.input import ParameterizedFile, is_model
 from scenario_runner.files.sandbox import allowing, confined
 from scenario_runner.plan.plan import FramePlan, Plan
 from scenario_runner.plan.plan_cache import plan_of_file
 from scenario_runner.plan.records import CompilerOptions
 from scenario_runner.processes import progress
-from scenario_runner.run.opened_device import DeviceOptions, OpenedDevice, Validation, one_at_a_time
+from scenario_runner.run.opened_device import DeviceOptions, OpenedDevice, Validation
 from scenario_runner.run.output_files import FileWriter, Sink, share
 from scenario_runner.vulkan.device import InstanceStart
 from scenario_runner.vulkan.execute import RunOptions, execute
@@ -32,14 +33,13 @@ if TYPE_CHECKING:
     from scenario_runner.run.dump_files import DumpRequest
     from scenario_runner.run.graph_reports import GraphReportFiles, InstrumentationFile
     from scenario_runner.run.pipeline_caching import PipelineCaching
-    from scenario_runner.run.result import Prepared, Result
+    from scenario_runner.run.result import Inputs, Prepared, Result
     from scenario_runner.run.timings import Timings
     from scenario_runner.scenario import Scenario
     from scenario_runner.vulkan.printf import Printed, Printer
 
 StrPath = str | os.PathLike[str]
 AnyScenario: TypeAlias = "StrPath | Scenario | Mapping[str, Any]"
-_Method = TypeVar("_Method", bound=Callable[..., object])
 
 
 def _captures(what: str | None, folder: StrPath) -> RenderDocCaptures | None:
@@ -63,34 +63,6 @@ def _printer(printf: bool | int) -> Printer | None:
 def _path_of(scenario: AnyScenario) -> str | None:
     """The file that errors of a scenario begin with; None where there is none."""
     return os.fspath(scenario) if isinstance(scenario, str | os.PathLike) else getattr(scenario, "path", None)
-
-
-def _place_problems(error: ScenarioRunnerError, scenario: AnyScenario) -> None:
-    """Give errors their places in the scenario's file, which is read again only for those that lack one."""
-    if any(problem.path is None and problem.pointer is not None for problem in error.problems):
-        from scenario_runner.scenario.loader import as_scenario
-
-        as_scenario(scenario).place_problems(error)
-
-
-def _of_scenario(method: _Method) -> _Method:
-    """The method, whose first argument is a scenario, with a sandbox around it where the Runner has one.
-
-    Errors of it name the scenario's file, if no other.
-    """
-
-    @wraps(method)
-    def named(self: Runner, scenario: AnyScenario, *args: Any, **kwargs: Any) -> object:
-        try:
-            with self._confined(scenario), allowing(*self._chosen(kwargs)):
-                return method(self, scenario, *args, **kwargs)
-        except ScenarioRunnerError as error:
-            if not isinstance(scenario, Mapping):
-                _place_problems(error, scenario)
-            error.at(path=_path_of(scenario))
-            raise
-
-    return named  # type: ignore[return-value]
 
 
 class Runner(OpenedDevice):
@@ -187,6 +159,8 @@ class Runner(OpenedDevice):
         self.compiler = CompilerOptions(compiler, cache_dir, use_cache)
         self.sandbox = sandbox
         self._sandbox_files = sandbox_files
+        folders = () if graph_reports is None else graph_reports.folders
+        self._result_paths = (*folders, None if shader_instrumentation is None else shader_instrumentation.path)
         self.strict = strict
 
     def __enter__(self) -> Runner:
@@ -202,25 +176,23 @@ class Runner(OpenedDevice):
         name = self._opened_name
         return "<Runner, no device opened>" if name is None else f"<Runner on {name!r}>"
 
-    @_of_scenario
     def plan(
         self,
         scenario: AnyScenario,
-        inputs: Mapping[str, object] | None = None,
+        inputs: Mapping[str, ArrayLike] | None = None,
         *,
         outputs: Collection[str] | None = None,
         output_dir: StrPath | None = None,
     ) -> Plan:
-        """Plan a run; see `plan.resolve.resolve`. No device is touched."""
+        """Plan a run without a device; see `plan.resolve.resolve`."""
         from scenario_runner.plan.resolve import resolve
         from scenario_runner.scenario.loader import as_scenario
 
-        loaded = as_scenario(scenario)
-        if isinstance(outputs, str):
-            outputs = [outputs]
-        return resolve(loaded, inputs=inputs, outputs=outputs, output_dir=output_dir, compiler=self.compiler)
+        with self._reading(scenario, output_dir):
+            loaded = as_scenario(scenario)
+            names = [outputs] if isinstance(outputs, str) else outputs
+            return resolve(loaded, inputs=inputs, outputs=names, output_dir=output_dir, compiler=self.compiler)
 
-    @_of_scenario
     def prepare(
         self,
         scenario: AnyScenario,
@@ -233,32 +205,48 @@ class Runner(OpenedDevice):
 
         The arguments and the errors are those of `run`.
         """
-        from scenario_runner.run.result import Inputs, Prepared, by_uid, inputs_of_call
+        from scenario_runner.run.result import inputs_of_call
+
+        with self._reading(scenario, output_dir):
+            return self._prepare(scenario, inputs_of_call(inputs, more), outputs, output_dir)
+
+    def _prepare(
+        self, scenario: AnyScenario, inputs: Inputs, outputs: Collection[str] | None, output_dir: StrPath | None
+    ) -> Prepared:
+        """Read and plan a scenario or a model. The inputs of a scenario stay part of the plan."""
+        from scenario_runner.plan.resolve import resolve
+        from scenario_runner.run.result import Prepared, by_uid
         from scenario_runner.scenario.loader import as_scenario
 
-        arguments = inputs_of_call(inputs, more)
-        uids: Callable[[Inputs], Mapping[str, object]] = by_uid
-        own: Mapping[str, object] = {}
+        uids: Callable[[Inputs], Mapping[str, ArrayLike]] = by_uid
+        own: Mapping[str, ArrayLike] = {}
         if is_model(scenario):
             from scenario_runner.ml.model_scenario import BareModel
 
             model = BareModel(str(_path_of(scenario)))
             uids = model.by_uid
-            loaded = model.scenario_with(uids(arguments), to_files=output_dir is not None)
+            loaded = model.scenario_with(uids(inputs), to_files=output_dir is not None)
         else:
             with progress.phase("parse", "scenario"):
-                loaded, own = as_scenario(scenario), by_uid(arguments)
-        if outputs is None:  # what shaders may have written
-            accesses = ((resource.uid, getattr(resource, "shader_access", "readonly")) for resource in loaded.resources)
-            outputs = [uid for uid, access in accesses if access != "readonly"]
+                loaded, own = as_scenario(scenario), by_uid(inputs)
+        if outputs is None:
+            accessed = loaded.resources
+            outputs = [entry.uid for entry in accessed if getattr(entry, "shader_access", "readonly") != "readonly"]
+        elif isinstance(outputs, str):
+            outputs = [outputs]
 
-        def plan_with(changed: Mapping[str, object]) -> Plan:
+        def plan_with(changed: Mapping[str, ArrayLike]) -> Plan:
             with progress.phase("plan"):
-                return self.plan(loaded, {**own, **changed}, outputs=outputs, output_dir=output_dir)
+                return resolve(
+                    loaded,
+                    inputs={**own, **changed},
+                    outputs=outputs,
+                    output_dir=output_dir,
+                    compiler=self.compiler,
+                )
 
-        return Prepared(loaded, plan_with({}), plan_with, self._execute, uids, self._forget)
+        return Prepared(loaded, plan_with, self._collect, uids, self._forget)
 
-    @_of_scenario
     def run(
         self,
         scenario: AnyScenario,
@@ -288,22 +276,22 @@ class Runner(OpenedDevice):
 
         Raises a subclass of ScenarioRunnerError; no output is written then, and the frames captured before stay.
         """
+        from scenario_runner.run.result import inputs_of_call
+
         measured = None
         if timings:
             from scenario_runner.run.timings import Timings
 
             measured = Timings()
-        with progress.measuring(measured.clock if measured else None):
-            return self.prepare(scenario, inputs, *more, outputs=outputs, output_dir=output_dir).run(
-                capture_dir=capture_dir,
-                write_files=write_files,
-                repeat=repeat,
-                keep_state=keep_state,
-                dry_run=dry_run,
-                timings=measured or False,
-            )
+        options = RunOptions(repeat, keep_state, dry_run)
+        with (
+            self._reading(scenario, output_dir, capture_dir),
+            progress.measuring(measured.clock if measured else None),
+        ):
+            prepared = self._prepare(scenario, inputs_of_call(inputs, more), outputs, output_dir)
+            with prepared.placed_errors():
+                return self._collect(prepared.plan, options, measured, capture_dir, write_files)
 
-    @_of_scenario
     def run_to_files(
         self,
         scenario: AnyScenario,
@@ -323,7 +311,10 @@ class Runner(OpenedDevice):
         that is written without ``write_files``."""
         progress.doing("reading it")
         options = RunOptions(repeat, keep_state, dry_run)
-        with progress.measuring(timings.clock if timings else None):
+        with (
+            self._reading(scenario, output_dir, capture_dir, None if dump is None else dump.folder),
+            progress.measuring(timings.clock if timings else None),
+        ):
             with progress.phase("plan"):
                 plan = self._plan_for_files(scenario, output_dir)
             if dump is None:
@@ -337,17 +328,17 @@ class Runner(OpenedDevice):
             self._execute(files.plan, sinks, options, timings, capture_dir)
         return plan
 
-    @_of_scenario
     def run_into(
         self, scenario: AnyScenario, receive: Callable[[Plan], Sink], *, repeat: int = 1, keep_state: bool = False
     ) -> Plan:
-        """Run a scenario and hand what it gives, piece by piece, to what ``receive`` makes of the plan before it runs.
+        """Run a scenario and hand its results, piece by piece, to the sink that ``receive`` makes of the plan.
 
-        No file is written. The other arguments, what is returned and the errors are those of `run_to_files`.
+        No file is written. The other arguments, the returned plan and the errors are those of `run_to_files`.
         """
-        plan = self._plan_for_files(scenario, None)
-        self._execute(plan, (receive(plan),), RunOptions(repeat, keep_state))
-        return plan
+        with self._reading(scenario):
+            plan = self._plan_for_files(scenario, None)
+            self._execute(plan, (receive(plan),), RunOptions(repeat, keep_state))
+            return plan
 
     def _plan_for_files(self, scenario: AnyScenario, output_dir: StrPath | None) -> Plan:
         """The plan of a scenario file, from the plan cache where nothing changed since."""
@@ -366,14 +357,40 @@ class Runner(OpenedDevice):
         files = [*self._sandbox_files, *filter(None, [getattr(scenario, "path", None)])]  # a model may be a link
         return confined([getattr(scenario, "base_dir", ".")], files)
 
-    def _chosen(self, arguments: Mapping[str, Any]) -> Iterator[StrPath | None]:
-        """Yield the folders and files for results that the caller named to the Runner or in arguments of a method."""
-        yield from (arguments.get(name) for name in ("output_dir", "capture_dir"))
-        yield from () if self._graph_reports is None else self._graph_reports.folders
-        yield None if arguments.get("dump") is None else arguments["dump"].folder
-        yield None if self._measured is None else self._measured.path
+    @contextmanager
+    def _reading(self, scenario: AnyScenario, *chosen: StrPath | None) -> Iterator[None]:
+        """Confine a block to the scenario's sandbox, where the Runner has one, and to the ``chosen`` paths.
 
-    @one_at_a_time
+        Errors of the block get places in the scenario's file.
+        """
+        try:
+            with self._confined(scenario), allowing(*chosen, *self._result_paths):
+                yield
+        except ScenarioRunnerError as error:
+            unplaced = any(problem.path is None and problem.pointer is not None for problem in error.problems)
+            if unplaced and not isinstance(scenario, Mapping):
+                from scenario_runner.scenario.loader import as_scenario
+
+                as_scenario(scenario).place_problems(error)
+            error.at(path=_path_of(scenario))
+            raise
+
+    def _collect(
+        self,
+        plan: Plan,
+        options: RunOptions,
+        timings: Timings | None,
+        capture_dir: StrPath | None,
+        write_files: bool,
+    ) -> Result:
+        """Carry out a plan and keep its outputs and captures in memory."""
+        from scenario_runner.run.result import Collector, Result
+
+        collector = Collector(plan)
+        sinks = (collector, FileWriter(plan)) if write_files else (collector,)
+        printed = self._execute(plan, sinks, options, timings, capture_dir)
+        return Result(collector.data, plan, collector.frames, timings, printed)
+
     def _execute(
         self,
         plan: Plan,
@@ -388,6 +405,23 @@ class Runner(OpenedDevice):
         """
         if options.repeat < 1:
             raise UsageError(f"repeat is {options.repeat}, expected 1 or more")
+        if not self._running.acquire(blocking=False):
+            help = "take turns, or use a Runner for each process"
+            raise UsageError("another thread is running a scenario on this Runner", help=help)
+        try:
+            return self._execute_alone(plan, sinks, options, timings, capture_dir)
+        finally:
+            self._running.release()
+
+    def _execute_alone(
+        self,
+        plan: Plan,
+        sinks: tuple[Sink, ...],
+        options: RunOptions,
+        timings: Timings | None,
+        capture_dir: StrPath | None,
+    ) -> tuple[Printed, ...]:
+        """Carry out a plan while no other thread can."""
         if self.strict and plan.warnings:
             raise error_of(warning._replace(severity="error") for warning in plan.warnings)
         for warning in plan.warnings:

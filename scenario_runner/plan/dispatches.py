@@ -71,7 +71,7 @@ class Dispatches(CommandResolver):
             amount, uid = max(images, key=itemgetter(0))
             texels = f"{amount} texel{'' if amount == 1 else 's'}"
             message = f"{count} workgroups of shader {shader.uid!r} run for image {uid!r}, which has {texels}"
-            size = " x ".join(map(str, shader.interface.local_size() or (1, 1, 1)))
+            size = " x ".join(map(str, shader.local_size))
             help = f"rangeND counts workgroups, not invocations: a workgroup of this shader has {size} of them"
             context.problems.warn("SR-DISPATCH-002", place, message, help)
 

@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 from scenario_runner.checks.bindings import declared_size
 from scenario_runner.checks.entry_points import (
+    MODELS,
     check_blocks,
     check_workgroup,
     find_entry_point,
@@ -37,6 +38,7 @@ from scenario_runner.shaders.compile import Compiled, compile_each
 from scenario_runner.shaders.compilers.table import dxc_install_line
 from scenario_runner.shaders.source import CompileRequest
 from scenario_runner.shaders.spirv import EntryPoint, Interface, Module, read_module
+from scenario_runner.shaders.spirv.constants import Literal
 from scenario_runner.shaders.spirv.index import MAGIC
 
 # Modules that were read stay for the next plans: the scenarios of a suite share their shaders.
@@ -62,6 +64,7 @@ class LoadedShader(NamedTuple):
     stage: ShaderStage
     push_constants_size: int
     block_size: int
+    local_size: tuple[int, int, int]
     matrices: tuple[MatrixUse, ...]
 
     def pipeline(self, set_layouts: tuple[tuple[LayoutBinding, ...], ...], push_constants_size: int) -> PipelinePlan:
@@ -74,7 +77,7 @@ class LoadedShader(NamedTuple):
             push_constants_size=max(push_constants_size, self.block_size),
             label=self.uid,
             pointer=self.pointer,
-            local_size=self.interface.local_size() or (1, 1, 1),
+            local_size=self.local_size,
             workgroup_memory_bytes=self.interface.workgroup_memory_bytes,
         )
 
@@ -122,9 +125,9 @@ def load_shaders(
         if shader.uid not in codes:
             continue
         try:
-            apart = _take_apart(shader, pointers[shader.uid], codes[shader.uid], problems)
-            if apart is not None:
-                loaded[shader.uid] = apart
+            inspected = _load(shader, pointers[shader.uid], codes[shader.uid], problems)
+            if inspected is not None:
+                loaded[shader.uid] = inspected
         except ScenarioRunnerError as error:
             problems.add_error(error, pointers[shader.uid])
     return loaded
@@ -248,41 +251,71 @@ def _in_this_order(code: bytes) -> bytes:
     return words.tobytes()
 
 
-def _take_apart(shader: Shader, pointer: str, compiled: Compiled, problems: Problems) -> LoadedShader | None:
-    code, includes, _ = compiled
-    module = _read_module(code, name=file_of(shader) or shader.uid)
+def _load(shader: Shader, pointer: str, compiled: Compiled, problems: Problems) -> LoadedShader | None:
+    """Inspect a compiled shader; report findings and return None where an error is among them."""
+    name = file_of(shader) or shader.uid
+    module = _read_module(compiled.module, name=name)
     entry, findings = find_entry_point(module, shader.uid, shader.entry, shader.stage, pointer)
     place = f"{pointer}/specialization_constants"
     values, more = specialize(module, shader.uid, shader.specialization_constants, place)
     good = problems.report([*findings, *more])
     if entry is None or not good:
         return None
+    numbers = tuple((number, value) for number, (_, value) in values.items()) if values else ()
+    loaded, findings = _inspect(compiled.module, name, shader.uid, pointer, entry.name, shader.stage, numbers)
+    if not problems.report(findings) or loaded is None:
+        return None
     entries: list[tuple[int, int, int]] = []
     data = b""
-    numbers = {}
-    for number, (encoded, value) in values.items():
+    for number, (encoded, _) in values.items():
         entries.append((number, len(data), len(encoded)))
         data += encoded
-        numbers[number] = value
-    interface = entry.specialized(numbers) if numbers else entry.interface
-    findings, needs = check_blocks(interface, shader.uid, pointer)
-    if not problems.report([*check_workgroup(interface, shader.stage, shader.uid, pointer), *findings]):
-        return None
-    needs += module_features(entry, interface, shader.uid)
-    features = [NeededFeature(*need, pointer) for need in needs]
-    features += [NeededFeature(*need, pointer, bits) for need, bits in module_properties(entry, shader.uid)]
-    return LoadedShader(
-        shader.uid,
-        pointer,
-        code,
-        module,
-        entry,
-        interface,
-        Specialization(tuple(entries), data),
-        tuple(features),
-        includes,
-        shader.stage,
-        shader.push_constants_size,
-        declared_size(interface),
-        matrix_uses(interface.declarations),
+    return loaded._replace(
+        specialization=Specialization(tuple(entries), data),
+        includes=compiled.includes,
+        push_constants_size=shader.push_constants_size,
     )
+
+
+@lru_cache(32)
+def _inspect(
+    code: bytes,
+    name: str,
+    uid: str,
+    pointer: str,
+    entry_name: str,
+    stage: ShaderStage,
+    numbers: tuple[tuple[int, Literal], ...],
+) -> tuple[LoadedShader | None, list[Diagnostic]]:
+    """Check an entry point specialized with ``numbers``. Return None and the findings where an error is among them.
+
+    The scenario adds the include files, the push_constants_size and the bytes of the specialization constants.
+    """
+    module = _read_module(code, name=name)
+    entry = module.entry_point(entry_name, MODELS[stage])
+    assert entry is not None, "find_entry_point found it"
+    interface = entry.specialized(dict(numbers)) if numbers else entry.interface
+    findings, needs = check_blocks(interface, uid, pointer)
+    findings = [*check_workgroup(interface, stage, uid, pointer), *findings]
+    if any(finding.severity == "error" for finding in findings):
+        return None, findings
+    needs += module_features(entry, interface, uid)
+    features = [NeededFeature(*need, pointer) for need in needs]
+    features += [NeededFeature(*need, pointer, bits) for need, bits in module_properties(entry, uid)]
+    loaded = LoadedShader(
+        uid=uid,
+        pointer=pointer,
+        code=code,
+        module=module,
+        entry=entry,
+        interface=interface,
+        specialization=Specialization(),
+        features=tuple(features),
+        includes=[],
+        stage=stage,
+        push_constants_size=0,
+        block_size=declared_size(interface),
+        local_size=interface.local_size() or (1, 1, 1),
+        matrices=matrix_uses(interface.declarations),
+    )
+    return loaded, findings

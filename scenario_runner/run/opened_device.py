@@ -5,11 +5,10 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
-from functools import wraps
 from threading import Lock
-from typing import TYPE_CHECKING, Literal, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
-from scenario_runner.errors import UsageError, ValidationLayerError, error_of, log
+from scenario_runner.errors import ValidationLayerError, error_of, log
 from scenario_runner.errors.diagnostic import Diagnostic
 from scenario_runner.errors.text import one_line
 from scenario_runner.plan.limits import NAMES, Limits, exceeded_limits
@@ -60,25 +59,6 @@ class DeviceOptions(NamedTuple):
     labels: bool = False
     graphics: bool = False
     printer: Printer | None = None
-
-
-_Method = TypeVar("_Method", bound=Callable[..., object])
-
-
-def one_at_a_time(method: _Method) -> _Method:
-    """Let a method of an `OpenedDevice` raise UsageError while another thread calls it."""
-
-    @wraps(method)
-    def guarded(self: OpenedDevice, *args: object, **options: object) -> object:
-        if not self._running.acquire(blocking=False):
-            help = "take turns, or use a Runner for each process"
-            raise UsageError("another thread is running a scenario on this Runner", help=help)
-        try:
-            return method(self, *args, **options)
-        finally:
-            self._running.release()
-
-    return guarded  # type: ignore[return-value]
 
 
 class OpenedDevice:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from contextvars import copy_context
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -11,13 +12,14 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from scenario_runner.errors import ScenarioRunnerError, UsageError
 from scenario_runner.errors.diagnostic import Diagnostic
 from scenario_runner.errors.text import close_match, counted, listed
+from scenario_runner.files.byte_data import ArrayLike
 from scenario_runner.files.npy import composed
 from scenario_runner.files.sandbox import allowing
 from scenario_runner.files.vk_formats import ML_DTYPES, Format, ml_dtype
 from scenario_runner.plan.plan import FramePlan, Plan
 from scenario_runner.plan.resolve import with_inputs
 from scenario_runner.processes import progress
-from scenario_runner.run.output_files import FileWriter, Receive, Sink
+from scenario_runner.run.output_files import Receive, Sink
 from scenario_runner.run.timings import Timings
 from scenario_runner.scenario import Scenario
 from scenario_runner.vulkan.execute import RunOptions
@@ -30,6 +32,7 @@ if TYPE_CHECKING:
 
 # Titles of lists → their lines.
 Notes: TypeAlias = "Mapping[str, Sequence[object]]"
+StrPath = str | os.PathLike[str]
 
 
 class Arrays(Mapping[str, "numpy.ndarray[Any, Any]"]):
@@ -158,12 +161,19 @@ class Result(Arrays):
     was asked for.
     """
 
-    def __init__(self, data: dict[str, bytearray], plan: Plan, frames: list[Frame]) -> None:
+    def __init__(
+        self,
+        data: dict[str, bytearray],
+        plan: Plan,
+        frames: list[Frame],
+        timings: Timings | None = None,
+        printed: tuple[Printed, ...] = (),
+    ) -> None:
         super().__init__(data, plan)
         self.frames = frames
         self.warnings: tuple[Diagnostic, ...] = plan.warnings
-        self.timings: Timings | None = None
-        self.printed: tuple[Printed, ...] = ()
+        self.timings = timings
+        self.printed = printed
 
     def _parts(self) -> list[tuple[str, Arrays]]:
         frames = [(f"frame {frame.frame_id} of iteration {frame.iteration}", frame) for frame in self.frames]
@@ -240,54 +250,59 @@ class Prepared:
     def __init__(
         self,
         scenario: Scenario,
-        plan: Plan,
-        plan_again: Callable[[Mapping[str, object]], Plan],
-        execute: Callable[..., tuple[Printed, ...]],
-        by_uid: Callable[[Inputs], Mapping[str, object]],
+        plan_with: Callable[[Mapping[str, ArrayLike]], Plan],
+        collect: Callable[[Plan, RunOptions, Timings | None, StrPath | None, bool], Result],
+        by_uid: Callable[[Inputs], Mapping[str, ArrayLike]],
         forget: Callable[[object], None],
     ) -> None:
-        """``plan_again`` gives the plan for inputs that change more than their content; ``by_uid`` their uids.
-        ``forget`` destroys what the Runner keeps under a name."""
+        """``plan_with`` plans other inputs, ``by_uid`` names them, and ``collect`` carries out a plan.
+
+        ``forget`` destroys the objects that the Runner keeps under a name.
+        """
         self._scenario = scenario
-        self._plan = plan
-        self._plan_again = plan_again
-        self._execute = execute
+        self._plan = plan_with({})
+        self._plan_with = plan_with
+        self._collect = collect
         self._by_uid = by_uid
-        self._kept = object()  # names what the Runner keeps for it
+        self._kept = object()  # the name of the objects that the Runner keeps for this scenario
         self._forget = forget
         self._ran = False
-        self._context = copy_context()  # which has the Runner's sandbox, where there is one
+        self._context = copy_context()  # with the Runner's sandbox, where there is one
 
     @property
     def plan(self) -> Plan:
-        """Plan a run without inputs."""
+        """The plan of a run without inputs."""
         return self._plan
 
     def run(
         self,
         inputs: object = None,
         *more: object,
-        capture_dir: str | os.PathLike[str] | None = None,
+        capture_dir: StrPath | None = None,
         write_files: bool = True,
         repeat: int = 1,
         keep_state: bool = False,
         dry_run: bool = False,
         timings: bool | Timings = False,
     ) -> Result:
-        """Run it, with ``inputs`` in place of those it was prepared with; they hold for this run alone.
+        """Run the scenario, with ``inputs`` for this run alone instead of the inputs that it was prepared with.
 
-        ``inputs`` are buffers, tensors, images and raw_data (push constants) by uid; those of a model may be given by
-        position, name or binding number, as `Runner.run` takes them. ``timings`` may be the
-        object that gets what the run takes. The other arguments, the result and the errors are those of `Runner.run`.
+        ``inputs`` are buffers, tensors, images and raw_data (push constants) by uid. The inputs of a model may also be
+        given by position, name or binding number, as for `Runner.run`. ``timings`` may be the object that takes the
+        measurements. The other arguments, the result and the errors are those of `Runner.run`.
         """
         measured = Timings() if timings is True else timings or None
         options = RunOptions(repeat, keep_state, dry_run)
-        try:
+        with self.placed_errors():
             arrays = self._by_uid(inputs_of_call(inputs, more))
-            context = self._context.copy()  # threads that should take turns get the Runner's error
-            result: Result = context.run(self._run, arrays, capture_dir, write_files, options, measured)
-            result.timings = measured
-            return result
+            context = self._context.copy()  # a thread that does not wait for its turn gets the Runner's error
+            return context.run(self._run, arrays, capture_dir, write_files, options, measured)
+
+    @contextmanager
+    def placed_errors(self) -> Iterator[None]:
+        """Give errors of the block their places in the scenario."""
+        try:
+            yield
         except ScenarioRunnerError as error:
             self._scenario.place_problems(error)
             error.at(path=self._scenario.path)
@@ -295,26 +310,21 @@ class Prepared:
 
     def _run(
         self,
-        inputs: Mapping[str, object],
-        capture_dir: str | os.PathLike[str] | None,
+        inputs: Mapping[str, ArrayLike],
+        capture_dir: StrPath | None,
         write_files: bool,
         options: RunOptions,
         timings: Timings | None,
     ) -> Result:
-        plan = self._plan
         with progress.measuring(timings.clock if timings else None), allowing(capture_dir):
-            changed = with_inputs(plan, self._scenario, inputs)
-            plan = changed or self._plan_again(inputs)
+            changed = with_inputs(self._plan, self._scenario, inputs)
+            plan = changed or self._plan_with(inputs)
             if changed is not None and self._ran:
                 options = options._replace(keep=self._kept)
             if self._ran and plan.warnings:
                 plan = plan._replace(warnings=())
-            collector = Collector(plan)
-            sinks = (collector, FileWriter(plan)) if write_files else (collector,)
-            printed = self._execute(plan, sinks, options, timings, capture_dir)
+            result = self._collect(plan, options, timings, capture_dir, write_files)
         self._ran = True
-        result = Result(collector.data, plan, collector.frames)
-        result.printed = printed
         return result
 
     def close(self) -> None:

@@ -147,8 +147,10 @@ class Module(NamedTuple):
 
     def entry_point(self, name: str, execution_model: str | None = None) -> EntryPoint | None:
         """Return the entry point of this name (and stage); None when there is none."""
-        fitting = (entry for entry in self.entry_points if execution_model in (None, entry.execution_model))
-        return next((entry for entry in fitting if entry.name == name), None)
+        for entry in self.entry_points:
+            if entry.name == name and execution_model in (None, entry.execution_model):
+                return entry
+        return None
 
     def spec_constant(self, id: int) -> SpecConstant | None:
         """Return the specialization constant with this SpecId; None when there is none."""
