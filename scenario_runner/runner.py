@@ -1,7 +1,7 @@
-"""The Runner: one device, many scenarios.
+"""The Runner runs many scenarios on one device.
 
-A scenario becomes a plan (or the plan of an earlier run serves again), the device carries it out, and results go where
-they are wanted: into arrays, into files, or both. `run.opened_device` opens and closes the device.
+It plans each scenario, or takes the plan of an earlier run from the plan cache, and lets the device execute the plan.
+Results become arrays, files or both. `run.opened_device` opens and closes the device.
 """
 
 from __future__ import annotations
@@ -42,58 +42,38 @@ StrPath = str | os.PathLike[str]
 AnyScenario: TypeAlias = "StrPath | Scenario | Mapping[str, Any]"
 
 
-def _captures(what: str | None, folder: StrPath) -> RenderDocCaptures | None:
-    """RenderDoc's captures of a Runner. Raises UsageError and UnsupportedError."""
-    if what is None:
-        return None
-    from scenario_runner.run.capture_tools import RenderDocCaptures
-
-    return RenderDocCaptures(what, os.fspath(folder))
-
-
-def _printer(printf: bool | int) -> Printer | None:
-    """The collector of what shaders print in the runs of a Runner. Raises UsageError."""
-    if printf is False:
-        return None
-    from scenario_runner.vulkan.printf import Printer
-
-    return Printer(None if printf is True else printf)
-
-
 def _path_of(scenario: AnyScenario) -> str | None:
-    """The file that errors of a scenario begin with; None where there is none."""
+    """Return the file of a scenario for messages; None for data and scenarios without one."""
     return os.fspath(scenario) if isinstance(scenario, str | os.PathLike) else getattr(scenario, "path", None)
 
 
 class Runner(OpenedDevice):
     """Runs scenarios on one device; use it in a ``with`` block, from one thread at a time.
 
-    - ``device``: an index, a UUID or a part of a name; without it, a device of the fastest kind.
+    - ``device``: an index, a UUID or a part of a name. The default is a device of the fastest kind.
     - ``robustness``: robust buffer and image access where the device has it.
     - ``disabled_extensions``: Vulkan extensions that are never enabled.
-    - ``validation``: load the Khronos validation layer, whose errors fail a run, but not with ``"report"``.
-    - ``sync_validation``: let it look for hazards as well.
+    - ``validation``: load the Khronos validation layer. Its errors fail a run, except with ``"report"``.
+    - ``sync_validation``: let the layer look for hazards as well.
     - ``timeout_s``: the longest wait for submitted work.
     - ``compiler``: the path of a GLSL compiler.
-    - ``cache_dir``, ``use_cache``: the folder of the caches, and whether they are used.
+    - ``cache_dir``, ``use_cache``: the folder of the caches, and whether the Runner uses them.
     - ``ml_emulation``: run tensors and graphs through emulation layers: ``"auto"`` (where the device lacks them),
       ``"on"`` or ``"off"``.
-    - ``staging``: move all bytes by copies on the device, also where the host could write resources in place.
-    - ``shader_instrumentation``: a JSON file for what the device measures in shaders (VK_ARM_shader_instrumentation).
-    - ``sandbox``: refuse scenarios that read or write outside of their own folder and the folders given for results,
-      but for ``sandbox_files`` (`SandboxError`).
+    - ``staging``: copy all bytes on the device, even where the host could write resources in place.
+    - ``shader_instrumentation``: a JSON file for the device's measurements of shaders (VK_ARM_shader_instrumentation).
+    - ``sandbox``: raise `SandboxError` for scenarios that read or write outside of their own folder, the folders given
+      for results and ``sandbox_files``.
     - ``pipeline_cache``: keep pipelines for other processes: True in the user's cache folder, a path in that folder, or
       a `PipelineCaching`.
     - ``graph_reports``: folders for files about graphs, a `GraphReportFiles`.
     - ``strict``: make warnings about a scenario errors, before anything runs.
-    - ``debug_labels``: give tools names and labels also where no layer is loaded.
+    - ``debug_labels``: give tools names and labels even where no layer is loaded.
     - ``capture_frame``: let RenderDoc capture frames (``"0,2"``), single commands (``"command:5"``) or the whole
       ``"run"`` into .rdc files in ``capture_frame_dir``.
-    - ``printf``: collect what shaders print (`Result.printed`), and log it: True, or the bytes of space for the
-      messages of one command.
+    - ``printf``: log and collect the messages of shaders (`Result.printed`): True, or the bytes for one command.
 
-    Nothing is opened before it is needed (``starting``: a driver that is being started already); `run` raises
-    NoDeviceError when there is no device.
+    The first run opens the device, or raises NoDeviceError. ``starting`` is a driver that is being started already.
     """
 
     def __init__(
@@ -130,8 +110,16 @@ class Runner(OpenedDevice):
 
             shader_instrumentation = InstrumentationFile(os.fspath(shader_instrumentation))
         self._measured = shader_instrumentation
-        self.renderdoc = _captures(capture_frame, capture_frame_dir)
-        self._printer = _printer(printf)
+        self.renderdoc: RenderDocCaptures | None = None
+        if capture_frame is not None:
+            from scenario_runner.run.capture_tools import RenderDocCaptures
+
+            self.renderdoc = RenderDocCaptures(capture_frame, os.fspath(capture_frame_dir))
+        self._printer: Printer | None = None
+        if printf is not False:
+            from scenario_runner.vulkan.printf import Printer
+
+            self._printer = Printer(None if printf is True else printf)
         self._graph_reports = graph_reports
         if isinstance(pipeline_cache, bool | str | os.PathLike) and pipeline_cache is not False:
             from scenario_runner.run.pipeline_caching import PipelineCaching
@@ -169,7 +157,7 @@ class Runner(OpenedDevice):
     def __exit__(self, kind: object, *_: object) -> None:
         if kind is None:
             self.close()
-        else:  # whatever ends the block matters more
+        else:  # the error that ends the block matters more
             self._destroy()
 
     def __repr__(self) -> str:
@@ -185,13 +173,22 @@ class Runner(OpenedDevice):
         output_dir: StrPath | None = None,
     ) -> Plan:
         """Plan a run without a device; see `plan.resolve.resolve`."""
-        from scenario_runner.plan.resolve import resolve
         from scenario_runner.scenario.loader import as_scenario
 
         with self._reading(scenario, output_dir):
-            loaded = as_scenario(scenario)
-            names = [outputs] if isinstance(outputs, str) else outputs
-            return resolve(loaded, inputs=inputs, outputs=names, output_dir=output_dir, compiler=self.compiler)
+            return self._resolve(as_scenario(scenario), inputs or {}, outputs, output_dir)
+
+    def _resolve(
+        self,
+        scenario: Scenario,
+        inputs: Mapping[str, ArrayLike],
+        outputs: Collection[str] | None,
+        output_dir: StrPath | None,
+    ) -> Plan:
+        from scenario_runner.plan.resolve import resolve
+
+        names = [outputs] if isinstance(outputs, str) else outputs
+        return resolve(scenario, inputs=inputs, outputs=names, output_dir=output_dir, compiler=self.compiler)
 
     def prepare(
         self,
@@ -201,10 +198,9 @@ class Runner(OpenedDevice):
         outputs: Collection[str] | None = None,
         output_dir: StrPath | None = None,
     ) -> Prepared:
-        """Plan a scenario once, for many runs with other inputs or push constants. No device is touched.
+        """Plan a scenario once, for many runs with other inputs or push constants, without a device.
 
-        The arguments and the errors are those of `run`.
-        """
+        It takes the arguments of `run` and raises the same errors."""
         from scenario_runner.run.result import inputs_of_call
 
         with self._reading(scenario, output_dir):
@@ -214,7 +210,6 @@ class Runner(OpenedDevice):
         self, scenario: AnyScenario, inputs: Inputs, outputs: Collection[str] | None, output_dir: StrPath | None
     ) -> Prepared:
         """Read and plan a scenario or a model. The inputs of a scenario stay part of the plan."""
-        from scenario_runner.plan.resolve import resolve
         from scenario_runner.run.result import Prepared, by_uid
         from scenario_runner.scenario.loader import as_scenario
 
@@ -232,18 +227,10 @@ class Runner(OpenedDevice):
         if outputs is None:
             accessed = loaded.resources
             outputs = [entry.uid for entry in accessed if getattr(entry, "shader_access", "readonly") != "readonly"]
-        elif isinstance(outputs, str):
-            outputs = [outputs]
 
         def plan_with(changed: Mapping[str, ArrayLike]) -> Plan:
             with progress.phase("plan"):
-                return resolve(
-                    loaded,
-                    inputs={**own, **changed},
-                    outputs=outputs,
-                    output_dir=output_dir,
-                    compiler=self.compiler,
-                )
+                return self._resolve(loaded, {**own, **changed}, outputs, output_dir)
 
         return Prepared(loaded, plan_with, self._collect, uids, self._forget)
 
@@ -261,28 +248,25 @@ class Runner(OpenedDevice):
         dry_run: bool = False,
         timings: bool = False,
     ) -> Result:
-        """Run a scenario and return what it wrote, as NumPy arrays by uid.
+        """Run a scenario and return its outputs as NumPy arrays by uid.
 
-        ``scenario`` is a path, a `Scenario`, a dict of the shape that the JSON has, or the path of a model. A model
-        takes its ``inputs`` by position (``run(model, x, h)``), name or binding number (``run(model, {"x": x})``), and
-        writes files only where ``output_dir`` is given. Arrays are those of NumPy, objects with ``__array__`` or
-        ``__dlpack__``, and bytes.
+        ``scenario`` is a path, a `Scenario`, a dict with the JSON's content, or the path of a model. A model takes
+        ``inputs`` by position (``run(model, x, h)``), name or binding number (``run(model, {"x": x})``), and writes
+        files only with ``output_dir``. An array is a NumPy array, bytes or an object with ``__array__`` or
+        ``__dlpack__``.
 
-        ``inputs`` replaces the initial content of resources. ``outputs`` names what is returned (one uid, or several);
-        by default whatever has a ``dst`` or is not readonly. Files named by ``dst`` are written unless ``write_files``
-        is false, relative to ``output_dir`` (default: the scenario's folder). ``repeat`` runs all commands that often,
-        with the inputs restored before each iteration unless ``keep_state``. ``timings`` measures the run: see
-        `Result.timings`.
+        ``inputs`` replaces the initial content of resources. ``outputs`` names the resources to return (one uid, or
+        several); the default is every resource with a ``dst`` or writable by shaders. The run writes the files named by
+        ``dst`` unless ``write_files`` is false, relative to ``output_dir`` (default: the scenario's folder). ``repeat``
+        runs all commands that often and restores the inputs before each iteration unless ``keep_state``. ``timings``
+        measures the run: see `Result.timings`.
 
-        Raises a subclass of ScenarioRunnerError; no output is written then, and the frames captured before stay.
+        Raises a subclass of ScenarioRunnerError. A failed run writes no outputs; captures of earlier frames stay.
         """
         from scenario_runner.run.result import inputs_of_call
+        from scenario_runner.run.timings import Timings
 
-        measured = None
-        if timings:
-            from scenario_runner.run.timings import Timings
-
-            measured = Timings()
+        measured = Timings() if timings else None
         options = RunOptions(repeat, keep_state, dry_run)
         with (
             self._reading(scenario, output_dir, capture_dir),
@@ -305,10 +289,10 @@ class Runner(OpenedDevice):
         dump: DumpRequest | None = None,
         write_files: bool = True,
     ) -> Plan:
-        """Run a scenario for its files alone: results go straight from the device to disk. Returns what was planned.
+        """Run a scenario and write its results from the device straight to disk. Return the plan.
 
-        ``timings`` is given what the run took. ``dump`` asks for the content of resources after commands, which is all
-        that is written without ``write_files``."""
+        ``timings`` takes the measurements. ``dump`` writes the content of resources after commands as well, or alone
+        without ``write_files``."""
         progress.doing("reading it")
         options = RunOptions(repeat, keep_state, dry_run)
         with (
@@ -333,15 +317,14 @@ class Runner(OpenedDevice):
     ) -> Plan:
         """Run a scenario and hand its results, piece by piece, to the sink that ``receive`` makes of the plan.
 
-        No file is written. The other arguments, the returned plan and the errors are those of `run_to_files`.
-        """
+        No file is written. The other arguments, the returned plan and the errors are those of `run_to_files`."""
         with self._reading(scenario):
             plan = self._plan_for_files(scenario, None)
             self._execute(plan, (receive(plan),), RunOptions(repeat, keep_state))
             return plan
 
     def _plan_for_files(self, scenario: AnyScenario, output_dir: StrPath | None) -> Plan:
-        """The plan of a scenario file, from the plan cache where nothing changed since."""
+        """Return the plan of a scenario, from the plan cache where no file has changed."""
         if not (isinstance(scenario, (str, os.PathLike)) and self.compiler.use_cache):
             return self.plan(scenario, output_dir=output_dir)
         folder = None if output_dir is None else os.fspath(output_dir)
@@ -352,10 +335,12 @@ class Runner(OpenedDevice):
         """Return the sandbox of a scenario, where the Runner has one."""
         if not self.sandbox:
             return nullcontext()
+        path = _path_of(scenario)
+        files = self._sandbox_files if path is None else [*self._sandbox_files, path]  # a model may be a link
+        folder = getattr(scenario, "base_dir", ".")
         if isinstance(scenario, str | os.PathLike):
-            return confined([os.path.dirname(os.path.abspath(scenario))], [*self._sandbox_files, scenario])
-        files = [*self._sandbox_files, *filter(None, [getattr(scenario, "path", None)])]  # a model may be a link
-        return confined([getattr(scenario, "base_dir", ".")], files)
+            folder = os.path.dirname(os.path.abspath(scenario))
+        return confined([folder], files)
 
     @contextmanager
     def _reading(self, scenario: AnyScenario, *chosen: StrPath | None) -> Iterator[None]:
@@ -399,69 +384,52 @@ class Runner(OpenedDevice):
         timings: Timings | None = None,
         capture_dir: StrPath | None = None,
     ) -> tuple[Printed, ...]:
-        """Carry out a plan. The sinks get its results, and captured frames become files in ``capture_dir``.
+        """Carry out a plan, hand the results to the sinks, and write captured frames to ``capture_dir``.
 
-        Returns what its shaders printed. Raises UsageError while another thread runs something.
-        """
+        Return the messages that its shaders printed. Raise UsageError while another thread runs a scenario."""
         if options.repeat < 1:
             raise UsageError(f"repeat is {options.repeat}, expected 1 or more")
-        if not self._running.acquire(blocking=False):
-            help = "take turns, or use a Runner for each process"
-            raise UsageError("another thread is running a scenario on this Runner", help=help)
-        try:
-            return self._execute_alone(plan, sinks, options, timings, capture_dir)
-        finally:
-            self._running.release()
+        with self._turn():
+            if self.strict and plan.warnings:
+                raise error_of(warning._replace(severity="error") for warning in plan.warnings)
+            for warning in plan.warnings:
+                log.warning(__name__, "%s", warning)
+            measured, caching, reports = self._measured, self._pipeline_caching, self._graph_reports
+            if capture_dir is not None:
+                from scenario_runner.run.capture_files import CaptureFiles
 
-    def _execute_alone(
-        self,
-        plan: Plan,
-        sinks: tuple[Sink, ...],
-        options: RunOptions,
-        timings: Timings | None,
-        capture_dir: StrPath | None,
-    ) -> tuple[Printed, ...]:
-        """Carry out a plan while no other thread can."""
-        if self.strict and plan.warnings:
-            raise error_of(warning._replace(severity="error") for warning in plan.warnings)
-        for warning in plan.warnings:
-            log.warning(__name__, "%s", warning)
-        measured, caching, reports = self._measured, self._pipeline_caching, self._graph_reports
-        if capture_dir is not None:
-            from scenario_runner.run.capture_files import CaptureFiles
-
-            sinks += (CaptureFiles(plan, os.fspath(capture_dir), options.repeat),)
-        for sink in sinks:
-            sink.check()
-        with progress.phase("device"):
-            objects = self._device_for(plan, None if timings is None else timings.required)
-        device = objects.device
-        if timings is not None:
-            timings.starting(plan, device, options.repeat, options.dry_run)
-        if reports is not None:
-            reports.announce(plan)
-
-        def on_frame(iteration: int, frame: FramePlan, pieces: Pieces) -> None:
-            share(pieces, [sink.frame(iteration, frame) for sink in sinks if sink.captures])
-
-        options = options._replace(
-            timeout_s=self.timeout_s,
-            capture=None if self.renderdoc is None else self.renderdoc.of(plan),
-            on_frame=on_frame if any(sink.captures for sink in sinks) else None,
-            on_outputs=lambda pieces: share(pieces, [sink.outputs() for sink in sinks]),
-            on_measured=None if measured is None else partial(measured.add, plan.name, device.physical.name),
-            on_timed=None if timings is None else timings.take,
-            on_graphs=None if reports is None else partial(reports.write, device, plan),
-        )
-        if self._printer is not None:
-            self._printer.begin(plan)
-        with ExitStack() as stack:
+                sinks += (CaptureFiles(plan, os.fspath(capture_dir), options.repeat),)
             for sink in sinks:
-                stack.enter_context(sink)
-            with nullcontext() if caching is None else caching.used(device, plan):
-                execute(objects, plan, options)
-            self._raise_validation_errors(close=True)
-        return () if self._printer is None else tuple(self._printer.messages)
+                sink.check()
+            with progress.phase("device"):
+                objects = self._device_for(plan, None if timings is None else timings.required)
+            device = objects.device
+            if timings is not None:
+                timings.starting(plan, device, options.repeat, options.dry_run)
+            if reports is not None:
+                reports.announce(plan)
+
+            def on_frame(iteration: int, frame: FramePlan, pieces: Pieces) -> None:
+                share(pieces, [sink.frame(iteration, frame) for sink in sinks if sink.captures])
+
+            options = options._replace(
+                timeout_s=self.timeout_s,
+                capture=None if self.renderdoc is None else self.renderdoc.of(plan),
+                on_frame=on_frame if any(sink.captures for sink in sinks) else None,
+                on_outputs=lambda pieces: share(pieces, [sink.outputs() for sink in sinks]),
+                on_measured=None if measured is None else partial(measured.add, plan.name, device.physical.name),
+                on_timed=None if timings is None else timings.take,
+                on_graphs=None if reports is None else partial(reports.write, device, plan),
+            )
+            if self._printer is not None:
+                self._printer.begin(plan)
+            with ExitStack() as stack:
+                for sink in sinks:
+                    stack.enter_context(sink)
+                with nullcontext() if caching is None else caching.used(device, plan):
+                    execute(objects, plan, options)
+                self._raise_validation_errors(close=True)
+            return () if self._printer is None else tuple(self._printer.messages)
 
     @property
     def frame_captures(self) -> list[str]:
@@ -476,7 +444,7 @@ class Runner(OpenedDevice):
     def close(self) -> None:
         """Destroy the device and the instance; calling it again does nothing, and a later `run` opens both anew.
 
-        Raises ValidationLayerError for what the validation layer has to say about that.
+        Raises ValidationLayerError for errors that the validation layer reports about that.
         """
         self._destroy()
         self._raise_validation_errors()

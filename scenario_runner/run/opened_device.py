@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Collection, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from threading import Lock
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
-from scenario_runner.errors import ValidationLayerError, error_of, log
+from scenario_runner.errors import UsageError, ValidationLayerError, error_of, log
 from scenario_runner.errors.diagnostic import Diagnostic
 from scenario_runner.errors.text import one_line
 from scenario_runner.plan.limits import NAMES, Limits, exceeded_limits
@@ -107,6 +107,17 @@ class OpenedDevice:
         memory', 'memory block'. Buffers and others stay as well where a prepared scenario ran twice.
         """
         return self._live if self._objects is None else dict(self._objects.device.live)
+
+    @contextmanager
+    def _turn(self) -> Iterator[None]:
+        """Raise UsageError if another thread runs a scenario now; else keep other threads out of the block."""
+        if not self._running.acquire(blocking=False):
+            help = "take turns, or use a Runner for each process"
+            raise UsageError("another thread is running a scenario on this Runner", help=help)
+        try:
+            yield
+        finally:
+            self._running.release()
 
     def _destroy(self) -> None:
         """Destroy the device and the instance; calling it again does nothing, and a later `_device_for` opens both
