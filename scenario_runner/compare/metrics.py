@@ -53,6 +53,7 @@ from typing import Any, Final, NamedTuple
 import numpy
 
 from scenario_runner.compare.planes import Plane
+from scenario_runner.errors.installation import requirement
 from scenario_runner.errors.text import distinct
 from scenario_runner.files.elements import Array
 
@@ -326,7 +327,8 @@ class Metric(NamedTuple):
                 yield "SR-EXPECT-009", f"needs three channels; this image has {plane.shape[2]}", None
         if self.package and find_spec(self.package.replace("-", "_")) is None:
             message = f"needs the package {self.package!r}, which is not installed"
-            yield "SR-EXPECT-010", message, f"pip install {self.package} (wheels exist up to CPython 3.13)"
+            newest = requirement(self.package).newest_python
+            yield "SR-EXPECT-010", message, f"pip install {self.package} (wheels exist up to CPython {newest})"
 
 
 def verdict(metric: Metric, bounds: Any, value: float) -> tuple[str, str]:

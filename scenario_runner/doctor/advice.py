@@ -1,7 +1,7 @@
-"""Findings: what is wrong or missing, each with the one line that fixes it, derived from the report alone.
+"""Findings about this machine, derived from the report alone. Each finding has a fix of one line.
 
-"error": nothing runs before it is fixed; "warning": something is installed and does not work; "note": something that
-only some scenarios need is missing.
+Before an "error" is fixed, nothing runs. A "warning" is about an installed part that does not work. A "note" is about a
+missing part that only some scenarios need.
 """
 
 import shlex
@@ -15,6 +15,7 @@ from scenario_runner.errors.installation import (
     has_arm_wheels,
     install_here,
     pip_install,
+    requirement,
 )
 from scenario_runner.errors.text import Json
 from scenario_runner.ml import vgf_tables
@@ -27,11 +28,11 @@ _LEVELS = ("error", "warning", "note")
 _LOADER_VARIABLE = "SCENARIO_RUNNER_VULKAN_LOADER"
 
 _Finding = tuple[str, str, str, str | list[str]]
-"""Level, id, message and fix: a sentence for a person, or a command without root that ``doctor --fix`` runs."""
+"""Level, id, message and fix: a sentence for a person, or a command that ``doctor --fix`` runs without root."""
 
 
 def findings(report: Mapping[str, object]) -> list[dict[str, object]]:
-    """All findings, errors first."""
+    """List all findings, errors first."""
     checks = (_loader_and_devices, _manifests, _layers, _ml, _compilers, _cache, _packages)
     rows = chain.from_iterable(check(report) for check in checks)
     return [
@@ -110,7 +111,7 @@ def _no_device(report: Mapping[str, Json]) -> _Finding:
 
 
 def _guilty(report: Mapping[str, Json]) -> str | None:
-    """Advice to leave out the drivers that fail when they are used alone; None where there are none."""
+    """Advise to leave out the drivers that fail alone. Return None if no driver does."""
     tried = [driver for driver in report["drivers"] if not driver["usable"] and driver["devices_alone"] is not None]
     sound = [driver["path"] for driver in report["drivers"] if driver["usable"]]
     if not tried:
@@ -125,7 +126,7 @@ def _guilty(report: Mapping[str, Json]) -> str | None:
 
 
 def _manifests(report: Mapping[str, Json]) -> Iterator[_Finding]:
-    """Manifests that are wrong. Drivers that failed alone are named by the error of the crash."""
+    """Report broken manifests. A driver that failed alone is left to the finding about the crash."""
     broken = [driver for driver in report["drivers"] if not driver["usable"] and driver["devices_alone"] is None]
     kinds = [("driver", "driver-broken", driver) for driver in broken]
     kinds += [("layer", "layer-broken", layer) for layer in report["layers"]["broken"]]
@@ -155,7 +156,7 @@ def _layers(report: Mapping[str, Json]) -> Iterator[_Finding]:
 
 
 def _ml(report: Mapping[str, Json]) -> Iterator[_Finding]:
-    """Obstacles to tensors and graphs on every usable device, to reading VGF files, and to converting models."""
+    """Report obstacles to tensors and graphs on every usable device, to reading VGF files, and to converting models."""
     devices = [device for device in report["devices"] if device["usable"]]
     layers = report["layers"]["ml_emulation"]
     if devices and all(device["ml"]["path"] == "none" for device in devices):
@@ -174,11 +175,11 @@ def _ml(report: Mapping[str, Json]) -> Iterator[_Finding]:
     vgf = report["vgf"]
     if not vgf["works"]:
         level, message = "warning" if vgf["found"] else "note", f"VGF files cannot be read: {vgf['problem']}"
-        install = pip_install(vgf_tables.PACKAGE)
-        yield level, "vgf-missing", message, install if vgf_tables.HAS_WHEELS else vgf_tables.NO_WHEELS
+        library = requirement(vgf_tables.PACKAGE)
+        yield level, "vgf-missing", message, library.without_wheels or pip_install(library.text)
     if report["converter"]["path"] is None:
         message = "model-converter, which 'convert' lowers ML operations with, was not found"
-        # a large package that runs need not: --fix leaves it alone
+        # a large package that no run needs: --fix does not install it
         yield "note", "converter-missing", message, shlex.join(pip_install(model_converter.PACKAGE))
 
 
@@ -204,7 +205,8 @@ def _compilers(report: Mapping[str, Json]) -> Iterator[_Finding]:
         message = "dxc, the compiler that takes all of HLSL, was not found"
         message += "; simple HLSL is left to glslang" if hlsl else ""
         advice = f"put dxc on PATH, or set {DXC_VARIABLE} to its path"
-        yield "note", "dxc-missing", message, pip_install(DXC_PACKAGE) if has_dxc_wheels() else advice
+        install = pip_install(requirement(DXC_PACKAGE).text)
+        yield "note", "dxc-missing", message, install if has_dxc_wheels() else advice
     validator = compilers["spirv_val"]
     if validator["problem"]:
         message = f"spirv-val is not used: {validator['problem']}"
@@ -241,11 +243,13 @@ def ml_path(
     layers: Mapping[str, Json],
     instance_layers: str,
 ) -> dict[str, Json]:
-    """``path`` ("native", "emulation", "none") and ``reason``, with what tensors and graphs find there.
+    """Choose the path of tensors and graphs on a device: "native", "emulation" or "none".
 
-    ``obstacle`` is why the layers cannot run on the device (`vulkan.capabilities.reason_against`). ``native`` and
-    ``emulated`` are what `probe.ml_facts` says without and with the layers. ``instance_layers`` is VK_INSTANCE_LAYERS,
-    with which users put the layers under every program.
+    Return ``path``, ``reason`` and ``fix``, with the ML extensions, features and properties there.
+
+    ``obstacle`` says why the layers cannot run on the device (`vulkan.capabilities.reason_against`). ``native`` and
+    ``emulated`` come from `probe.ml_facts`, without and with the layers. ``instance_layers`` is VK_INSTANCE_LAYERS, by
+    which a user can load the layers into every program.
     """
     lacking = _lacking(native)
     if not device["usable"]:
@@ -274,7 +278,7 @@ def _path(path: str, reason: str, facts: Mapping[str, object], fix: str | None =
 
 
 def _lacking(facts: Mapping[str, Json]) -> list[str]:
-    """The extensions without which no graph runs, where they or their main feature are missing."""
+    """List the extensions for graphs that the device lacks, or whose main feature the device lacks."""
     return [
         extension
         for extension, (structure, member) in _NEEDED.items()

@@ -1,13 +1,13 @@
-"""A report of what this machine has and lacks for running scenarios: JSON values with the keys of docs/doctor.md.
+"""The report of ``doctor`` about this machine: JSON values with the keys of docs/doctor.md.
 
-1. Three probes start, each a process: the drivers as a run would use them, the same with the ML emulation layers, and
-   the validation layer.
+1. Three processes start. The first asks the drivers as a run does, the second asks them with the ML emulation layers,
+   the third loads the validation layer.
 2. Meanwhile this process looks at manifests, compilers, packages and the cache.
-3. If the drivers' probe crashed or hung, the drivers are tried without layers and then one by one, to name the one
-   that fails.
-4. The ML path of each device and the findings follow from all of that.
+3. If the first process crashed or hung, doctor tries the drivers without layers, then each driver alone, and so finds
+   the driver that fails.
+4. The ML path of each device and the findings follow from these facts.
 
-Nothing here is imported by a run.
+Runs do not import this module.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ from scenario_runner.doctor.manifests import EmulationLayers, Manifest
 from scenario_runner.errors import LimitError, version
 from scenario_runner.errors.text import Json
 from scenario_runner.files.cache_folder import default_cache_dir
+from scenario_runner.ml import vgf_tables
 from scenario_runner.processes.programs import Program
 from scenario_runner.processes.signals import signal_name
 from scenario_runner.tosa import model_converter
@@ -36,15 +37,14 @@ _ALONE_TIMEOUT_S = 10.0
 _ALONE_MAX = 16
 _MESSAGES_BYTES = 256 << 10
 _MESSAGES_LINES = 200
-# The loader's own messages on standard error, unless the user has chosen what it says.
+# Lets the loader print messages to standard error, unless the user has set the variable.
 _TALKATIVE = {"VK_LOADER_DEBUG": "error,warn"}
-_VGF_PACKAGE = "ai_ml_sdk_vgf_library"
 
 
 def gather(*, timeout_s: float = 30.0, compiler: str | None = None) -> dict[str, Json]:
-    """Look at everything. ``timeout_s`` bounds how long drivers may take; ``compiler`` is a GLSL compiler's path.
+    """Make the report. Missing parts, broken parts and crashes are facts in the report, not errors.
 
-    What is missing, broken or crashes is part of the report.
+    ``timeout_s`` limits the time of the drivers. ``compiler`` is the path of a GLSL compiler.
     """
     environ = dict(os.environ)
     drivers = manifests.drivers(environ)
@@ -104,8 +104,11 @@ def gather(*, timeout_s: float = 30.0, compiler: str | None = None) -> dict[str,
 def _search(
     drivers: list[Manifest], environ: Mapping[str, str], timeout_s: float
 ) -> tuple[str | None, dict[str, Probe]]:
-    """Find the cause of a failed probe: "layers" if it succeeds without any, else "drivers" if one of them fails alone,
-    else None. Returns the cause, and the probe of each driver alone by the path of its manifest."""
+    """Find the cause of a failed probe, and probe each driver alone.
+
+    The cause is "layers" if a probe without layers succeeds, "drivers" if a driver fails alone, else None. Return the
+    cause, and the probes of single drivers by the paths of their manifests.
+    """
 
     def ask(environment: Mapping[str, str]) -> Probe:
         with ExitStack() as stack:
@@ -191,21 +194,22 @@ def _devices(
 
 
 def _vgf() -> dict[str, object]:
-    """The library that reads VGF files."""
-    version, problem = system.version_of(_VGF_PACKAGE), None
+    """Describe the library that reads VGF files."""
+    version, problem = system.version_of(vgf_tables.PACKAGE), None
     try:
         import vgfpy  # noqa: F401
-    except Exception as error:  # a wheel for another interpreter fails in ways of its own
+    except Exception as error:  # a wheel for another interpreter may raise anything
         problem = f"{type(error).__name__}: {error}".splitlines()[0]
-        problem = problem if version else f"the package {_VGF_PACKAGE} is not installed"
+        problem = problem if version else f"the package {vgf_tables.PACKAGE} is not installed"
     found, works = version is not None or problem is None, problem is None
     return {"found": found, "works": works, "version": version, "problem": problem}
 
 
 class Probe:
-    """A process that runs `probe`, bounded in time and ended with ``stack``; a crash of it is a fact for the report.
+    """A process that runs `probe` within a time limit. Leaving ``stack`` ends it; a crash is a fact for the report.
 
-    After `wait` there are ``facts`` by name, and ``failure`` tells how the process ended if not well, in the last step.
+    After `wait`, ``facts`` has lists of values by name, and ``failure`` says how the process failed. The process failed
+    in its last "step".
     """
 
     def __init__(
@@ -239,7 +243,7 @@ class Probe:
             self.failure = f"could not be started: {error}"
 
     def wait(self) -> None:
-        """Wait until the process ends, or its time is over."""
+        """Wait until the process ends or exceeds its time limit, and read its answers."""
         if self.failure:
             return
         program = self._program
@@ -249,7 +253,7 @@ class Probe:
             try:
                 key, value = json.loads(line)
             except (ValueError, TypeError):
-                continue  # a line that was cut off
+                continue  # the crash cut the line off
             self.facts.setdefault(key, []).append(value)
         self._errors.seek(0)
         text = self._errors.read(_MESSAGES_BYTES).decode("utf-8", "replace")
@@ -262,12 +266,12 @@ class Probe:
             self.failure = "ended early"
 
     def first(self, key: str) -> Json:
-        """The first fact of this name, or None."""
+        """Return the first fact of this name, or None."""
         return next(iter(self.facts.get(key, ())), None)
 
     @property
     def problem(self) -> str:
-        """One sentence for an error that was reported or a bad end; ``""`` when all went well."""
+        """A sentence about the failure or the reported error; empty if the process succeeded."""
         if self.failure:
             return f"the process {self.failure} in the step: {self.facts['step'][-1]}"
         error = self.first("error")

@@ -1,4 +1,4 @@
-"""The manifests that the Vulkan loader reads (drivers, layers, Arm's ML emulation layers), and what is wrong with each.
+"""The manifests of drivers, layers and Arm's ML emulation layers that the Vulkan loader reads, and their problems.
 
 Search order: "Driver Discovery" and "Layer Discovery" of the loader's documentation (LoaderDriverInterface.md,
 LoaderLayerInterface.md) for Linux and macOS.
@@ -14,14 +14,17 @@ from scenario_runner.errors.text import Json, json_reason, reason_of
 from scenario_runner.files.input import read_file
 from scenario_runner.vulkan.layers import GRAPH_LAYER, TENSOR_LAYER, manifest_path, package_folder
 
-# A manifest is a few kilobytes (the validation layer's 60 KB); whatever is much larger is something else.
+# A manifest has a few kilobytes (the validation layer's has 60 KB); a much larger file is none.
 _BYTES_MAX = 4 << 20
 DRIVER_OVERRIDES = ("VK_DRIVER_FILES", "VK_ICD_FILENAMES")
 
 
 class Manifest(NamedTuple):
-    """One file. ``source`` is the environment variable that names it, or ``"system"``; ``library`` is what the loader
-    opens, absolute unless the system's linker searches for it; ``problem`` says what is wrong with the file."""
+    """A manifest file; ``problem`` explains why it is unusable.
+
+    ``source`` is the environment variable that names the file, or "system". The loader opens ``library``, an absolute
+    path, or a file name that the system's linker searches.
+    """
 
     path: str
     source: str
@@ -32,20 +35,22 @@ class Manifest(NamedTuple):
 
 
 def drivers(environ: Mapping[str, str]) -> list[Manifest]:
-    """Driver manifests in the loader's order."""
+    """List driver manifests in the loader's order."""
     return _manifests(environ, "ICD", "VK_ADD_DRIVER_FILES", DRIVER_OVERRIDES, "icd.d")
 
 
 def explicit_layers(environ: Mapping[str, str]) -> list[Manifest]:
-    """Manifests of the layers that a program can enable, in the loader's order."""
+    """List the manifests of layers that a program can enable, in the loader's order."""
     return _manifests(environ, "layer", "VK_ADD_LAYER_PATH", ("VK_LAYER_PATH",), "explicit_layer.d")
 
 
 def _manifests(
     environ: Mapping[str, str], kind: str, added: str, overrides: Sequence[str], folder: str
 ) -> list[Manifest]:
-    """List the manifests that the variable ``added`` names, then those that the first set variable of ``overrides``
-    names; without any, those in the system's folders."""
+    """List the manifests that the variable ``added`` names, then further manifests.
+
+    The first variable of ``overrides`` that is set names them; without one, they lie in the folders of the system.
+    """
     override = next((name for name in overrides if environ.get(name)), None)
     variables = (added, override) if override else (added,)
     places = [(place, name) for name in variables for place in _listed(environ, name, "")]
@@ -55,7 +60,7 @@ def _manifests(
 
 
 def _files(places: list[tuple[str, str]]) -> Iterator[tuple[str, str]]:
-    """Each manifest once; a file that a variable names is listed though it does not exist."""
+    """Yield each manifest once, with its source; also a missing file that a variable names."""
     seen = set()
     for place, source in places:
         paths = [place]
@@ -107,7 +112,7 @@ def read_manifest(path: str, source: str, kind: str) -> Manifest:
 
 
 def _bases(environ: Mapping[str, str]) -> Iterator[str]:
-    """The folders that hold ``vulkan/icd.d`` and its like."""
+    """Yield the folders that may hold ``vulkan/icd.d`` and ``vulkan/explicit_layer.d``."""
     home = environ.get("HOME", "")
     mac = sys.platform == "darwin"
     yield from _listed(environ, "XDG_CONFIG_HOME", f"{home}/.config" if home else "")
@@ -127,8 +132,11 @@ LAYERS = (GRAPH_LAYER, TENSOR_LAYER)
 
 
 class EmulationLayers(NamedTuple):
-    """Both layers. ``source`` is "package" or where the loader finds them ("system", or a variable's name);
-    ``library_folder`` is where their libraries lie, None where the manifests tell."""
+    """Arm's graph and tensor layers.
+
+    ``source`` is "package", or where the loader finds the layers: "system" or the name of a variable.
+    ``library_folder`` holds the package's libraries; None if the manifests name the libraries.
+    """
 
     source: str
     graph: Manifest
@@ -137,7 +145,7 @@ class EmulationLayers(NamedTuple):
 
 
 def find_emulation_layers(environ: Mapping[str, str]) -> EmulationLayers | None:
-    """The layers that a run would use, the package's first; None when not both are there."""
+    """Find the layers that a run would use, first in the package. Return None unless both exist."""
     deployed = package_folder()
     if deployed is not None:
         graph, tensor = (read_manifest(manifest_path(deployed, layer), "package", "layer") for layer in LAYERS)

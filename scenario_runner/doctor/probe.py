@@ -1,11 +1,11 @@
 """The child process that asks the loader and the drivers: ``python -m scenario_runner.doctor.probe REQUEST``.
 
-Drivers and layers crash and hang; this process may go down with them. So each fact is a line of JSON on standard output
-as soon as it is known, and each step is announced before it is taken: facts from before a crash are kept, and the last
-step names what crashed. Layers print on standard output too, which therefore goes to standard error here.
+A driver or layer that crashes or hangs takes this process with it. So the process announces each step before it begins
+the step, and prints each fact at once as a line of JSON. After a crash, earlier facts are kept and the last step names
+the culprit. Layers print to standard output too: here that goes to standard error.
 
-The request is JSON: ``detail`` is "full" (everything), "ml" (devices as the ML emulation layers show them) or
-"validation" (whether the validation layer loads); ``libraries`` are opened one by one to see whether they load.
+The request is JSON. With the ``detail`` "full" the process sends everything, with "ml" the devices as the ML emulation
+layers show them, with "validation" whether the validation layer loads. ``libraries`` are loaded one by one.
 """
 
 import ctypes
@@ -31,7 +31,7 @@ from scenario_runner.vulkan.vulkan_loader import API_1_2, API_1_3, library_of, l
 def main(argv: Sequence[str]) -> None:
     """Answer one request."""
     request = json.loads(argv[1])
-    facts = os.fdopen(os.dup(1), "w", buffering=1, encoding="utf-8")  # each line is on its way before the next step
+    facts = os.fdopen(os.dup(1), "w", buffering=1, encoding="utf-8")  # sends each line before the next step
     os.dup2(2, 1)
 
     def send(key: str, value: object) -> None:
@@ -41,7 +41,7 @@ def main(argv: Sequence[str]) -> None:
         _ask(request["detail"], send)
     except ScenarioRunnerError as error:
         send("error", {"message": str(error), "help": error.problems[0].help})
-    except Exception as error:  # whatever a driver's odd answers lead to is a finding, and the rest is still asked
+    except Exception as error:  # a driver's odd answer is a finding; the libraries are still tried
         send("error", {"message": f"{type(error).__name__}: {error}", "help": None})
     for path in request["libraries"]:
         send("step", f"opening {path}")
@@ -92,7 +92,7 @@ def _ask(detail: str, send: Callable[[str, object], None]) -> None:
 
 
 def _layers() -> list[dict[str, object]]:
-    """Describe every layer that the loader finds; their libraries are not opened."""
+    """Describe every layer that the loader finds. No library is opened."""
     name = "vkEnumerateInstanceLayerProperties"
     return [
         {
@@ -105,8 +105,8 @@ def _layers() -> list[dict[str, object]]:
     ]
 
 
-_ML_EXTENSIONS = ("VK_ARM_tensors", "VK_ARM_data_graph")  # the beginnings of their names
-# Structures that extend VkPhysicalDeviceProperties2: the core version that has them, or else the extension.
+_ML_EXTENSIONS = ("VK_ARM_tensors", "VK_ARM_data_graph")  # prefixes
+# Structures that extend VkPhysicalDeviceProperties2, with the core version or the extension that defines each.
 _PROPERTIES = {
     "VkPhysicalDeviceVulkan11Properties": (API_1_2, None),
     "VkPhysicalDeviceVulkan12Properties": (API_1_2, None),
@@ -120,7 +120,7 @@ _PROPERTIES = {
     "VkPhysicalDeviceTensorPropertiesARM": (0, "VK_ARM_tensors"),
     "VkPhysicalDeviceShaderInstrumentationPropertiesARM": (0, "VK_ARM_shader_instrumentation"),
 }
-# Names of flags by their bits.
+# Names of flags by bit.
 _QUEUE_FLAGS = {0: "graphics", 1: "compute", 2: "transfer", 3: "sparse_binding", 10: "data_graph"}
 _MEMORY = dict(enumerate((
     "device_local", "host_visible", "host_coherent", "host_cached", "lazily_allocated", "protected",
@@ -132,12 +132,12 @@ _SUBGROUP = dict(enumerate((
 
 
 def identity(physical: PhysicalDevice) -> dict[str, object]:
-    """The keys that tell this device from others; `describe` begins with them."""
+    """Return the keys that identify a device; `describe` begins with the same keys."""
     return {"index": physical.index, "name": physical.name, "type": physical.type, "uuid": physical.uuid}
 
 
 def describe(physical: PhysicalDevice) -> dict[str, object]:
-    """All facts of one device but which ML path it takes."""
+    """Return all facts about a device, except its ML path."""
     core, vulkan12, memory = physical.properties, physical.vulkan12_properties, physical.memory_types
     local_heaps = {heap for flags, heap in memory if flags & 1}
     conformance = vulkan12.conformanceVersion
@@ -179,7 +179,7 @@ def describe(physical: PhysicalDevice) -> dict[str, object]:
 
 
 def ml_facts(physical: PhysicalDevice) -> dict[str, object]:
-    """The ML extensions that this device offers, with their features and limits."""
+    """Return the ML extensions of a device, with their features and limits."""
     extensions = {name: revision for name, revision in physical.extensions.items() if name.startswith(_ML_EXTENSIONS)}
     arm = {name: values for name, values in features(physical).items() if name.endswith("ARM")}
     return {
@@ -190,7 +190,7 @@ def ml_facts(physical: PhysicalDevice) -> dict[str, object]:
 
 
 def features(physical: PhysicalDevice) -> dict[str, dict[str, bool]]:
-    """Every feature structure that the device has, member by member."""
+    """Return every feature structure of a device, member by member."""
     members: dict[str, tuple[str, ...]] = {CORE: CORE_FEATURES}
     for name, (_, version, extensions, names) in sorted(FEATURES.items()):
         by_version = bool(version) and physical.api_version >= version
@@ -201,7 +201,7 @@ def features(physical: PhysicalDevice) -> dict[str, dict[str, bool]]:
 
 
 def _instrumentation(physical: PhysicalDevice) -> dict[str, object]:
-    """The metrics of ``--shader-instrumentation``, or the reason why there are none."""
+    """Describe the metrics of ``--shader-instrumentation``, or the reason why a device has none."""
     capability = problem = None
     try:
         instrumentation_required(physical)
@@ -225,7 +225,7 @@ def _properties(physical: PhysicalDevice) -> dict[str, dict[str, object]]:
 
 
 def _formats(physical: PhysicalDevice) -> dict[str, dict[str, int]]:
-    """VkFormatFeatureFlags of each format that files of ours can hold and the device supports in some way."""
+    """Return the VkFormatFeatureFlags of each format that our files can hold and the device supports somehow."""
     formats = {}
     for format in all_formats():
         if format.is_of_tensors:
@@ -247,7 +247,7 @@ def _names(flags: int, names: dict[int, str]) -> list[str]:
 
 
 def _members(struct: Handle) -> dict[str, object]:
-    """The members of a structure; VkBool32 ones are 0 and 1, as C has no type of its own for them."""
+    """Return the members of a structure by name. A VkBool32 is 0 or 1, since C has no type for it."""
     return {
         name: _value(getattr(struct, name), field.type)
         for name, field in ffi.typeof(struct).fields

@@ -1,4 +1,4 @@
-"""The machine around Vulkan: system, Python packages, variables, GPU nodes, cache folder, shader compilers."""
+"""The machine around Vulkan: system, Python packages, environment, GPU nodes, cache folder, shader compilers."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ PACKAGES = (
     "vulkan", "cffi", "numpy", "pydantic", "imageio", "rich", "ml_dtypes", "ai_ml_sdk_vgf_library",
     "ai_ml_emulation_layer_for_vulkan", "tosa-tools",
 )  # fmt: skip
-# The beginnings of the names of variables that change which loader, drivers and layers are found, or what they do. No
-# shorter ones: others keep credentials in such variables (NVIDIA_API_KEY), and people publish this report.
+# Prefixes of variables that choose or change loader, drivers and layers. Shorter prefixes would match credentials such
+# as NVIDIA_API_KEY, and people publish this report.
 _VARIABLES = (
     "DYLD_LIBRARY_PATH", "LD_LIBRARY_PATH", "LD_PRELOAD", "LP_", "LVP_", "MESA_VK_", "NVIDIA_DRIVER_CAPABILITIES",
     "NVIDIA_VISIBLE_DEVICES", "SCENARIO_RUNNER_", "VK_ADD_", "VK_DRIVER_FILES", "VK_ICD_FILENAMES",
@@ -33,7 +33,7 @@ _GPU_NODES = ("/dev/dri/renderD*", "/dev/nvidiactl*", "/dev/kfd*", "/dev/mali*")
 
 
 def machine(environ: Mapping[str, str]) -> dict[str, object]:
-    """Operating system, interpreter, and the versions of packages and variables that matter here."""
+    """Describe the operating system, the interpreter, packages, and environment variables that matter here."""
     try:
         release = platform.freedesktop_os_release()
     except OSError:
@@ -62,7 +62,7 @@ def machine(environ: Mapping[str, str]) -> dict[str, object]:
 
 
 def version_of(package: str) -> str | None:
-    """The version of a Python package, None where it is not installed."""
+    """Return the version of a Python package, or None if it is not installed."""
     try:
         return version(package)
     except PackageNotFoundError:
@@ -70,7 +70,7 @@ def version_of(package: str) -> str | None:
 
 
 def cache(folder: str) -> dict[str, object]:
-    """The folder with compiled shaders and plans: its size, and whether it can be written (or made)."""
+    """Describe the cache folder: its size, and whether files can be written there."""
     files = [file for kind in KINDS for file in kept_files(folder, kind)]
     problem = _write_problem(folder)
     return {
@@ -84,7 +84,7 @@ def cache(folder: str) -> dict[str, object]:
 
 
 def _write_problem(folder: str) -> str | None:
-    """The reason why no file can be made in ``folder``, or None. A folder that does not exist is not made."""
+    """Explain why no file can be written to a folder; None if one can. A missing folder is not created."""
     parent = os.path.abspath(folder)
     while not os.path.lexists(parent) and os.path.dirname(parent) != parent:
         parent = os.path.dirname(parent)
@@ -94,13 +94,15 @@ def _write_problem(folder: str) -> str | None:
 
 
 def compilers(named: str | None = None) -> dict[str, Json]:
-    """Compilers by language, the preferred one first; in ``problems`` why a named one cannot be used, in ``named`` the
-    GLSL compiler that the user named."""
+    """Describe the compilers by language, preferred compilers first.
+
+    ``problems`` explains by language why a compiler that the user named is unusable. ``named`` is that GLSL compiler.
+    """
     by_language: dict[str, Json] = {"GLSL": [], "HLSL": []}
     problems: dict[str, Json] = {"GLSL": None, "HLSL": None}
     for language, described in by_language.items():
         try:
-            # Past the cache: this is the moment to ask the programs themselves.
+            # Without the cache: doctor asks the programs themselves.
             described += map(_describe, find_compilers(named, language=language, use_cache=False))  # type: ignore[arg-type]
         except ScenarioRunnerError as error:
             problems[language] = {"message": str(error), "help": error.problems[0].help}
@@ -109,7 +111,7 @@ def compilers(named: str | None = None) -> dict[str, Json]:
 
 
 def _spirv_val() -> dict[str, object]:
-    """The validator, its version where it can be asked, and why there is none."""
+    """Describe spirv-val: path, version, and the problem with it."""
     try:
         validator = find_validator()
     except ScenarioRunnerError as error:

@@ -11,10 +11,12 @@ last has written its ``__init__.py`` over the other, and removing either removes
 """
 
 import os
+import re
 import shlex
 import sys
 from collections.abc import Iterable
 from functools import cache
+from typing import NamedTuple
 
 _KIN = {"ubuntu": "debian", "rhel": "fedora", "centos": "fedora", "archlinux": "arch"}
 
@@ -91,6 +93,37 @@ def install_here(*parts: str) -> str:
         return "; ".join(families()["elsewhere"][part] for part in parts)
     superuser = hasattr(os, "geteuid") and os.geteuid() == 0
     return system_command(family, package_names(family, parts), superuser=superuser)
+
+
+class Requirement(NamedTuple):
+    """A package of an extra: ``text`` is for pip, ``newest_python`` the last version with wheels, empty if all have."""
+
+    text: str
+    newest_python: str
+
+    @property
+    def without_wheels(self) -> str:
+        """Advice for an interpreter that is too new for the package's wheels; empty for other interpreters."""
+        if not self.newest_python or sys.version_info[:2] <= tuple(map(int, self.newest_python.split("."))):
+            return ""
+        return f"use CPython {self.newest_python} or older: the package has no wheels for newer versions"
+
+
+@cache
+def requirement(package: str) -> Requirement:
+    """Read the bounds of a package from the metadata of this program, which has them from pyproject.toml."""
+    from importlib.metadata import PackageNotFoundError, requires  # takes 15 ms
+
+    try:
+        lines = requires("scenario-runner") or []
+    except PackageNotFoundError:  # a checkout without an installation
+        lines = []
+    for line in lines:
+        text, _, marker = line.partition(";")
+        if re.split(r"[^\w-]", text)[0] == package:
+            before = re.search(r'python_version < "3\.(\d+)"', marker)
+            return Requirement(text.strip(), f"3.{int(before[1]) - 1}" if before else "")
+    return Requirement(package, "")
 
 
 def has_arm_wheels() -> bool:

@@ -1,31 +1,28 @@
-"""The FlatBuffers tables of a VGF file, decoded with ``vgfpy``: modules, resources and the sequence of segments."""
+"""The tables of a VGF file, which ``vgfpy`` decodes: modules, resources, and the sequence of segments."""
 
-import sys
 from typing import Any, TypeAlias, TypeVar
 
 from scenario_runner.errors import FileError, MissingPackageError
 from scenario_runner.errors.diagnostic import Diagnostic
+from scenario_runner.errors.installation import requirement
 from scenario_runner.ml import vgf_model
 
 VgfObject: TypeAlias = Any
 """A module, table, encoder or handle of ``vgfpy``, which has no types."""
 
-# As in pyproject.toml. Without the bound, pip installs an older version where this one has no wheels.
-PACKAGE = "ai_ml_sdk_vgf_library>=0.11"
-HAS_WHEELS = sys.version_info < (3, 15)
-NO_WHEELS = "use CPython 3.14 or older: the package has no wheels for newer versions"
+PACKAGE = "ai_ml_sdk_vgf_library"
 CUT = "the file is damaged or was cut short"
 _Name = TypeVar("_Name", bound=str)
 
 
 def library(doing: str) -> VgfObject:
-    """``vgfpy``. Raises MissingPackageError, which says what it is needed for."""
+    """Import ``vgfpy``. Raises MissingPackageError; its message begins with ``doing``, such as "reading"."""
     try:
         import vgfpy
     except ImportError as error:
-        message = f"{doing} VGF files needs the package ai_ml_sdk_vgf_library, which is not installed"
-        install = f"install it with 'scenario-runner doctor --fix', or: pip install '{PACKAGE}'"
-        raise MissingPackageError(message, help=install if HAS_WHEELS else NO_WHEELS) from error
+        message = f"{doing} VGF files needs the package {PACKAGE}, which is not installed"
+        install = f"install it with 'scenario-runner doctor --fix', or: pip install '{requirement(PACKAGE).text}'"
+        raise MissingPackageError(message, help=requirement(PACKAGE).without_wheels or install) from error
     return vgfpy
 
 

@@ -8,8 +8,7 @@ import pytest
 from scenario_runner.doctor.advice import findings
 from scenario_runner.doctor.machine_report import gather
 from scenario_runner.errors import installation
-from scenario_runner.ml import vgf_tables
-from scenario_runner.shaders.compilers.table import DXC_PACKAGE, has_dxc_wheels
+from scenario_runner.shaders.compilers.table import has_dxc_wheels
 from tests.left_out import DXC_LIBRARY, REQUIREMENTS, VGF_LIBRARY, left_out
 
 NO_MORE = {"named": None, "spirv_val": {"path": None, "version": None, "problem": None}}
@@ -46,7 +45,7 @@ def test_a_bare_machine_is_told_everything_at_once(report: dict[str, Any], monke
     assert found["glsl-compiler-missing"]["fix"] == f"{update} glslang-tools"
     assert found["batch-compiler-missing"]["fix"] == f"{update} glslc"
     assert found["ml-missing"]["fix"].endswith(" -m pip install ai_ml_emulation_layer_for_vulkan")
-    if vgf_tables.HAS_WHEELS:
+    if not installation.requirement(VGF_LIBRARY).without_wheels:
         assert found["vgf-missing"]["fix"].endswith(" -m pip install 'ai_ml_sdk_vgf_library>=0.11'")
     assert found["converter-missing"]["fix"].endswith(" -m pip install ai_ml_sdk_model_converter")
     if has_dxc_wheels():
@@ -66,16 +65,18 @@ def test_only_commands_without_a_superuser_are_run(report: dict[str, Any]) -> No
 
 def test_a_package_without_wheels_is_not_installed(report: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
     """`--fix` asks for the versions of pyproject.toml where it does, and leaves the package out elsewhere."""
-    for name, text, has_wheels in (
-        (VGF_LIBRARY, vgf_tables.PACKAGE, vgf_tables.HAS_WHEELS),
-        (DXC_LIBRARY, DXC_PACKAGE, has_dxc_wheels()),
+    for name, has_wheels in (
+        (VGF_LIBRARY, not installation.requirement(VGF_LIBRARY).without_wheels),
+        (DXC_LIBRARY, has_dxc_wheels()),
     ):
-        assert (name + str(REQUIREMENTS[name].specifier), left_out(name)) == (text, not has_wheels)
-    monkeypatch.setattr(vgf_tables, "HAS_WHEELS", False)
-    found = bare(report)["vgf-missing"]
-    assert (found["command"], found["fix"]) == (
+        assert name + str(REQUIREMENTS[name].specifier) == installation.requirement(name).text
+        assert left_out(name) == (not has_wheels)
+    monkeypatch.setattr("sys.version_info", (3, 15, 0))
+    found = bare(report)
+    assert (found["vgf-missing"]["command"], found["vgf-missing"]["fix"]) == (
         None, "use CPython 3.14 or older: the package has no wheels for newer versions"
     )  # fmt: skip
+    assert found["dxc-missing"]["command"] is None
 
 
 def test_a_driver_that_is_there_is_not_advised(report: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:

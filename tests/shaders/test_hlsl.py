@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from scenario_runner.errors import CompileError, CompilerNotFoundError
+from scenario_runner.errors.installation import requirement
 from scenario_runner.shaders.compile import Compiled, compile_all, compile_each
 from scenario_runner.shaders.compilers.search import find_compilers
 from scenario_runner.shaders.compilers.table import DXC_PACKAGE
@@ -68,7 +69,8 @@ def test_without_any_compiler(no_dxc_library: None, monkeypatch: pytest.MonkeyPa
     problem = problem_of(hlsl(source(1.25), label="s"), CompilerNotFoundError)
     assert problem.message == "shader 's': no HLSL compiler was found"
     assert problem.help is not None
-    assert problem.help.startswith(f"pip install '{DXC_PACKAGE}', or put dxc on PATH, or name it or its library by ")
+    install = f"pip install '{requirement(DXC_PACKAGE).text}'"
+    assert problem.help.startswith(f"{install}, or put dxc on PATH, or name it or its library by ")
 
 
 def test_constants() -> None:

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Sequence
 from typing import ClassVar, NamedTuple
 
-from scenario_runner.errors.installation import glslc_programs, has_glibc
+from scenario_runner.errors.installation import glslc_programs, has_glibc, requirement
 from scenario_runner.shaders.source import ShaderSource
 
 
@@ -285,7 +285,7 @@ class Dxc(Compiler):
         return ["-spirv", "-enable-16bit-types", "-Wno-conversion", *profile, *extra]
 
 
-DXC_PACKAGE = "compushady-lrtu>=0.18"
+DXC_PACKAGE = "compushady-lrtu"
 """The package with the library that the extra ``hlsl`` brings. Nothing else of it is used."""
 DXC_PLACE = os.path.join("compushady", "backends", "libdxcompiler_x86_64.so")
 # Ends at once: the library's own clean-up takes time and could go wrong.
@@ -300,7 +300,7 @@ os._exit(main(sys.argv[2:]))
 def dxc_install_line() -> str:
     """The advice for a machine without dxc."""
     advice = f"put dxc on PATH, or name it or its library by {DXC_VARIABLE}"
-    return f"pip install '{DXC_PACKAGE}', or {advice}" if has_dxc_wheels() else advice
+    return f"pip install '{requirement(DXC_PACKAGE).text}', or {advice}" if has_dxc_wheels() else advice
 
 
 class DxcLibrary(Dxc):
@@ -344,8 +344,8 @@ def _includes(source: ShaderSource) -> str:
 
 
 def has_dxc_wheels() -> bool:
-    """Tell whether the package exists for this machine and Python."""
-    return sys.version_info < (3, 15) and has_glibc("x86_64")
+    """Return whether the package exists for this machine and Python."""
+    return has_glibc("x86_64") and not requirement(DXC_PACKAGE).without_wheels
 
 
 def _process(path: str) -> list[str]:
