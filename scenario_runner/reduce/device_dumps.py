@@ -20,7 +20,7 @@ _TASK: Final = f"{__name__}:dump_item"
 
 
 class DeviceDump(NamedTuple):
-    """A run on a device and what it dumped, until it failed where it did."""
+    """A run on a device, and the resources that it dumped before it ended or failed."""
 
     device: Device
     outcome: Outcome
@@ -28,16 +28,15 @@ class DeviceDump(NamedTuple):
 
     @property
     def name(self) -> str:
-        """The device in messages: its index or name as it was given, and its own name."""
+        """The device in messages: the user's index or name for it, and the device's own name."""
         return one_line(f"device {self.device.choice} ({self.device.name})")
 
 
 def dump_on(device: str, scenario: str | ParameterizedFile, folder: str, arguments: Mapping[str, object]) -> DeviceDump:
-    """Run a scenario on a device and dump everything after each command into ``folder``; its outputs are not written.
-    ``arguments`` are those of Runner.
+    """Run a scenario on a device and dump everything after each command into ``folder``. No output is written.
 
-    Raises the errors of a scenario that cannot run, whatever the device, or that the device does not support, and
-    NoDeviceError; a crash, a hang and other errors of the driver are outcomes.
+    ``arguments`` are keyword arguments of Runner. A crash, a hang or another error of the driver is an outcome. Raises
+    NoDeviceError, and the errors of a scenario that no device, or not this device, can run.
     """
     runner = {name: value for name, value in arguments.items() if name not in ("device", "timeout_s")}
     limit = arguments["timeout_s"]

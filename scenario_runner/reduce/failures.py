@@ -1,6 +1,6 @@
-"""Failures of a scenario, as they are told apart when it is made smaller, and ways to try whether one is still there.
+"""Failures of a scenario, and trials that tell whether a smaller scenario still fails alike.
 
-Each try runs in a process that may crash: a worker of the pool, or the user's script.
+Each run happens in a process that may crash: a worker of the pool, or the user's script.
 """
 
 from __future__ import annotations
@@ -27,18 +27,18 @@ from scenario_runner.suite.worker_task import Runners
 from scenario_runner.validation import Options, validate_file
 
 RUNS: Final = 2
-"""Runs of a scenario that all have to fail, of one that fails each time."""
+"""Runs for a failure that shows each time: all must fail."""
 FLAKY_RUNS: Final = 4
-"""Runs of a scenario of which one has to fail, of one that fails sometimes."""
+"""Runs for a failure that shows sometimes: at least one must fail."""
 _VUID: Final = re.compile(r"\b(?:VUID|UNASSIGNED|SYNC-HAZARD)-[\w-]+")
 
 
 class Failure(NamedTuple):
-    """A failure: the ``status`` of the run and a sentence about it.
+    """A failure: the ``status`` of the run, and a sentence about it.
 
-    ``crash`` is that of the outcome, ``kinds`` are the kinds of the commands that ran then (empty if none did),
-    ``codes`` those of errors, VUIDs of the validation layer before ours. ``output`` is the first wrong one, and
-    ``content`` tells what it held.
+    A crash has ``crash`` of the outcome and the ``kinds`` of the commands that were running. An error has ``codes``:
+    VUIDs of the validation layer, then codes of this program. A wrong result has the first wrong ``output``, and
+    ``content`` describes the wrong values.
     """
 
     status: str
@@ -51,11 +51,11 @@ class Failure(NamedTuple):
 
     @property
     def is_of_expectations(self) -> bool:
-        """Return whether the expectations are wrong in themselves."""
+        """Return whether the expectations themselves are wrong."""
         return any(code.startswith("SR-EXPECT-") for code in self.codes)
 
     def is_like(self, first: Failure) -> bool:
-        """Return whether it is the failure that a scenario had ``first``."""
+        """Return whether this failure is the ``first`` one of a scenario again."""
         if self.status != first.status or self.crash != first.crash or self.output != first.output:
             return False
         if first.kinds and not first.kinds & self.kinds:
@@ -64,8 +64,10 @@ class Failure(NamedTuple):
 
 
 def failure_of(outcome: Outcome, tree: Mapping[str, Json], code: str | None) -> Failure | None:
-    """The failure that a run of the scenario ``tree`` ended with; None if it did not fail. With a ``code``, or a VUID,
-    it is a message with that, whatever its severity."""
+    """Return the failure of a run of the scenario ``tree``; None if the run succeeded.
+
+    With a ``code`` or VUID, the failure is a message with this code, of any severity.
+    """
     messages = outcome.diagnostics
     codes = [name for problem in messages for name in (*_VUID.findall(problem["message"]), problem["code"])]
     if code is not None:
@@ -89,19 +91,20 @@ def failure_of(outcome: Outcome, tree: Mapping[str, Json], code: str | None) -> 
 
 
 def _sentence(problem: Mapping[str, Json]) -> str:
-    """A problem without its file, which is a temporary one."""
+    """Format a problem without the path of the file, which is temporary."""
     return ": ".join(filter(None, (problem["pointer"], problem["message"])))
 
 
 class Trial(AbstractContextManager["Trial"]):
-    """A way to try whether a scenario fails. Life cycle: made; `first` once; `try_once` as often as needed; closed.
+    """Runs of a scenario by a suite's worker. Call `first` once, `try_once` as often as needed, then close the trial.
 
-    ``has_expectations`` tells whether those of the scenario count, and ``says`` what the last run ended with."""
+    ``has_expectations`` tells whether the scenario's expectations count. ``says`` describes the end of the last run.
+    """
 
     has_expectations = True
 
     def __init__(self, options: WorkerOptions, code: str | None = None) -> None:
-        """``code`` is that of the message that counts as the failure."""
+        """With a ``code``, only a message with this code counts as the failure."""
         self._options, self._code = options, code
         runner = options.task_options.runner
         self.compiler = CompilerOptions(runner["compiler"], runner["cache_dir"], runner["use_cache"])
@@ -117,23 +120,28 @@ class Trial(AbstractContextManager["Trial"]):
         self._stack.close()
 
     def first(self, path: str, tree: Mapping[str, object]) -> Failure | None:
-        """Run the whole scenario twice, and return how it fails. Sets ``is_flaky`` if it does not fail in the same way
-        each time. Raises errors of the driver if nothing can run."""
+        """Run the whole scenario twice and return the failure. Raises errors of a driver that runs nothing.
+
+        ``is_flaky`` becomes true if the runs do not fail alike.
+        """
         failures = [self._run(path, tree) for _ in range(RUNS)]
         failing = [failure for failure in failures if failure is not None]
         if not failing:
             return None
         first = failing[0]
         if any(failure.content != first.content for failure in failing):
-            first = first._replace(content=())  # other numbers each time
+            first = first._replace(content=())  # the numbers differ each time
         self.is_flaky = len(failing) < RUNS or not all(failure.is_like(first) for failure in failing)
         return first
 
     def try_once(self, path: str, tree: Mapping[str, Json], first: Failure) -> Failure | None:
-        """Run a smaller scenario; its failure, if it fails like the ``first`` one. A crash has to show in a new process
-        too, as the one before may have been damaged by other tries. One run tells a hang."""
+        """Run a smaller scenario. Return the failure if it is the ``first`` one again, else None.
+
+        A crash must show in a new process too, since earlier runs may have damaged the process. For a hang one run is
+        enough: it ends the process, and takes long.
+        """
         last = None
-        runs = 1 if first.status == "Timeout" else RUNS  # which ended its process, and took long
+        runs = 1 if first.status == "Timeout" else RUNS
         for _ in range(FLAKY_RUNS if self.is_flaky else runs):
             failure = self._run(path, tree)
             is_like = failure is not None and failure.is_like(first)
@@ -143,10 +151,10 @@ class Trial(AbstractContextManager["Trial"]):
         return last if self.is_flaky or is_like else None
 
     def complete(self, path: str, tree: Mapping[str, object]) -> None:
-        """Write what belongs beside a scenario, so that it fails elsewhere."""
+        """Write the files beside a scenario that let it fail elsewhere."""
 
     def _run(self, path: str, tree: Mapping[str, object]) -> Failure | None:
-        if self._code is not None:  # which may be a warning, or of a rule that runs do not check
+        if self._code is not None:  # it may be a warning, or from a rule that runs do not check
             findings = validate_file(path, Options(self.compiler, hazards=True)).findings
             messages = tuple(problem.as_json() for problem in findings)
             failure = failure_of(Outcome("Pass", diagnostics=messages), tree, self._code)
@@ -155,20 +163,23 @@ class Trial(AbstractContextManager["Trial"]):
         outcome = self._workers.run_one(item_of(path, os.path.basename(path))).attempts[-1]
         self.says = f"{outcome.status}: {outcome.reason}".removesuffix(": ")
         failure = failure_of(outcome, tree, self._code)
-        place = os.path.join(os.path.dirname(path), "")  # a temporary one
-        return failure and failure._replace(text=failure.text.replace(place, ""))
+        temporary_folder = os.path.join(os.path.dirname(path), "")
+        return failure and failure._replace(text=failure.text.replace(temporary_folder, ""))
 
 
 _TASK: Final = f"{__name__}:expect_item"
 
 
 def expect_item(item: Item, runners: Runners, _: None) -> Outcome:
-    """Expect the results of an item, with the types that `diff` takes for buffers (the task of a worker)."""
+    """Run an item and store the results as expected ones, with the types that `diff` assumes for buffers.
+
+    This is the task of a worker.
+    """
     return update_item(item, runners, write=True, with_types=True)
 
 
 class DevicesTrial(Trial):
-    """Tries whether the results on two devices differ: those of the first one are expected of the second."""
+    """Runs on two devices. The results of the first device are the expected results of the second."""
 
     has_expectations = False
 
@@ -179,7 +190,7 @@ class DevicesTrial(Trial):
         self._expecting = self._stack.enter_context(SuiteWorkers(writing))
 
     def complete(self, path: str, tree: Mapping[str, object]) -> None:
-        self._run(path, tree)  # others were tried since
+        self._run(path, tree)  # the folder holds the results of a later try
 
     def _run(self, path: str, tree: Mapping[str, object]) -> Failure | None:
         shutil.rmtree(expected_folder(path), ignore_errors=True)
@@ -192,7 +203,7 @@ class DevicesTrial(Trial):
 
 
 class ScriptTrial(Trial):
-    """Tries whether a script ends with exit code 0 for a scenario, whose path is its last argument."""
+    """Runs of a script with the scenario's path as last argument. The exit code 0 says that the scenario fails."""
 
     has_expectations = False
 

@@ -1,8 +1,8 @@
-"""Packing: scenarios and all that they read in one folder, as plain files that other runners take.
+"""Packing: scenarios and all files that they read, in one folder and in a form that other runners take.
 
-Files keep their places relative to one another. Those that are named by an absolute path, and lie elsewhere, go to a
-folder ``files`` beside the scenario. Objects in ``src`` become files, and includes are put in place: other runners
-search them elsewhere. A scenario that needs no change is copied, so that packing a packed one gives the same files.
+Files keep their relative places. A file that lies elsewhere under an absolute path goes to the folder ``files`` beside
+the scenario. An object in ``src`` becomes a file. Shaders get their includes inserted, since other runners search
+includes elsewhere. A scenario that needs no change is copied: packing a packed folder gives the same files.
 """
 
 from __future__ import annotations
@@ -41,16 +41,16 @@ from scenario_runner.suite.hashes import READ_KEYS, content, expected_files
 
 _CHUNK_BYTES = 16 << 20
 _NONE: Mapping[str, object] = MappingProxyType({})
-_OLDEST = (1980, 1, 1, 0, 0, 0)  # of an archive: equal files make equal archives
+_OLDEST = (1980, 1, 1, 0, 0, 0)  # the date of all files in an archive, so that equal files make equal archives
 
 Write = Callable[[str, OutputSet], None]
-"""Writes a file with the path; it gets its name with the others of the set."""
+"""Writes a file of a set to a path."""
 More = Callable[[str, set[str]], Mapping[str, bytes]]
-"""Makes further files, by names of their own, for the path of the first scenario and the other names (`free_name`)."""
+"""Makes further files by name. The arguments are the path of the first scenario, and the names in use."""
 
 
 class Packed(NamedTuple):
-    """Paths of the scenarios and of the files ``added`` to them in the folder, and what all files are together."""
+    """A packed folder: the paths of the scenarios and of the ``added`` files in it, and the totals of all files."""
 
     scenarios: list[str]
     file_count: int
@@ -64,11 +64,11 @@ def pack(
     parameters: Mapping[str, object] = _NONE,
     more: More = lambda scenario, taken: {},
 ) -> Packed:
-    """Write scenarios with all that they read, and ``more``, into the folder ``output``; nothing of it after an error.
-    ``parameters`` are put in place.
+    """Write scenarios, all files that they read, and ``more`` into the folder ``output``; nothing after an error.
 
-    Raises ScenarioError for a scenario that is wrong, ExpectationError for expectations that are, FileError for a file
-    that cannot be read or written, and UsageError where a file would replace one that is read.
+    ``parameters`` replace the parameters of the scenarios. Raises ScenarioError for a wrong scenario, ExpectationError
+    for wrong expectations, FileError for an unreadable or unwritable file, and UsageError if a packed file would
+    replace a file that is read.
     """
     scenarios = [
         load(path, values_of_scenario(item_at(path), parameters, needs_expectations=True))
@@ -99,7 +99,7 @@ def pack_archive(
     parameters: Mapping[str, Json] = _NONE,
     more: More = lambda scenario, taken: {},
 ) -> Packed:
-    """Write what `pack` writes as a ZIP file, with all in a folder of its name. Raises as `pack` does."""
+    """Write a ZIP file with the files of `pack` in a folder of the same name. Raises as `pack` does."""
     stem = os.path.splitext(os.path.basename(archive))[0]
     _check_utf8(stem)
     with temporary.temporary_folder() as folder, OutputFile(archive) as file:
@@ -131,9 +131,9 @@ def _check_utf8(name: str) -> None:
 
 
 class _Packing:
-    """The files of a packed folder by their paths in it; ``sources`` are those that are read for them.
+    """The files of a packed folder by path; ``sources`` are the files to copy.
 
-    ``_taken`` are the names of all files that scenarios read or write, by the folder.
+    ``_taken`` has by folder the names of all files that scenarios read or write.
     """
 
     def __init__(self, scenarios: Sequence[Scenario], parameters: Mapping[str, object]) -> None:
@@ -154,12 +154,12 @@ class _Packing:
         self._root = os.path.commonpath(folders)
 
     def _reserve(self, path: str) -> None:
-        """Keep a path for the file that has it, as `new_name` compares names."""
+        """Mark a path as taken, in the spelling that `new_name` compares."""
         folder, name = os.path.split(path)
         self._taken[folder].add(name.casefold())
 
     def add(self, scenario: Scenario) -> str:
-        """Add a scenario and what it reads; returns its path in the folder. Raises as `pack` does."""
+        """Add a scenario and the files that it reads. Return the path in the folder. Raises as `pack` does."""
         path, folder = os.path.abspath(str(scenario.path)), scenario.base_dir
         item = item_at(path)._replace(parameters=self._parameters)
         for file in (*load_expectations(item).named_files, *expected_files(item)):  # and the defaults
@@ -170,7 +170,7 @@ class _Packing:
         return self._add_json(folder, path, scenario.text or "", partial(self._plain, scenario))
 
     def _add_json(self, folder: str, path: str, text: str, change: Callable[[str, Json], Json]) -> str:
-        """Add a JSON file, changed where it has to say something else; returns its path in the packed folder."""
+        """Add a JSON file, changed by ``change``. Return the path in the packed folder."""
         name = os.path.normpath(os.path.join(os.path.relpath(folder, self._root), self._add(folder, path)))
         tree = change(folder, json.loads(replaced(text, self._parameters)))
         if self._parameters:
@@ -180,7 +180,7 @@ class _Packing:
         return name
 
     def _with_relative_files(self, folder: str, value: Json, key: str = "") -> Json:
-        """The same data with relative paths of the files that expectations name, at any depth."""
+        """Return the JSON of expectations with relative paths to files, at any depth."""
         if isinstance(value, dict):
             return {name: self._with_relative_files(folder, part, name) for name, part in value.items()}
         if isinstance(value, list):
@@ -189,7 +189,7 @@ class _Packing:
         return self._add(folder, value) if is_path and os.path.isfile(value) else value
 
     def _plain(self, scenario: Scenario, folder: str, tree: Json) -> Json:
-        """The data of a scenario that names files alone, by relative paths; adds these files."""
+        """Return the JSON of a scenario with relative paths and without inline contents. Adds the files."""
         if "expect" in tree:
             tree["expect"] = self._with_relative_files(folder, tree["expect"])
         bodies = [entry[key] for entry, key in zip(tree["resources"], scenario.resource_keys or (), strict=True)]
@@ -225,10 +225,10 @@ class _Packing:
         return os.path.isabs(path) or below.split(os.sep)[0] == os.pardir
 
     def _add(self, folder: str, path: str, text: bytes | None = None) -> str:
-        """Add a copy of a file, or a text in its place; returns its path from ``folder``. Raises FileError."""
+        """Add a copy of a file, or a text instead. Return the path relative to ``folder``. Raises FileError."""
         file = os.path.normpath(os.path.join(folder, path))
         if (file, text) not in self._names:
-            with SourceFile(file):  # which says what is wrong
+            with SourceFile(file):  # raises the error of an unreadable file
                 self.sources.add(file)
             below = os.path.relpath(folder, self._root)
             name = os.path.relpath(file, self._root)
@@ -242,9 +242,9 @@ class _Packing:
 
 
 def _pushed_sizes(scenario: Scenario) -> dict[str, int]:
-    """Bytes of push constants, in multiples of 4, by the uid of each shader and graph that commands give some.
+    """Return the bytes of push constants of shaders and graphs by uid, in multiples of 4.
 
-    Other runners take push_constants_size from the scenario alone, and drop the data where it is left out.
+    Other runners need push_constants_size in the scenario; without the key they drop the data.
     """
     sizes: dict[str, int] = {}
     for command in scenario.commands:
@@ -285,7 +285,7 @@ def _append(source: str, target: OutputFile) -> None:
 
 @contextmanager
 def _placed(scenario: Scenario) -> Iterator[None]:
-    """Let errors of a block name the file and the line of the scenario."""
+    """Add the file and line of the scenario to errors of the block."""
     try:
         yield
     except ScenarioRunnerError as error:
@@ -294,7 +294,7 @@ def _placed(scenario: Scenario) -> Iterator[None]:
 
 
 def _of_content(scenario: Scenario, resource: Any) -> Write:
-    """Write the content of a resource whose ``src`` is an object."""
+    """Return a function that writes the content of a resource with an object in ``src``."""
     format = format_named(resource.format) if hasattr(resource, "format") else None
     dims: Any = getattr(resource, "dims", ())
 

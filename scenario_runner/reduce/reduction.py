@@ -1,11 +1,11 @@
-"""Reduction: the smallest scenario that still fails as a given one does.
+"""Reduction: the smallest scenario that still fails as a given scenario does.
 
 ::
 
-    pack into a temporary folder ──▶ how does it fail? ──▶ less of it, as long as it fails alike
+    pack into a temporary folder ──▶ how does it fail? ──▶ remove parts while it fails alike
 
-What is tried are other texts of the scenario in that folder; the folder of the user's file is only read. Parts of a
-list are removed by delta debugging (Zeller and Hildebrandt, "Simplifying and Isolating Failure-Inducing Input", 2002).
+The reduction changes the scenario in that folder and only reads the folder of the user's file. Delta debugging removes
+parts of lists (Zeller and Hildebrandt, "Simplifying and Isolating Failure-Inducing Input", 2002).
 """
 
 from __future__ import annotations
@@ -43,9 +43,9 @@ Path = tuple[object, ...]
 """The place of a value in a scenario: keys and indexes."""
 
 SPIRV_REDUCE: Final = "spirv-reduce"
-_NO_SIZES: Final = frozenset({"set", "id", "value", "frame_id", "src"})  # keys of numbers that are not halved
+_NO_SIZES: Final = frozenset({"set", "id", "value", "frame_id", "src"})  # keys of numbers that must not be halved
 _NOT_DATA: Final = frozenset({"shader", "graph"})
-# spirv-reduce asks a program about each module; this one asks us.
+# spirv-reduce asks a program about each module. This script passes the question to this process.
 _ASKING: Final = '#!/bin/sh\necho "try: $1"\nread -r code\nexit "$code"\n'
 _LONGEST_S: Final = 3600.0
 
@@ -59,7 +59,7 @@ class Counts(NamedTuple):
 
 
 def minimal(parts: Sequence[_Part], fails: Callable[[list[_Part]], bool]) -> list[_Part]:
-    """Return parts of which none can be left out: without it, ``fails`` is false."""
+    """Remove parts as long as ``fails`` is true. Return the others: without any of them ``fails`` is false."""
     kept, size = list(parts), len(parts)
     while size:
         at, before = 0, len(kept)
@@ -74,21 +74,24 @@ def minimal(parts: Sequence[_Part], fails: Callable[[list[_Part]], bool]) -> lis
 
 
 class OutOfTimeError(Exception):
-    """The time limit of a reduction has come."""
+    """The reduction has exceeded its time limit."""
 
 
 class Reduction:
-    """Life cycle: made with a packed copy of the scenario; `find_failure`; `run`, which any exception may
-    end; `write_files`, with the smallest scenario until then."""
+    """The reduction of a packed copy of a scenario.
+
+    Call `find_failure`, then `run`, which an exception may end at any point, then `write_files`, which writes the
+    smallest scenario so far.
+    """
 
     def __init__(self, path: str, trial: Trial, limit_s: float | None) -> None:
-        """``path`` is that of the copy."""
+        """``path`` is the path of the copy."""
         self.path = path
         self._folder = os.path.dirname(path)
         self._trial = trial
         self._end_s = time.monotonic() + (limit_s or float("inf"))
         self._known: dict[str, bool] = {}
-        self._texts: dict[str, tuple[str, bytes]] = {}  # files of shaders that are modules now, by the names of these
+        self._texts: dict[str, tuple[str, bytes]] = {}  # by the name of a module: the source text that it replaced
         self.step = "first runs"
         self.tries = 0
         self.notes: list[str] = []
@@ -109,18 +112,18 @@ class Reduction:
 
     @property
     def sources(self) -> dict[str, bytes]:
-        """The texts of shaders that are modules now, by names of files beside the scenario."""
+        """The source texts of shaders that modules have replaced, by file name."""
         used = [entry["shader"]["src"] for entry in self.tree["resources"] if "shader" in entry]
         return dict(text for module, text in self._texts.items() if module in used)
 
     def set_tolerances(self, **tolerances: float) -> None:
-        """Compare all outputs as numbers and accept errors, as a suite.json says it."""
+        """Compare all outputs as numbers with these tolerances, by a suite.json."""
         path = os.path.join(self._folder, SUITE_FILE)
         suite = _read_json(path) if os.path.exists(path) else {}
         _write_json(path, {**suite, "tolerances": {"nan": "equal", **tolerances}})
 
     def find_failure(self) -> Failure | None:
-        """Run the whole scenario; the failure that is to stay, None if there is none. Raises errors of the driver."""
+        """Run the whole scenario. Return the failure to preserve, or None. Raises errors of the driver."""
         if not self._trial.has_expectations:
             self._expect_only("")
         self._write(self.tree)
@@ -130,8 +133,10 @@ class Reduction:
         return self.failure
 
     def run(self, on_smaller: Callable[[], None]) -> None:
-        """Make the scenario smaller until nothing can be left out, or the time is over. ``on_smaller`` is called after
-        each step that has done so."""
+        """Make the scenario smaller until every part is needed or the time is over.
+
+        ``on_smaller`` is called after each step that made the scenario smaller.
+        """
         self._on_smaller = on_smaller
         try:
             self._remove_parts()
@@ -148,7 +153,7 @@ class Reduction:
     # Trying
 
     def _fails(self, tree: dict[str, object]) -> bool:
-        """Return whether a scenario fails as the first one does; then it is the smallest one so far."""
+        """Return whether a scenario fails as the first one did. Such a scenario is the smallest so far."""
         text = json.dumps(tree)
         if text not in self._known:
             self._known[text] = self._is_valid(tree) and self._try(tree, text)
@@ -169,14 +174,14 @@ class Reduction:
         return True
 
     def _is_valid(self, tree: Mapping[str, object]) -> bool:
-        """Return whether it is a scenario, which is cheap to know."""
+        """Return whether the JSON is a valid scenario, which is cheap to know."""
         with suppress(ScenarioRunnerError):
             self._scenario(tree)
             return True
         return False
 
     def _can_be_packed(self) -> bool:
-        """Return whether the content in place of files can be written, which a script or `validate` need not notice."""
+        """Return whether inline contents can be written to files; a script or `validate` may not notice that."""
         with temporary_folder() as folder, suppress(ScenarioRunnerError):
             pack([self.path], folder)
             return True
@@ -191,7 +196,7 @@ class Reduction:
     def _write(self, tree: Mapping[str, object]) -> None:
         _write_json(self.path, tree)
         check, name = dict(self._check), self.failure.output if self.failure is not None else ""
-        if name:  # other outputs, of which nothing is expected, must say so
+        if name:  # outputs without expectations must be marked as unchecked
             others = [output.name for output in self._outputs(tree) if "/" in name or not output.is_frame]
             unchecked = {other: {"unchecked": True} for other in others if other != name}
             check["outputs"] = {**unchecked, **check.get("outputs", {})}
@@ -202,7 +207,7 @@ class Reduction:
                 os.unlink(self._check_path)
 
     def _expect_only(self, name: str) -> None:
-        """Leave the expectation of one output, or none for "": all others would keep their resources."""
+        """Drop the expectations of other outputs, for "" of all: they would keep resources in the scenario."""
         stored = expected_files(expected_folder(self.path))
         for output in self._outputs(self.tree):
             for path in stored.get(output.file_name, ()) if output.name != name else ():
@@ -240,7 +245,7 @@ class Reduction:
         minimal(paths, lambda kept: self._fails(_changed(whole, set(paths).difference(kept))))
 
     def _replace_data(self) -> None:
-        """Replace files of data by one number again and again: the first one of the file, or 1."""
+        """Fill each resource with a single number instead of a file: the file's first number, or 1."""
         for index, entry in enumerate(self.tree["resources"]):
             ((kind, body),) = entry.items()
             if kind in _NOT_DATA or not isinstance(body.get("src"), str):
@@ -250,7 +255,7 @@ class Reduction:
                     break
 
     def _halve(self) -> None:
-        """Make numbers smaller: all that are equal together, then each alone; to 1 at once, or by halves."""
+        """Reduce numbers to 1, or halve them. Equal numbers are tried together, then each alone."""
         groups: dict[int, list[Path]] = {}
         for path, value in _values(self.tree):
             if type(value) is int and value > 1 and _NO_SIZES.isdisjoint(path):
@@ -265,7 +270,7 @@ class Reduction:
     # Shaders
 
     def _reduce_shaders(self) -> None:
-        """Remove lines of the shaders' texts, and then instructions of their modules."""
+        """Remove lines from the texts of shaders, then instructions from their modules."""
         tool = shutil.which(SPIRV_REDUCE)
         if tool is None:
             self.notes.append(f"shaders are not reduced further: {SPIRV_REDUCE} is not installed (package spirv-tools)")
@@ -293,7 +298,7 @@ class Reduction:
         return str(shader.text or read_source(path).decode("utf-8", "surrogateescape"))
 
     def _module(self, tree: Mapping[str, Json], index: int) -> bytes | None:
-        """The module of a shader; None where its text is wrong, which a try in another process says ten times later."""
+        """Return the module of a shader, or None for a wrong text; a run would notice that ten times more slowly."""
         with suppress(ScenarioRunnerError):
             scenario = self._scenario(tree)
             shader: Any = scenario.resources[index]
@@ -309,7 +314,7 @@ class Reduction:
         return tree
 
     def _reduce_module(self, index: int, tool: str) -> None:
-        """Let spirv-reduce make the module of a shader smaller, which replaces the shader's text."""
+        """Replace a shader by a module that spirv-reduce has made smaller."""
         before, module = self.tree, self._module(self.tree, index)
         if module is None:
             return
@@ -327,11 +332,11 @@ class Reduction:
         try:
             if fails("original.spv"):
                 _ask_about_each(tool, own, fails)
-        finally:  # the end of the time limit, or an interrupt, keeps what is reduced
+        finally:  # also after the time limit or an interrupt
             self._keep_module(index, before, len(module))
 
     def _keep_module(self, index: int, before: dict[str, object], size_bytes: int) -> None:
-        """Name the smallest module after its shader, or return to the scenario ``before`` if none is smaller."""
+        """Name the smallest module after the shader. If no module is smaller, restore the scenario ``before``."""
         body = self.tree["resources"][index]["shader"]
         path = "" if self.tree is before else os.path.join(self._folder, body["src"])
         if not path or os.path.getsize(path) >= size_bytes:
@@ -364,7 +369,7 @@ def _ask_about_each(tool: str, folder: str, fails: Callable[[str], bool]) -> Non
 
 
 def _fills(path: str, kind: str) -> Iterator[dict[str, object]]:
-    """Contents of one number for a resource, in place of a .npy file. Empty for files of pictures."""
+    """Yield contents of one number that can replace a .npy file; none for files of images."""
     with suppress(ScenarioRunnerError):
         array = read_array(path)
         typed: dict[str, object] = {}
@@ -388,7 +393,7 @@ def _write_json(path: str, tree: Json) -> None:
 
 
 def _values(value: object, path: Path = ()) -> Iterator[tuple[Path, object]]:
-    """Yield all values inside of a JSON value with their places."""
+    """Yield all values inside a JSON value with their paths."""
     parts = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
     for key, part in parts:
         yield (*path, key), part
@@ -402,7 +407,7 @@ def _at(tree: Json, path: Path) -> Json:
 
 
 def _changed(tree: Json, paths: Iterable[Path], value: Json = None) -> Json:
-    """Return a copy of a JSON value with another value at these places, or none."""
+    """Return a copy of a JSON value with ``value`` at these paths, or without these paths."""
     copied = json.loads(json.dumps(tree))
     for path in sorted(paths, reverse=True):
         parent = _at(copied, path[:-1])

@@ -1,6 +1,6 @@
 """The contents of a file as channels of numbers, with statistics.
 
-Files are arrays, whose items a viewer may reinterpret, or images of any format.
+A file holds an image of any format, or an array. A viewer may reinterpret the bytes of an array.
 
 Source: Vulkan specification, "Formats" (bits of packed formats, small floats, the shared exponent of E5B9G9R9).
 """
@@ -30,9 +30,9 @@ _UNDECODABLE = ("VK_FORMAT_BC4_SNORM_BLOCK",)  # by Pillow
 
 
 class Channel(NamedTuple):
-    """One channel: ``raw`` has the axes of the content without the channel's own.
+    """One channel; ``raw`` has all axes of the content but the axis of channels.
 
-    ``full_range`` is the least and the greatest value of a normalized colour, None for numbers that have no such range.
+    ``full_range`` is the least and greatest value of a normalized colour; None for other numbers.
     """
 
     name: str
@@ -42,21 +42,21 @@ class Channel(NamedTuple):
 
     @property
     def numbers(self) -> Array:
-        """The values, to compute with."""
+        """The values as numbers to compute with."""
         return self.element.numbers(self.raw)
 
     @property
     def peak(self) -> float:
-        """The greatest value that it can have: that of its type or range, 1 for floats."""
+        """The greatest possible value: the end of the range, or the maximum of an integer type; 1 for floats."""
         return self.element.peak if self.full_range is None else float(self.full_range[1])
 
 
 @dataclass(frozen=True, slots=True)
 class Content:
-    """The content of one file.
+    """The content of one file; ``title`` describes it in a few words.
 
-    ``title`` says so in a few words. ``channels`` are those of an image, or the last axis of an array of three or more
-    axes; ``has_channel_axis`` tells that an index into the file's array ends with the number of the channel.
+    ``channels`` are the channels of an image, or the last axis of an array with three or more axes. With
+    ``has_channel_axis`` an index into the file's array ends with the number of the channel.
     """
 
     path: str
@@ -71,16 +71,16 @@ class Content:
         return tuple(self.channels[0].raw.shape) if self.channels else (0,)
 
     def fits(self, other: Content) -> bool:
-        """Return whether both have as many channels of one shape, but for outer axes of length 1."""
+        """Return whether both have equally many channels of the same shape, ignoring outer axes of length 1."""
         return trimmed(self.shape) == trimmed(other.shape) and len(self.channels) == len(other.channels)
 
     def index(self, flat: int, channel: int) -> tuple[int, ...]:
-        """The index into the file's array of an element of a channel."""
+        """Return the index of an element in the file's array."""
         places = map(int, numpy.unravel_index(flat, self.shape))
         return (*places, self.first_channel + channel) if self.has_channel_axis else tuple(places)
 
     def select(self, name: str) -> Content:
-        """One channel alone, by its name or number. Raises UsageError that lists what there is."""
+        """Return the content with one channel, by name or number. Raises UsageError with the names of all channels."""
         names = [channel.name.lower() for channel in self.channels]
         if name.lower() in names:
             index = names.index(name.lower())
@@ -93,19 +93,18 @@ class Content:
 
 
 def trimmed(shape: Sequence[int]) -> tuple[int, ...]:
-    """A shape without its outer axes of length 1."""
+    """Return a shape without outer axes of length 1."""
     start = next((at for at, length in enumerate(shape) if length != 1), len(shape))
     return tuple(shape[start:])
 
 
 def has_colors(shape: Sequence[int]) -> bool:
-    """Return whether the last axis of a tensor counts colours, as in (batch, height, width, channels): it is a short
-    one."""
+    """Return whether the last axis of a tensor is short enough for colours, as in (batch, height, width, channels)."""
     return len(shape) > 2 and shape[-1] <= _MOST_COLORS
 
 
 class Statistics(NamedTuple):
-    """Least, greatest and mean of the values that are finite (None where there are none), and how many are not."""
+    """Least, greatest and mean of the finite values (None without such values), and counts of the others."""
 
     least: Any
     greatest: Any
@@ -115,7 +114,7 @@ class Statistics(NamedTuple):
 
 
 def statistics_of(channel: Channel) -> Statistics:
-    """Summarise all values of a channel; the mean is computed in double precision."""
+    """Summarize the values of a channel; the mean has double precision."""
     values = channel.numbers
     nan_count, infinite_count = int(numpy.isnan(values).sum()), int(numpy.isinf(values).sum())
     if nan_count or infinite_count:
@@ -128,7 +127,7 @@ def statistics_of(channel: Channel) -> Statistics:
 
 
 def corner(channel: Channel) -> Array:
-    """The first values of the first rows, at most four each way: two axes, the outer ones at 0."""
+    """Return the first values of the first rows, at most 4 by 4. The outer axes are at index 0."""
     values = channel.raw
     if values.ndim < 2:
         values = values.reshape(1, -1)
@@ -141,16 +140,15 @@ def corner(channel: Channel) -> Array:
 def read_content(
     path: str, *, mip: int = 0, element: Element | None = None, shape: tuple[int, ...] | None = None
 ) -> Content:
-    """Read a file. ``mip`` is the level of a .dds file; ``element`` and ``shape`` say what the bytes of a .npy are.
+    """Read a file: level ``mip`` of an image, or an array.
 
-    One length of ``shape`` may be -1: whatever is left. Raises FileError, and UsageError for options that the kind of
-    file does not have.
+    ``element`` and ``shape`` reinterpret the bytes of a .npy file. One length of ``shape`` may be -1, which takes the
+    rest. Raises FileError, and UsageError for an option that this kind of file does not have.
     """
     codec = codec_of(path)
     if not codec.is_array:
         if element is not None or shape is not None:
-            raise UsageError(f"--dtype and --shape are for .npy files; {path} says itself what it holds")
-
+            raise UsageError(f"{path}: --dtype and --shape reinterpret .npy files; an image names the format itself")
         return read_image(path, codec, mip)
     if mip:
         raise _no_level(path, 1, mip)
@@ -193,7 +191,7 @@ def _read_array(path: str, element: Element | None, shape: tuple[int, ...] | Non
 
 
 def content_of(name: str, array: Array, element: Element | None = None) -> Content:
-    """Return the numbers of an array in memory as one channel. Raises TypeError for an array of no numbers."""
+    """Return an array in memory as content of one channel. Raises TypeError unless the items are numbers."""
     array = numpy.ascontiguousarray(array, array.dtype.newbyteorder("=")).reshape(array.shape)
     element = element or next((known for known in ELEMENTS.values() if numpy.dtype(known.type) == array.dtype), None)
     if element is None:
@@ -203,7 +201,7 @@ def content_of(name: str, array: Array, element: Element | None = None) -> Conte
 
 
 def _range_of_texels(array: Array) -> tuple[int, int] | None:
-    """The range of colours of 8 or 16 bits, where an array has the shape in which a run writes images."""
+    """Return the range of 8-bit or 16-bit colours if an array has the shape of an image that a run wrote, else None."""
     is_image = array.ndim == 4 and array.shape[0] == 1 and 1 <= array.shape[3] <= 4
     if not is_image or not numpy.issubdtype(array.dtype, numpy.unsignedinteger) or array.dtype.itemsize > 2:
         return None
@@ -211,9 +209,9 @@ def _range_of_texels(array: Array) -> tuple[int, int] | None:
 
 
 def read_image(path: str, codec: Codec, mip: int) -> Content:
-    """One level of an image file that says which format its texels have. Raises FileError."""
+    """Read one level of an image file. Raises FileError."""
     format, file_width, file_height, count = codec.read_header(path)
-    assert format is not None
+    assert format is not None, "files of images name a format"
     if mip >= count:
         raise _no_level(path, count, mip)
     width, height = max(1, file_width >> mip), max(1, file_height >> mip)
@@ -235,18 +233,17 @@ def read_image(path: str, codec: Codec, mip: int) -> Content:
 
 
 def is_decodable(format: Format) -> bool:
-    """Return whether texels have channels that can be shown."""
+    """Return whether the channels of a format can be shown."""
     return format.name not in _UNDECODABLE
 
 
 def has_numbers(format: Format) -> bool:
-    """Return whether channels have the numbers that the format stores: Pillow gives blocks of signed numbers and of
-    floats the colours of a screen."""
+    """Return whether channels have the stored numbers. Pillow decodes signed and float blocks to screen colours."""
     return not format.is_compressed or format.numeric in ("unorm", "srgb")
 
 
 def channels_of(name: str, format: Format, aspect: str, width: int, height: int, data: Array) -> tuple[Channel, ...]:
-    """The channels of one aspect of an image, from the bytes that a device hands back. Raises FileError."""
+    """Return the channels of one aspect of an image from the bytes of a Vulkan copy. Raises FileError."""
     if format.is_compressed:
         return _decoded(name, format, width, height, data.tobytes())
     if aspect == "stencil":
@@ -270,12 +267,12 @@ def channels_of(name: str, format: Format, aspect: str, width: int, height: int,
 
 @cache
 def _narrow(name: str, unused_bits: int) -> Element:
-    """The numbers of a part of a packed texel: one object for each kind."""
+    """Return the element for a field of a packed texel; equal arguments give the same object."""
     return ELEMENTS[name]._replace(unused_bits=unused_bits)
 
 
 def _unpacked(format: Format, packed: Array) -> tuple[Channel, ...]:
-    """Channels of one integer a texel; ``channel_bits`` count from its highest bit down."""
+    """Return the channels of packed texels, one integer each; ``channel_bits`` count from the highest bit down."""
     fields: dict[str, tuple[Array, int]] = {}
     offset = sum(format.channel_bits)
     for name, bits in zip(format.channels, format.channel_bits, strict=True):
@@ -288,10 +285,10 @@ def _unpacked(format: Format, packed: Array) -> tuple[Channel, ...]:
         field, bits = fields[name]
         size = 8 if bits <= 8 else 16
         full_range = None
-        if "E" in fields:  # a fraction of nine bits without a hidden one; the exponent is shared, its bias is 15
+        if "E" in fields:  # fractions of nine bits without a hidden bit; the shared exponent has the bias 15
             element = ELEMENTS["float32"]
             values = numpy.ldexp(field.astype("<f4"), fields["E"][0].astype("<i4") - 15 - bits)
-        elif format.numeric == "ufloat":  # a half float without its sign and the end of its fraction
+        elif format.numeric == "ufloat":  # a half float without the sign and the last bits of the fraction
             element = _narrow("float16", 15 - bits)
             values = (field << element.unused_bits).astype("<u2").view(element.dtype)
         elif format.numeric in ("snorm", "sscaled", "sint"):
@@ -307,18 +304,18 @@ def _unpacked(format: Format, packed: Array) -> tuple[Channel, ...]:
 
 
 def _decoded(path: str, format: Format, width: int, height: int, data: bytes) -> tuple[Channel, ...]:
-    """Blocks as 8-bit channels; Pillow decodes them, given a file of this one level."""
+    """Let Pillow decode the blocks of one level to 8-bit channels."""
     from PIL import Image
 
-    plain = format_named(format.name.replace("_SRGB_", "_UNORM_"))  # Pillow does not know all the others
+    plain = format_named(format.name.replace("_SRGB_", "_UNORM_"))  # Pillow lacks some sRGB formats
     help = "let a shader copy the texels into an uncompressed image"
     error = file_error(path, f"holds blocks of {format.name!r}, which cannot be shown", help=help)
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # about large images: this one is as large as its file says
+            warnings.simplefilter("ignore")  # about large images: the size of the file has confirmed this one
             with Image.open(io.BytesIO(format_header(plain, width, height, 1) + data), formats=("DDS",)) as picture:
                 array = numpy.asarray(picture).reshape(height, width, -1)
-    except Exception as failure:  # Pillow raises whatever its parsers run into
+    except Exception as failure:  # Pillow raises any error of a parser
         raise error from failure
     if array.dtype != numpy.uint8 or array.shape[2] < len(format.channels):
         raise error

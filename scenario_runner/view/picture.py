@@ -1,4 +1,4 @@
-"""Numbers as colours: a picture of what a file holds, small enough for where it is shown."""
+"""Pictures of numbers: arrays and images as 8-bit colours, shrunk to the size of the display."""
 
 from __future__ import annotations
 
@@ -12,14 +12,15 @@ from scenario_runner.files.vk_formats import format_named
 from scenario_runner.view.contents import Channel, Content, statistics_of
 
 NAN_COLOR = (255, 0, 255)
-IGNORED_COLOR = (40, 60, 110)  # where errors do not count
+IGNORED_COLOR = (40, 60, 110)  # of texels where errors are ignored
 _MOST_COLORS = 3
 
 
 def shown_channels(content: Content) -> tuple[Channel, ...]:
-    """The channels that a picture shows: up to three, and alpha; the first three of four others, of more the first.
+    """Choose the channels that a picture shows.
 
-    The fourth channel of an array may be anything. Taken for alpha it could hide all the others.
+    A picture shows up to three channels, and alpha. Of four channels without alpha it shows the first three, of more
+    channels the first. The fourth channel of an array may be anything: as alpha it could hide the others.
     """
     channels = content.channels
     if len(channels) == _MOST_COLORS + 1:
@@ -28,10 +29,10 @@ def shown_channels(content: Content) -> tuple[Channel, ...]:
 
 
 def value_range(content: Content) -> tuple[float, float]:
-    """The values for black and for white, unless the user gives them.
+    """Return the default values for black and white.
 
-    That is the whole range of normalized colours, and the least and greatest finite value of everything else. Where all
-    values are the same, zero joins them.
+    For normalized colours these are the ends of the range, otherwise the least and greatest finite value. If all values
+    are equal, zero is the other end.
     """
     colors = [channel for channel in shown_channels(content) if not _is_alpha(channel, content)]
     if colors and all(channel.full_range is not None for channel in colors):
@@ -45,10 +46,10 @@ def value_range(content: Content) -> tuple[float, float]:
 
 
 def picture_of(content: Content, limits: tuple[float, float]) -> Array:
-    """8-bit colours of the shape (height, width, 3), or 4 where the content has alpha.
+    """Return 8-bit colours of the shape (height, width, 3), or (height, width, 4) with alpha.
 
-    ``limits`` are the values for black and white, of the channel with the most bits; fewer bits scale them. The outer
-    axes of an array lie under each other; an array of one axis is a row. Values that are not numbers are magenta.
+    ``limits`` are the values for black and white in the channel with the most bits; for fewer bits they are scaled.
+    The outer axes of an array lie under each other; an array of one axis is a row. NaN is magenta.
     """
 
     channels = shown_channels(content)
@@ -74,10 +75,10 @@ def picture_of(content: Content, limits: tuple[float, float]) -> Array:
 
 
 def heat(errors: Array, greatest: float) -> Array:
-    """Colours of errors (height, width): black where there is none, then red, yellow and white at ``greatest``."""
+    """Colour errors of the shape (height, width): black for none, then red, yellow, and white at ``greatest``."""
     with numpy.errstate(all="ignore"):
         share = numpy.clip(errors / (greatest or 1.0), 0, 1)
-    share = numpy.where((errors > 0) & ~(share > 0.2), 0.2, share)  # the smallest difference can be seen
+    share = numpy.where((errors > 0) & ~(share > 0.2), 0.2, share)  # makes the smallest difference visible
     colors = numpy.clip(numpy.nan_to_num(share)[..., None] * 3 - numpy.arange(3), 0, 1)
     picture: Array = (colors * 255).astype(numpy.uint8)
     picture[numpy.isnan(errors)] = NAN_COLOR
@@ -85,8 +86,11 @@ def heat(errors: Array, greatest: float) -> Array:
 
 
 def shrunk(picture: Array, width: int, height: int, *, brightest: bool = False) -> Array:
-    """The picture at no more than this size, its proportions kept: means of the texels that fall together, or of each
-    channel the ``brightest``, so that no single error (`heat`) is lost."""
+    """Shrink a picture to at most this size and keep the proportions.
+
+    Texels that fall together become their mean, or with ``brightest`` their maximum in each channel, so that no single
+    error of `heat` is lost.
+    """
 
     old_height, old_width = picture.shape[:2]
     scale = max(old_width / width, old_height / height, 1.0)
@@ -112,7 +116,7 @@ def write_picture(path: str, picture: Array) -> None:
 
 def _shades(values: Array, limits: Sequence[float], channel: Channel) -> Array:
     least, greatest = limits
-    with numpy.errstate(all="ignore"):  # also the cast, about NaN that signal
+    with numpy.errstate(all="ignore"):  # the cast complains about signaling NaN
         precise: Array = values.astype(numpy.float64 if channel.element.size_bytes > 2 else numpy.float32)
         share = (precise - least) / ((greatest - least) or 1.0)
     shades: Array = (numpy.clip(numpy.nan_to_num(share, posinf=1.0, neginf=0.0), 0, 1) * 255 + 0.5).astype("u1")
