@@ -12,7 +12,7 @@ from scenario_runner.cli.console import show_table
 from scenario_runner.cli.options import GRAPH_REPORTS
 from scenario_runner.errors import UsageError
 from scenario_runner.errors.text import one_line
-from scenario_runner.plan.dumps import DumpTarget
+from scenario_runner.plan.accesses import DumpTarget
 from scenario_runner.run.capture_tools import set_up_gfxreconstruct
 from scenario_runner.run.dump_files import DumpRequest
 from scenario_runner.run.graph_reports import GraphReportFiles, InstrumentationFile

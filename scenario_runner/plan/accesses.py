@@ -1,12 +1,20 @@
-"""Accesses of the operations of a plan to its resources, as the SPIR-V modules of shaders and graphs tell them."""
+"""Accesses of operations to resources, and dumps: the content of resources after the commands that changed them.
 
-from collections.abc import Hashable, Iterator, Mapping
+The SPIR-V modules of shaders and graphs tell the accesses. A plan with dumps has further frames that capture, so that a
+run handles frames only.
+"""
+
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from scenario_runner.errors import UsageError
+from scenario_runner.errors.text import close_names, did_you_mean
 from scenario_runner.files.byte_data import overlap
-from scenario_runner.plan.plan import Operation, Plan, Work, memory_groups, span_of
+from scenario_runner.plan.image_layouts import LevelLayouts
+from scenario_runner.plan.plan import FramePlan, Operation, Plan, Work, memory_groups, span_of
 from scenario_runner.plan.records import Descriptor
 from scenario_runner.plan.shader_modules import LoadedShader
+from scenario_runner.scenario import Scenario
 from scenario_runner.shaders.spirv import DescriptorBinding, Interface, read_module
 from scenario_runner.shaders.spirv.types import Array, RuntimeArray, Scalar, Struct, Vector
 
@@ -140,3 +148,172 @@ def element_name(type: object) -> str | None:
     if not isinstance(type, Scalar) or type.is_bool:
         return None
     return type.encoding or f"{type.kind}{type.width_bits}"
+
+
+START = -1  # before the first command
+
+
+class DumpTarget(NamedTuple):
+    """Content to dump: what the commands ``first`` to ``last`` change, or the resource ``uid``, after the last."""
+
+    first: int
+    last: int
+    uid: str | None = None
+
+
+class DumpPoint(NamedTuple):
+    """A point where resources are read back: after ``command`` (`START`: before all), or after one ``segment`` of its
+    graph.
+
+    ``end`` is that place in the plan: the number of a frame, and of operations in it. ``label`` is what the segment is
+    called.
+    """
+
+    command: int
+    segment: int | None
+    uids: tuple[str, ...]
+    end: tuple[int, int]
+    label: str = ""
+
+
+def dump_points(plan: Plan, scenario: Scenario, targets: Sequence[DumpTarget], *, everything: bool) -> list[DumpPoint]:
+    """The points of a run, in their order. ``everything`` has all resources at the start, and what each command may
+    change after it. Raises UsageError for commands and resources that do not exist.
+    """
+    return _Points(plan, scenario).of(targets, everything=everything)
+
+
+class _Points:
+    def __init__(self, plan: Plan, scenario: Scenario) -> None:
+        self._plan = plan
+        self._scenario = scenario
+        self._declared = {resource.uid for resource in scenario.resources}
+        self._accesses = Accesses(plan)
+        self._work: dict[int, list[Operation]] = {}
+        # where commands and the segments of graphs end
+        self._ends: dict[tuple[int, int | None], tuple[int, int]] = {}
+        for number, frame in enumerate(plan.frames):
+            for place, operation in enumerate(frame.operations, 1):
+                self._ends[operation.command, None] = number, place
+                if operation.kind != "barrier":
+                    work = self._work.setdefault(operation.command, [])
+                    self._ends[operation.command, len(work)] = number, place
+                    work.append(operation)
+        self._found: dict[tuple[int, int | None], set[str]] = {}
+
+    def of(self, targets: Sequence[DumpTarget], *, everything: bool) -> list[DumpPoint]:
+        if everything:
+            self._add(START, None, self._declared & self._plan.resources.keys())
+            for command in range(len(self._scenario.commands)):
+                self._add_changes(command, command)
+        for target in targets:
+            self._add_target(target)
+        order = {uid: number for number, uid in enumerate(self._plan.resources)}
+        points = []
+        for (command, segment), uids in self._found.items():
+            if uids:
+                in_order = tuple(sorted(uids, key=order.__getitem__))
+                end, label = self._end(command, segment), self._label(command, segment)
+                points.append(DumpPoint(command, segment, in_order, end, label))
+        return sorted(points, key=lambda point: (point.command, point.segment is None, point.segment or 0))
+
+    def _add(self, command: int, segment: int | None, uids: set[str] | frozenset[str]) -> None:
+        self._found.setdefault((command, segment), set()).update(uids)
+
+    def _add_target(self, target: DumpTarget) -> None:
+        count = len(self._scenario.commands)
+        if not target.first <= target.last < count:
+            there_are = f"the commands are 0 to {count - 1}" if count else "there are no commands"
+            raise UsageError(f"--dump-after: the scenario has no command {max(target.first, target.last)}: {there_are}")
+        if target.uid is None:
+            if not self._add_changes(target.first, target.last):
+                message = f"command {target.last} ({self._scenario.commands[target.last].kind}) changes no resource"
+                help = f"name a resource: --dump-after {target.last}:RESOURCE"
+                raise UsageError(f"--dump-after: {message}", help=help)
+            return
+        self._check_uid(target.uid)
+        command, segment = target.last, None
+        if target.uid not in self._declared:  # a value inside of a graph: later segments may reuse its memory
+            writing = [
+                (number, segment)
+                for number in range(target.first, target.last + 1)
+                for segment, operation in enumerate(self._work.get(number, ()))
+                if target.uid in self._accesses.changed_by(operation) and len(self._work[number]) > 1
+            ]
+            command, segment = writing[-1] if writing else (command, None)
+        self._add(command, segment, {target.uid})
+
+    def _add_changes(self, first: int, last: int) -> bool:
+        """Add what the commands change, after the last one; of a single graph, after each of its segments."""
+        changed: set[str] = set()
+        for command in range(first, last + 1):
+            for number, operation in enumerate(self._work.get(command, ())):
+                uids = self._accesses.changed_by(operation)
+                changed |= uids
+                if first == last and len(self._work[command]) > 1:
+                    self._add(command, number, uids)
+        if first < last or len(self._work.get(last, ())) == 1:
+            self._add(last, None, changed & self._declared if first < last else changed)
+        return bool(changed)
+
+    def _check_uid(self, uid: str) -> None:
+        if uid in self._plan.resources:
+            return
+        if uid in self._declared:
+            message = f"{uid!r} is a {self._scenario.resource(uid).kind}, which has no content on the device"
+            raise UsageError(f"--dump-after: {message}", help="name a buffer, an image or a tensor")
+        meant = did_you_mean(close_names(uid, self._plan.resources))
+        there_are = f"there are: {', '.join(map(repr, list(self._plan.resources)[:20])) or 'none'}"
+        message = f"--dump-after: no resource has the uid {uid!r:.100}{meant}"
+        raise UsageError(message, help=None if meant else there_are)
+
+    def _end(self, command: int, segment: int | None) -> tuple[int, int]:
+        """The end of a command or a segment; one that does nothing ends with the last one before it that does."""
+        while command != START and (command, segment) not in self._ends:
+            command -= 1
+        return self._ends.get((command, segment), (0, 0))
+
+    def _label(self, command: int, segment: int | None) -> str:
+        if segment is None:
+            return ""
+        operation: Any = self._work[command][segment]
+        plan = self._plan
+        tables: Any = plan.pipelines if operation.kind == "dispatch" else plan.graph_pipelines
+        return str(tables[operation.pipeline].label)
+
+
+def with_whole_images(plan: Plan, points: Sequence[DumpPoint]) -> Plan:
+    """The plan with images that are read back with all of their levels where they are dumped."""
+    dumped = {uid for point in points for uid in point.uids}
+    resources: dict[str, Any] = dict(plan.resources)
+    for uid in dumped:
+        if resources[uid].kind == "image":
+            resources[uid] = resources[uid]._replace(size_bytes=resources[uid].parts[-1].end_bytes)
+    return plan._replace(resources=resources)
+
+
+def with_dumps(plan: Plan, scenario: Scenario, points: Sequence[DumpPoint]) -> Plan:
+    """The plan with a frame for each point, in their order, that ends there and captures its resources.
+
+    These frames are those with captures and without a boundary. The others keep what they have: the last part of a
+    frame that was split ends as the whole one did.
+    """
+    due: dict[tuple[int, int], list[DumpPoint]] = {}
+    for point in points:
+        due.setdefault(point.end, []).append(point)
+    layouts = LevelLayouts(plan.resources)
+    frames: list[FramePlan] = []
+    for number, frame in enumerate(plan.frames or (FramePlan((), (), 0, False, "/commands"),)):
+        operations: list[Operation] = []
+        for place in range(len(frame.operations) + 1):
+            for point in due.get((number, place), ()):
+                pointer = "/commands" if point.command == START else scenario.command_pointer(point.command)
+                captured = point.uids, frame.frame_id, False, pointer, layouts.differing()
+                frames.append(FramePlan(tuple(operations), *captured))
+                operations = []
+            if place < len(frame.operations):
+                operations.append(frame.operations[place])
+                layouts.follow(frame.operations[place])
+        if operations or frame.boundary:
+            frames.append(frame._replace(operations=tuple(operations)))
+    return plan._replace(frames=tuple(frames))

@@ -16,10 +16,9 @@ from scenario_runner.files.byte_data import ArrayLike
 from scenario_runner.files.codec import check_destination, stored_levels
 from scenario_runner.files.vk_formats import Format, format_named, full_mip_count
 from scenario_runner.plan.image_records import ImagePlan, ImageUsage, SamplerPlan, TexelAccess
-from scenario_runner.plan.initial_contents import content_source
 from scenario_runner.plan.plan import FramePlan, ResourcePlan
 from scenario_runner.plan.records import DescriptorList, ImagePart, NeededFeature, image_parts
-from scenario_runner.plan.resources import ResourceContext, ResourceResolver
+from scenario_runner.plan.resources import ResourceContext, ResourceResolver, content_source
 from scenario_runner.plan.shader_modules import LoadedShader
 from scenario_runner.plan.sources import GeneratedSource, ImageArraySource, ImageFileSource, ZeroSource, content_of
 from scenario_runner.scenario import Binding, Image, MarkBoundary, Scenario

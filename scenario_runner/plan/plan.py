@@ -55,7 +55,7 @@ class FramePlan(NamedTuple):
     """Operations submitted together and finished before the next frame; ``captures`` are read back at its end.
 
     The commands after the last boundary form a frame with ``boundary=False`` and nothing to capture; dumps are frames
-    with captures and without a boundary (`plan.dumps`). ``layouts`` has
+    with captures and without a boundary (`plan.accesses`). ``layouts`` has
     the images that are not in "general" at its end, with the layout of each level.
     """
 

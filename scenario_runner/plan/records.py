@@ -8,12 +8,9 @@ draws, `graph_records` records of tensors, graphs and optical flows.
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping
-from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol
+from typing import Literal, NamedTuple, Protocol
 
 from scenario_runner.files.vk_formats import Format
-
-if TYPE_CHECKING:
-    from scenario_runner.plan.cooperative_matrices import MatrixUse
 
 DescriptorKind = Literal[
     "storage_buffer", "uniform_buffer", "storage_image", "sampled_image", "combined_image_sampler", "sampler", "tensor"
@@ -218,6 +215,21 @@ class NeededFeature(NamedTuple):
     what: str
     pointer: str
     bits: int = 0
+
+
+class MatrixUse(NamedTuple):
+    """A type of cooperative matrices, or a product A * B + C, as a shader needs it.
+
+    ``words`` describe it. ``scope`` is SPIR-V's number, as in Vulkan. ``sizes`` are M, N and K, None if absent.
+    ``components`` lists alternatives: the names allowed for the types of A, B, C and the result; an empty set allows
+    any name. ``saturating`` is None for a type.
+    """
+
+    words: str
+    scope: int
+    sizes: tuple[int | None, int | None, int | None]
+    components: tuple[tuple[frozenset[str], frozenset[str], frozenset[str], frozenset[str]], ...]
+    saturating: bool | None = None
 
 
 class Requirements(NamedTuple):

@@ -12,10 +12,9 @@ from scenario_runner.files.sandbox import check_path
 from scenario_runner.plan.commands import CommandContext, CommandResolver, PushConstants, Tables
 from scenario_runner.plan.dispatches import Barriers, Boundaries, Dispatches
 from scenario_runner.plan.graph_records import GraphPipelinePlan, OpticalFlowPlan
-from scenario_runner.plan.initial_contents import source_of
 from scenario_runner.plan.plan import Output, Plan, ResourcePlan
 from scenario_runner.plan.records import CompilerOptions, NeededFeature, Requirements, Source
-from scenario_runner.plan.resources import Buffers, ResourceContext, ResourceResolver, check_groups
+from scenario_runner.plan.resources import Buffers, ResourceContext, ResourceResolver, check_groups, source_of
 from scenario_runner.plan.shader_modules import LoadedShader, load_shaders, used_shaders
 from scenario_runner.plan.sources import ArraySource, content_of
 from scenario_runner.scenario import GraphConstant, RawData, Resource, Scenario, Shader

@@ -1,4 +1,8 @@
-"""The shaders that a scenario uses, as SPIR-V: compiled (side by side, cached) or read, then taken apart."""
+"""The shaders of a scenario as SPIR-V: compiled side by side or read, then inspected for pipelines and requirements.
+
+Source of the rules for cooperative matrices: SPV_KHR_cooperative_matrix; Vulkan specification, "Vulkan Environment for
+SPIR-V", VUID-RuntimeSpirv-OpTypeCooperativeMatrixKHR-10163 and -OpCooperativeMatrixMulAddKHR-10060.
+"""
 
 import os
 import re
@@ -21,10 +25,10 @@ from scenario_runner.checks.entry_points import (
 from scenario_runner.errors import ScenarioRunnerError, ShaderError
 from scenario_runner.errors.diagnostic import Diagnostic
 from scenario_runner.files.input import Identity, SourceFile
-from scenario_runner.plan.cooperative_matrices import MatrixUse, matrix_uses
 from scenario_runner.plan.records import (
     CompilerOptions,
     LayoutBinding,
+    MatrixUse,
     NeededFeature,
     PipelinePlan,
     ShaderStage,
@@ -38,8 +42,11 @@ from scenario_runner.shaders.compile import Compiled, compile_each
 from scenario_runner.shaders.compilers.table import dxc_install_line
 from scenario_runner.shaders.source import CompileRequest
 from scenario_runner.shaders.spirv import EntryPoint, Interface, Module, read_module
+from scenario_runner.shaders.spirv._generated import opcodes as op
 from scenario_runner.shaders.spirv.constants import Literal
+from scenario_runner.shaders.spirv.declarations import Declarations
 from scenario_runner.shaders.spirv.index import MAGIC
+from scenario_runner.shaders.spirv.types import Scalar
 
 # Modules that were read stay for the next plans: the scenarios of a suite share their shaders.
 _read_module = lru_cache(32)(read_module)
@@ -319,3 +326,76 @@ def _inspect(
         matrices=matrix_uses(interface.declarations),
     )
     return loaded, findings
+
+
+_A, _B = 0, 1  # SPIR-V's Cooperative Matrix Use; 2 is an accumulator
+_SATURATING = 16  # bit of SPIR-V's Cooperative Matrix Operands, above the sign bits of the four matrices
+_ANY: frozenset[str] = frozenset()
+
+
+class _Matrix(NamedTuple):
+    component: Scalar
+    scope: int
+    rows: int
+    columns: int
+    use: int
+
+    def as_use(self) -> MatrixUse:
+        """Return the need for this type alone; its integers may have any sign."""
+        names = self.names(None)
+        rows, columns = self.rows, self.columns
+        words = f"{rows} x {columns} {self.component}"
+        if self.use == _A:
+            return MatrixUse(f"A of {words}", self.scope, (rows, None, columns), ((names, _ANY, _ANY, _ANY),))
+        if self.use == _B:
+            return MatrixUse(f"B of {words}", self.scope, (None, columns, rows), ((_ANY, names, _ANY, _ANY),))
+        either = ((_ANY, _ANY, names, _ANY), (_ANY, _ANY, _ANY, names))
+        return MatrixUse(f"an accumulator of {words}", self.scope, (rows, columns, None), either)
+
+    def names(self, signed: bool | None) -> frozenset[str]:
+        """Return the names of the component type; None stands for both signs of an integer."""
+        if self.component.is_float:
+            return frozenset({str(self.component)})
+        kinds = {True: ["int"], False: ["uint"], None: ["int", "uint"]}[signed]
+        return frozenset(f"{kind}{self.component.width_bits}" for kind in kinds)
+
+
+def matrix_uses(declarations: Declarations) -> tuple[MatrixUse, ...]:
+    """List the matrix types and products of a module under a specialization.
+
+    Raises `SpirvError` if the scope, a size or the use of a type is no constant.
+    """
+    index = declarations.index
+    words = index.words
+    types: dict[int, _Matrix] = {}
+    for at in index.offsets[op.TYPE_COOPERATIVE_MATRIX]:
+        what = f"an operand of the cooperative matrix type {words[at + 1]}"
+        scope, rows, columns, use = (declarations.integer(id, at, what) for id in words[at + 3 : at + 7])
+        component = declarations.type(words[at + 2], at)
+        if isinstance(component, Scalar):
+            types[words[at + 1]] = _Matrix(component, scope, rows, columns, use)
+    if not types:
+        return ()
+    uses = dict.fromkeys(matrix.as_use() for matrix in types.values())
+    values: dict[int, _Matrix] = {}  # a type is the first operand of instructions that make a value of it
+    for at in index.instructions():
+        count = words[at] >> 16
+        matrix = types.get(words[at + 1]) if count > 2 else None
+        if matrix is not None:
+            values[words[at + 2]] = matrix
+            if words[at] & 0xFFFF == op.COOPERATIVE_MATRIX_MUL_ADD and count > 5:
+                operands = [values[id] for id in words[at + 3 : at + 6] if id in values]
+                if len(operands) == 3:
+                    uses[_product([*operands, matrix], words[at + 6] if count > 6 else 0)] = None
+    return tuple(uses)
+
+
+def _product(matrices: list[_Matrix], bits: int) -> MatrixUse:
+    """Return the need for a product of A, B and C with its result; ``bits`` are its matrix operands."""
+    a, b = matrices[:2]
+    names = [matrix.names(bool(bits >> place & 1)) for place, matrix in enumerate(matrices)]
+    shown = ", ".join(min(each) for each in names)
+    words = f"a product of {a.rows} x {b.columns} x {a.columns} ({shown})"
+    saturating = bool(bits & _SATURATING)
+    components = (names[0], names[1], names[2], names[3])
+    return MatrixUse(words, a.scope, (a.rows, b.columns, a.columns), (components,), saturating)

@@ -8,9 +8,8 @@ from typing import Any
 from scenario_runner.files.byte_data import ArrayLike
 from scenario_runner.files.vk_formats import ML_DTYPES, Format, find_format, format_help
 from scenario_runner.plan.graph_records import TensorPlan
-from scenario_runner.plan.initial_contents import source_of
 from scenario_runner.plan.records import Source
-from scenario_runner.plan.resources import ResourceContext, ResourceResolver
+from scenario_runner.plan.resources import ResourceContext, ResourceResolver, source_of
 from scenario_runner.plan.sources import ArraySource, GeneratedSource, NpySource
 from scenario_runner.scenario import GraphConstant, Scenario, Tensor
 from scenario_runner.scenario.scenario import Problems

@@ -25,8 +25,8 @@ from scenario_runner.files.input import SourceFile
 from scenario_runner.files.output import OutputFile, OutputSet
 from scenario_runner.files.vk_formats import format_named
 from scenario_runner.plan.images import image_source
-from scenario_runner.plan.initial_contents import content_source, source_of
 from scenario_runner.plan.records import image_parts
+from scenario_runner.plan.resources import content_source, source_of
 from scenario_runner.plan.shader_modules import compile_request
 from scenario_runner.processes import temporary
 from scenario_runner.scenario import Graph, Image, RawData, Scenario, Shader, load

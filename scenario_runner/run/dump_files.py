@@ -16,8 +16,15 @@ from scenario_runner.errors.text import Json, close_files_help, json_reason, rea
 from scenario_runner.files.codec import ContentWriter, all_codecs, codec_for, create_image
 from scenario_runner.files.input import read_file
 from scenario_runner.files.output import OutputFile
-from scenario_runner.plan.accesses import Accesses
-from scenario_runner.plan.dumps import START, DumpPoint, DumpTarget, dump_points, with_dumps, with_whole_images
+from scenario_runner.plan.accesses import (
+    START,
+    Accesses,
+    DumpPoint,
+    DumpTarget,
+    dump_points,
+    with_dumps,
+    with_whole_images,
+)
 from scenario_runner.plan.plan import FramePlan, Plan
 from scenario_runner.plan.records import BufferPlan
 from scenario_runner.run.capture_files import FileNames, ListedFiles, check_files

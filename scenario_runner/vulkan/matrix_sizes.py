@@ -1,13 +1,13 @@
 """Cooperative matrices of a device, compared with the needs of shaders.
 
 Source: Vulkan specification, VkCooperativeMatrixPropertiesKHR, VkCooperativeMatrixFlexibleDimensionsPropertiesNV and
-the rules that `plan.cooperative_matrices` names.
+the rules that `plan.shader_modules` names.
 """
 
 from collections.abc import Collection, Iterable, Sequence
 from typing import Final, NamedTuple
 
-from scenario_runner.plan.cooperative_matrices import MatrixUse
+from scenario_runner.plan.records import MatrixUse
 from scenario_runner.vulkan.physical_device import Feature, PhysicalDevice
 from scenario_runner.vulkan.structs import enumerated
 

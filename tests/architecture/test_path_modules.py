@@ -51,8 +51,7 @@ RUN = modules(
 PLANNING = modules(
     {
         "checks": "bindings entry_points",
-        "plan": "commands cooperative_matrices dispatches graph_records image_records initial_contents resolve"
-        " resources shader_modules",
+        "plan": "commands dispatches graph_records image_records resolve resources shader_modules",
         "processes": "programs",
         "scenario": "commands entries inline_contents json_model loader parameters resources scenario shaders syntax",
         "shaders.spirv": "access block_layout constants declarations index interface module stage_interface types",

@@ -13,7 +13,7 @@ import pytest
 
 from scenario_runner import Runner
 from scenario_runner.errors import FileError, NoDeviceError, UnsupportedError, UsageError
-from scenario_runner.plan.dumps import DumpTarget
+from scenario_runner.plan.accesses import DumpTarget
 from scenario_runner.run.dump_files import DumpRequest
 from tests.gpu import flow_scenes, fragment_scenes
 from tests.gpu.image_scenes import per_texel, storage, texels
