@@ -21,7 +21,7 @@ from scenario_runner.plan.plan_cache import plan_of_file
 from scenario_runner.plan.records import CompilerOptions
 from scenario_runner.processes import progress
 from scenario_runner.run.opened_device import DeviceOptions, OpenedDevice, Validation
-from scenario_runner.run.output_files import FileWriter, Sink, share
+from scenario_runner.run.output_files import OutputFiles, Sink, share
 from scenario_runner.vulkan.device import InstanceStart
 from scenario_runner.vulkan.execute import RunOptions, execute
 from scenario_runner.vulkan.ml_emulation import Mode
@@ -302,13 +302,13 @@ class Runner(OpenedDevice):
             with progress.phase("plan"):
                 plan = self._plan_for_files(scenario, output_dir)
             if dump is None:
-                self._execute(plan, (FileWriter(plan),), options, timings, capture_dir)
+                self._execute(plan, (OutputFiles(plan),), options, timings, capture_dir)
                 return plan
             from scenario_runner.run.dump_files import DumpFiles
             from scenario_runner.scenario.loader import as_scenario
 
             files = DumpFiles(as_scenario(scenario), plan, dump, options, lambda: self._opened_name)
-            sinks: tuple[Sink, ...] = (FileWriter(files.whole), files) if write_files else (files,)
+            sinks: tuple[Sink, ...] = (OutputFiles(files.whole), files) if write_files else (files,)
             self._execute(files.plan, sinks, options, timings, capture_dir)
         return plan
 
@@ -372,7 +372,7 @@ class Runner(OpenedDevice):
         from scenario_runner.run.result import Collector, Result
 
         collector = Collector(plan)
-        sinks = (collector, FileWriter(plan)) if write_files else (collector,)
+        sinks = (collector, OutputFiles(plan)) if write_files else (collector,)
         printed = self._execute(plan, sinks, options, timings, capture_dir)
         return Result(collector.data, plan, collector.frames, timings, printed)
 

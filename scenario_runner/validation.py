@@ -1,7 +1,7 @@
 """Validation of scenario files without running them: the findings of all rules, each at its place. No GPU is touched.
 
 1. The text is read; errors of the file stand alone.
-2. `plan.resolve.examine` collects everything that a run would find.
+2. `examine` plans the scenario and collects every error that a run would end with.
 3. What a run finds later or not at all is added: images that cannot be decoded, a device's limits and features,
    missing barriers (`checks.hazards`, given the memory that each command reads and writes).
 """
@@ -18,12 +18,14 @@ from scenario_runner.errors import FileError, LimitError, ScenarioRunnerError, e
 from scenario_runner.errors.diagnostic import Diagnostic, Severity, warnings_as_errors
 from scenario_runner.files.sandbox import allowing, confined
 from scenario_runner.plan.accesses import Accesses, ResourceAccess
-from scenario_runner.plan.destinations import at_pointer
 from scenario_runner.plan.plan import AnyBarrier, Barrier, Operation, Plan, ResourcePlan
 from scenario_runner.plan.records import BufferBarrier, BufferPlan, CompilerOptions, ImageBarrier, MemoryBarrier
-from scenario_runner.plan.resolve import Examination, examine
+from scenario_runner.plan.resolve import resolve_with_context
+from scenario_runner.plan.shader_modules import LoadedShader
 from scenario_runner.plan.sources import ImageFileSource
+from scenario_runner.run.output_files import at_pointer, mixed_outputs, wrong_destinations
 from scenario_runner.scenario import DispatchBarrier, MarkBoundary, Scenario, load
+from scenario_runner.scenario.scenario import Problems
 
 if TYPE_CHECKING:
     from scenario_runner.run.reported_device import ReportedDevice
@@ -118,6 +120,34 @@ def _findings(scenario: Scenario, options: Options) -> list[Diagnostic]:
     strict = warnings_as_errors if options.strict else list
     findings = strict(findings)
     return findings if exit_code_of(findings) else findings + strict(problems.otherwise)
+
+
+class Examination(NamedTuple):
+    """A plan with every error found while making it.
+
+    ``plan`` has the parts that could be planned, None where nothing could. ``shaders`` are the loaded shaders by uid.
+    """
+
+    plan: Plan | None
+    problems: Problems
+    shaders: Mapping[str, LoadedShader] = {}
+
+
+def examine(scenario: Scenario, compiler: CompilerOptions, output_dir: str | None) -> Examination:
+    """Plan a scenario without stopping at errors, and check the files of ``dst``."""
+    problems = Problems(scenario)
+    try:
+        plan, context, _ = resolve_with_context(scenario, {}, (), output_dir, compiler, problems)
+    except ScenarioRunnerError as error:
+        noted = set(problems.errors)
+        error.problems = tuple(problem for problem in error.problems if problem not in noted)
+        problems.add_error(error, "")
+        return Examination(None, problems)
+    problems.report(wrong_destinations(plan))
+    mixed = mixed_outputs(plan)
+    if mixed is not None:
+        problems.report([mixed])
+    return Examination(plan, problems, context.shaders)
 
 
 def _undecodable(plan: Plan) -> Iterator[Diagnostic]:

@@ -230,21 +230,6 @@ def read_array(path: str | os.PathLike[str]) -> Array:
     return array
 
 
-def create_npy(
-    path: str | os.PathLike[str], descr: str, shape: Sequence[int], create: CreateOutput = OutputFile
-) -> codec.ContentWriter:
-    """A C-order .npy file (version 1.0) to write to.
-
-    ``descr`` is a little-endian type like ``'<f4'``, ``'|i1'`` or ``'<V2'``; ``create`` makes the file. Raises
-    ``ValueError`` for a type or shape that no file can have.
-    """
-    order, _, item_size_bytes = parse_descr(descr)
-    if order == ">":
-        raise ValueError(f"the type {descr!r} is big-endian, only little-endian payloads are written")
-    header, size_bytes = format_header(descr, tuple(shape)), prod(shape) * item_size_bytes
-    return codec.ContentWriter(create(path, len(header) + size_bytes), header, size_bytes)
-
-
 def write_npy(
     path: str | os.PathLike[str],
     descr: str,
@@ -253,8 +238,8 @@ def write_npy(
     *,
     create: CreateOutput = OutputFile,
 ) -> None:
-    """Write a C-order .npy file whose payload is ``chunks`` one after the other; see `create_npy`."""
-    with create_npy(path, descr, shape, create) as writer:
+    """Write a .npy file whose payload is ``chunks`` one after the other; see `NpyCodec.create_array`."""
+    with NpyCodec().create_array(path, descr, shape, create) as writer:
         for chunk in chunks:
             writer.write(chunk)
 
@@ -371,9 +356,17 @@ class NpyCodec(codec.Codec):
         return read_header(path).is_c_order
 
     def create_array(
-        self, path: str, descr: str, shape: Sequence[int], create: CreateOutput = OutputFile
+        self, path: str | os.PathLike[str], descr: str, shape: Sequence[int], create: CreateOutput = OutputFile
     ) -> codec.ContentWriter:
-        return create_npy(path, descr, shape, create)
+        """Create a C-order .npy file (version 1.0) with items of a little-endian type like ``'<f4'`` or ``'<V2'``.
+
+        Raises ``ValueError`` for a type or shape that no file can have.
+        """
+        order, _, item_size_bytes = parse_descr(descr)
+        if order == ">":
+            raise ValueError(f"the type {descr!r} is big-endian, only little-endian payloads are written")
+        header, size_bytes = format_header(descr, tuple(shape)), prod(shape) * item_size_bytes
+        return codec.ContentWriter(create(path, len(header) + size_bytes), header, size_bytes)
 
 
 class _NpyImage(NpyReader):

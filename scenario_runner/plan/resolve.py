@@ -4,7 +4,7 @@ import os
 from collections.abc import Collection, Iterable, Mapping
 from itertools import chain
 from operator import attrgetter
-from typing import Any, NamedTuple
+from typing import Any
 
 from scenario_runner.errors import SandboxError, ScenarioRunnerError, UsageError
 from scenario_runner.files.byte_data import ArrayLike
@@ -15,7 +15,7 @@ from scenario_runner.plan.graph_records import GraphPipelinePlan, OpticalFlowPla
 from scenario_runner.plan.plan import Output, Plan, ResourcePlan
 from scenario_runner.plan.records import CompilerOptions, NeededFeature, Requirements, Source
 from scenario_runner.plan.resources import Buffers, ResourceContext, ResourceResolver, check_groups, source_of
-from scenario_runner.plan.shader_modules import LoadedShader, load_shaders, used_shaders
+from scenario_runner.plan.shader_modules import load_shaders, used_shaders
 from scenario_runner.plan.sources import ArraySource, content_of
 from scenario_runner.scenario import GraphConstant, RawData, Resource, Scenario, Shader
 from scenario_runner.scenario.inline_contents import file_of
@@ -43,39 +43,6 @@ def resolve(
     scenario is right but holds what this version does not run; UsageError for inputs and outputs that do not exist.
     """
     return resolve_with_context(scenario, inputs or {}, outputs or (), output_dir, compiler)[0]
-
-
-class Examination(NamedTuple):
-    """A scenario that was looked at as a whole, whatever is wrong with it.
-
-    ``plan`` has what could be planned, None where nothing could; ``problems`` everything that is wrong; ``shaders``
-    those of the plan that could be loaded, by uid.
-    """
-
-    plan: Plan | None
-    problems: Problems
-    shaders: Mapping[str, LoadedShader] = {}
-
-
-def examine(
-    scenario: Scenario, compiler: CompilerOptions | None = None, output_dir: StrPath | None = None
-) -> Examination:
-    """Look at everything that `resolve` looks at, without stopping at what is wrong, and at the files of ``dst``."""
-    from scenario_runner.plan.destinations import mixed_outputs, wrong_destinations
-
-    problems = Problems(scenario)
-    try:
-        plan, context, _ = resolve_with_context(scenario, {}, (), output_dir, compiler, problems)
-        problems.report(wrong_destinations(plan))
-        mixed = mixed_outputs(plan)
-        if mixed is not None:
-            problems.report([mixed])
-    except ScenarioRunnerError as error:
-        noted = set(problems.errors)
-        error.problems = tuple(problem for problem in error.problems if problem not in noted)
-        problems.add_error(error, "")
-        return Examination(None, problems)
-    return Examination(plan, problems, context.shaders)
 
 
 def resolve_with_context(

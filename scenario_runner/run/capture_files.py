@@ -9,8 +9,9 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+from abc import abstractmethod
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import nullcontext, suppress
 from typing import Any
 
@@ -21,7 +22,7 @@ from scenario_runner.files.input import read_file
 from scenario_runner.files.output import OutputFile, OutputSet, check_destination
 from scenario_runner.files.sandbox import check_folder_to_write
 from scenario_runner.plan.plan import FramePlan, Plan, ResourcePlan, frame_folder
-from scenario_runner.run.output_files import Receive, ResourceWriter, Sink, at_resource, create_resource_file, ignore
+from scenario_runner.run.output_files import FileSink, Receive, at_resource, create_resource_file, ignore
 
 MANIFEST = "manifest.json"
 _MARK = "scenario-runner captures"
@@ -147,50 +148,45 @@ class FrameFolders:
         return name if self._repeat == 1 else f"iteration_{iteration}/{name}"
 
 
-class ListedFiles(Sink):
-    """A sink whose files are hashed as they are written, and then listed. Raises FileError."""
+class ListedFiles(FileSink):
+    """A sink that hashes its files while it writes them, and then lists them. Raises FileError."""
 
     captures = True
 
-    def __init__(self) -> None:
-        self._files = HashedFiles()
-        self._writer: ResourceWriter | None = None
+    def __init__(self, plan: Plan) -> None:
+        super().__init__(plan, HashedFiles())
+        self._unlisted: list[dict[str, object]] = []
 
-    def _receiver(
-        self,
-        plan: Plan,
-        open_files: Callable[[str], Iterable[tuple[dict[str, object], ContentWriter, range]]],
-        is_last: Callable[[str], bool] = lambda uid: True,
-    ) -> Receive:
-        """Open a receiver whose files, with their entries and parts by ``open_files``, get their names together with
-        those of the ``is_last`` resource."""
-        entries: list[dict[str, object]] = []
+    @abstractmethod
+    def _create_listed(self, uid: str) -> Iterator[tuple[dict[str, object], ContentWriter, range]]:
+        """Create the files of a resource, each with its entry for the list and its range of bytes."""
 
-        def opened(uid: str) -> Iterator[tuple[ContentWriter, range]]:
-            for entry, writer, part in open_files(uid):
-                entries.append(entry)
-                yield writer, part
+    @abstractmethod
+    def _is_last(self, uid: str) -> bool:
+        """Return whether the files so far get their names after this resource."""
 
-        def complete(uid: str) -> None:
-            if is_last(uid):
-                done: Any = self._files.complete
-                self._files.publish()
-                for entry, file in zip(entries, done, strict=True):
-                    entry.setdefault("size_bytes", file.written_bytes)
-                    entry["sha256"] = file.digest.hexdigest()
-                self._add(entries.copy())
-                entries.clear()
-
-        self._writer = ResourceWriter(plan, opened, complete)
-        return self._writer.receive
-
+    @abstractmethod
     def _add(self, entries: list[dict[str, object]]) -> None:
-        """List these files, which have their names."""
-        raise NotImplementedError
+        """List files that have got their names."""
+
+    def _create_files(self, uid: str) -> Iterator[tuple[ContentWriter, range]]:
+        for entry, writer, part in self._create_listed(uid):
+            self._unlisted.append(entry)
+            yield writer, part
+
+    def _complete(self, uid: str) -> None:
+        if not self._is_last(uid):
+            return
+        done: Any = self._files.complete
+        self._files.publish()
+        for entry, file in zip(self._unlisted, done, strict=True):
+            entry.setdefault("size_bytes", file.written_bytes)
+            entry["sha256"] = file.digest.hexdigest()
+        entries, self._unlisted = self._unlisted, []
+        self._add(entries)
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        if self._writer is not None:
-            self._writer.discard()
+        super().__exit__(kind)
         self._files.discard()
 
 
@@ -199,11 +195,13 @@ class CaptureFiles(ListedFiles):
     before a failure can be looked at. Problems have the pointer of the resource."""
 
     def __init__(self, plan: Plan, folder: str, repeat: int) -> None:
-        super().__init__()
-        self._plan = plan
+        super().__init__(plan)
         self._folder = folder
         self._repeat = repeat
-        self._names = captured_files(plan, folder, repeat)
+        self._frames = captured_files(plan, folder, repeat)
+        self._iteration = 0
+        self._frame: FramePlan | None = None
+        self._paths: dict[str, dict[str, str]] = {}
         self._entries: list[dict[str, object]] = []
         self._listed = 0
 
@@ -226,25 +224,28 @@ class CaptureFiles(ListedFiles):
         """Open the receiver of the captures of a frame with a boundary."""
         if not (frame.boundary and frame.captures):
             return ignore
-        names = next(self._names)
+        self._iteration, self._frame, self._paths = iteration, frame, next(self._frames)
+        return self.receive
 
-        def open_files(uid: str) -> Iterator[tuple[dict[str, object], ContentWriter, range]]:
-            plan = self._plan.resources[uid]
-            for path, name in names[uid].items():
-                entry = {
-                    "scenario": self._plan.name,
-                    "iteration": iteration,
-                    "frame_id": frame.frame_id,
-                    "resource": uid,
-                    "kind": plan.kind,
-                    "format": None if plan.format is None else plan.format.name,
-                    "shape": [plan.height, plan.width] if plan.npy is None else list(plan.npy[1]),
-                    "mip_levels": plan.mips if plan.is_image else None,
-                    "file": name,
-                }
-                yield entry, create_resource_file(path, plan, self._files.create), range(plan.size_bytes)
+    def _create_listed(self, uid: str) -> Iterator[tuple[dict[str, object], ContentWriter, range]]:
+        plan, frame = self._plan.resources[uid], self._frame
+        assert frame is not None, "a frame comes before its resources"
+        for path, name in self._paths[uid].items():
+            entry = {
+                "scenario": self._plan.name,
+                "iteration": self._iteration,
+                "frame_id": frame.frame_id,
+                "resource": uid,
+                "kind": plan.kind,
+                "format": None if plan.format is None else plan.format.name,
+                "shape": [plan.height, plan.width] if plan.npy is None else list(plan.npy[1]),
+                "mip_levels": plan.mips if plan.is_image else None,
+                "file": name,
+            }
+            yield entry, create_resource_file(path, plan, self._files.create), range(plan.size_bytes)
 
-        return self._receiver(self._plan, open_files, lambda uid: uid == frame.captures[-1])
+    def _is_last(self, uid: str) -> bool:
+        return self._frame is not None and uid == self._frame.captures[-1]
 
     def _add(self, entries: list[dict[str, object]]) -> None:
         self._entries += entries

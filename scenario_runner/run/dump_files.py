@@ -13,7 +13,7 @@ from typing import Any, BinaryIO, NamedTuple, get_type_hints
 
 from scenario_runner.errors import file_error
 from scenario_runner.errors.text import Json, close_files_help, json_reason, reason_of
-from scenario_runner.files.codec import ContentWriter, all_codecs, codec_for, create_image
+from scenario_runner.files.codec import ContentWriter, all_codecs, codec_for
 from scenario_runner.files.input import read_file
 from scenario_runner.files.output import OutputFile
 from scenario_runner.plan.accesses import (
@@ -28,7 +28,7 @@ from scenario_runner.plan.accesses import (
 from scenario_runner.plan.plan import FramePlan, Plan
 from scenario_runner.plan.records import BufferPlan
 from scenario_runner.run.capture_files import FileNames, ListedFiles, check_files
-from scenario_runner.run.output_files import Receive, ignore
+from scenario_runner.run.output_files import Receive, create_resource_file, ignore
 from scenario_runner.scenario import Scenario
 from scenario_runner.vulkan.execute import RunOptions
 
@@ -94,18 +94,19 @@ class DumpFiles(ListedFiles):
 
         Raises UsageError for commands and resources that do not exist.
         """
-        super().__init__()
+        self._points = dump_points(plan, scenario, request.targets, everything=request.everything)
+        self.whole = with_whole_images(plan, self._points)
+        super().__init__(self.whole)
         self._folder = request.folder
         self._scenario = scenario
         self._repeat = options.repeat
         self._dry_run = options.dry_run
-        self._points = dump_points(plan, scenario, request.targets, everything=request.everything)
         self._elements = Accesses(plan).elements()
-        self.whole = with_whole_images(plan, self._points)
         self.plan = with_dumps(self.whole, scenario, self._points)
         self._device = device
         self._file_names = FileNames()
         self._ended_frames = 0
+        self._iteration = 0
         self._entries: list[dict[str, object]] = []
         self._growing: GrowingIndex | None = None
 
@@ -131,20 +132,17 @@ class DumpFiles(ListedFiles):
         """Open the receiver of the next point of an iteration."""
         if frame.boundary:
             return ignore
-        point = self._points[self._ended_frames % len(self._points)]
+        self._iteration, self._point = iteration, self._points[self._ended_frames % len(self._points)]
         self._ended_frames += 1
+        return self.receive
 
-        def open_files(uid: str) -> Iterator[tuple[dict[str, Json], ContentWriter, range]]:
-            plan: Any = self.whole.resources[uid]
-            for part, entry in self._files_of(iteration, point, uid):
-                path, create = self._path(entry), self._files.create
-                if part.array is not None:
-                    yield entry, codec_for("buffer").create_array(path, *part.array, create), part.part
-                else:
-                    size, planes = (plan.width, plan.height), plan.plane_sizes_bytes
-                    yield entry, create_image(path, plan.format, *size, planes, create=create), part.part
+    def _create_listed(self, uid: str) -> Iterator[tuple[dict[str, object], ContentWriter, range]]:
+        plan, create = self.whole.resources[uid], self._files.create
+        for part, entry in self._files_of(self._iteration, self._point, uid):
+            yield entry, create_resource_file(self._path(entry), plan, create, part.array), part.part
 
-        return self._receiver(self.whole, open_files)
+    def _is_last(self, uid: str) -> bool:
+        return True
 
     def _add(self, entries: list[dict[str, object]]) -> None:
         if self._growing is None:

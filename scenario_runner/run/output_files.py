@@ -1,24 +1,31 @@
-"""Sinks, which receive the results of a run, and the files that outputs are written to: complete or not at all."""
+"""Sinks receive the results of a run. `OutputFiles` writes outputs to the files that the scenario names in ``dst``.
+
+The files of one run get their names together, after a good run. What exists on disk decides whether they can be
+written, so every run asks again, with plans from the plan cache too.
+"""
 
 from __future__ import annotations
 
+import os
+from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from typing import Self, TypeAlias
 
-from scenario_runner.errors import FileError, error_of, log
+from scenario_runner.errors import FileError, SandboxError, error_of, log
+from scenario_runner.errors.diagnostic import Diagnostic
 from scenario_runner.files.codec import ContentWriter, codec_of, create_image
-from scenario_runner.files.output import CreateOutput, OutputSet
-from scenario_runner.plan.destinations import at_pointer, mixed_outputs, wrong_destinations
+from scenario_runner.files.output import CreateOutput, OutputSet, check_destination, marker_path
 from scenario_runner.plan.plan import FramePlan, Plan, ResourcePlan
 from scenario_runner.processes import progress
 
-# Takes the uid of a resource and its next piece, valid during the call; one resource comes after the other.
 Receive: TypeAlias = Callable[[str, memoryview], None]
+"""Takes the uid of a resource and its next bytes, which are valid during the call. All bytes of one resource come
+before the next resource."""
 
 
 def ignore(uid: str, view: memoryview) -> None:
-    """Take a piece that nobody wants."""
+    """Drop the bytes of a resource."""
 
 
 def share(pieces: Iterable[tuple[str, memoryview]], receivers: list[Receive]) -> None:
@@ -29,112 +36,104 @@ def share(pieces: Iterable[tuple[str, memoryview]], receivers: list[Receive]) ->
 
 
 class Sink:
-    """The receiver of a run's results, and a context manager around the run; this one ignores the results.
+    """The receiver of a run's results, and a context manager around the run. This base class ignores the results.
 
-    ``captures`` tells whether frames are wanted.
+    ``captures`` is true for a sink that takes frames.
     """
 
     captures = False
 
     def check(self) -> None:
-        """Refuse files that cannot be written, before the run."""
+        """Raise ScenarioRunnerError before the run for files that cannot be written."""
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        """Complete what was received, or remove it."""
+        """Complete the results, or remove them after an error."""
 
     def frame(self, iteration: int, frame: FramePlan) -> Receive:
-        """Open the receiver of the captures of a frame."""
+        """Return the receiver of the captures of a frame."""
         return ignore
 
     def outputs(self) -> Receive:
-        """Open the receiver of the outputs."""
+        """Return the receiver of the outputs."""
         return ignore
 
 
-def create_resource_file(path: str, plan: ResourcePlan, create: CreateOutput) -> ContentWriter:
-    """Open the writer of the bytes of a resource to a file of the format that ``path`` names. Raises FileError."""
-    if plan.npy is not None:
-        return codec_of(path, plan.kind).create_array(path, *plan.npy, create)
+def create_resource_file(
+    path: str, plan: ResourcePlan, create: CreateOutput, array: tuple[str, tuple[int, ...]] | None = None
+) -> ContentWriter:
+    """Create the file of a resource in the format that ``path`` names. Raise FileError.
+
+    ``array`` is the NumPy type and shape of a part of an image that gets a file of its own.
+    """
+    array = plan.npy or array
+    if array is not None:
+        return codec_of(path, plan.kind).create_array(path, *array, create)
+    assert plan.is_image, "all other resources have an array type"
     return create_image(path, plan.format, plan.width, plan.height, plan.plane_sizes_bytes, create=create)
 
 
-def at_resource(error: FileError, pointer: str) -> FileError:
-    """Give problems of a file the JSON pointer of the resource whose file it is."""
-    error.problems = tuple(at_pointer(problem, pointer) for problem in error.problems)
-    return error
+class FileSink(Sink):
+    """A sink that writes each resource to its files, which form one set."""
 
-
-class ResourceWriter:
-    """Writes each resource that it receives to its files.
-
-    ``open_files`` gives the writers of a resource, by its uid, each with the number of bytes that it takes: all of the
-    resource, or the next part of it. ``complete`` is called when its files are. ``key`` ends the JSON pointers of
-    problems, after the pointer of the resource.
-    """
-
-    def __init__(
-        self,
-        plan: Plan,
-        open_files: Callable[[str], Iterable[tuple[ContentWriter, range]]],
-        complete: Callable[[str], None] = lambda uid: None,
-        key: str = "",
-    ) -> None:
+    def __init__(self, plan: Plan, files: OutputSet, key: str = "") -> None:
+        """``key`` follows the pointer of the resource in the pointers of errors."""
         self._plan = plan
-        self._open_files = open_files
-        self._complete = complete
+        self._files = files
         self._key = key
-        self._files: list[tuple[ContentWriter, range]] = []
-        self._left = 0
+        self._open: list[tuple[ContentWriter, range]] = []
+        self._missing_bytes = 0
+
+    @abstractmethod
+    def _create_files(self, uid: str) -> Iterator[tuple[ContentWriter, range]]:
+        """Create the files of a resource one by one, each with its range of the resource's bytes."""
+
+    def _complete(self, uid: str) -> None:
+        """Handle the complete files of a resource."""
 
     def receive(self, uid: str, view: memoryview) -> None:
-        """Write a piece. Raises FileError with the pointer of the resource."""
+        """Write the next bytes of a resource. Raise FileError with the pointer of the resource."""
         resource = self._plan.resources[uid]
         try:
             with progress.phase("store", "file", uid):
-                if not self._left:
-                    self._left = resource.size_bytes
-                    for file in self._open_files(uid):  # one by one: discarded where the next cannot be made
-                        self._files.append(file)
-                begin = resource.size_bytes - self._left
-                for writer, part in self._files:
+                if not self._missing_bytes:
+                    self._missing_bytes = resource.size_bytes
+                    for file in self._create_files(uid):  # `__exit__` discards these where the next one fails
+                        self._open.append(file)
+                begin = resource.size_bytes - self._missing_bytes
+                for writer, part in self._open:
                     writer.write(view[max(part.start - begin, 0) : max(part.stop - begin, 0)])
-                self._left -= len(view)
-                if not self._left:
-                    while self._files:
-                        self._files.pop(0)[0].__exit__(None, None, None)
+                self._missing_bytes -= len(view)
+                if not self._missing_bytes:
+                    while self._open:
+                        self._open.pop(0)[0].__exit__(None, None, None)
                     self._complete(uid)
         except FileError as error:
             raise at_resource(error, f"{resource.pointer}{self._key}") from error.__cause__
 
-    def discard(self) -> None:
-        """Remove files whose last pieces never came."""
-        files, self._files = self._files, []
-        for writer, _ in files:
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        """Discard files that miss bytes."""
+        open_files, self._open = self._open, []
+        for file in open_files:
             with suppress(FileError):
-                writer.__exit__(KeyboardInterrupt, None, None)
+                file[0].__exit__(KeyboardInterrupt, None, None)
 
 
-class FileWriter(Sink):
-    """Writes the outputs of a plan where their ``dst`` says: they get their names when the run ends well, and none does
-    when it fails. Raises FileError."""
+class OutputFiles(FileSink):
+    """Writes the outputs of a plan to the files of their ``dst``. Raises FileError.
+
+    The files get their names together after a good run; a failed run leaves none.
+    """
 
     def __init__(self, plan: Plan) -> None:
-        self._plan = plan
-        self._destinations = {
-            output.uid: output.destination for output in plan.outputs if output.destination is not None
-        }
-        self._pending = OutputSet()
-        self._writer = ResourceWriter(plan, self._open, key="/dst")
+        super().__init__(plan, OutputSet(), "/dst")
+        self._paths = {uid: path for uid, path in plan.outputs if path is not None}
 
     def check(self) -> None:
-        """Refuse files that cannot be written, or that the scenario reads: before the work, not after it.
-
-        The problems of outputs have pointers into the scenario. Raises ScenarioError and FileError.
-        """
-        if self._destinations:
+        """Raise ScenarioError or FileError for a ``dst`` that cannot be written or that the scenario reads."""
+        if self._paths:
             wrong = list(wrong_destinations(self._plan))
             if wrong:
                 raise error_of(wrong)
@@ -143,15 +142,84 @@ class FileWriter(Sink):
                 log.warning(__name__, "%s", mixed._replace(path=self._plan.name))
 
     def outputs(self) -> Receive:
-        """Open the receiver of the outputs of the run."""
-        return self._writer.receive
+        return self.receive
 
-    def _open(self, uid: str) -> Iterator[tuple[ContentWriter, range]]:
-        path, resource = self._destinations.get(uid), self._plan.resources[uid]
+    def _create_files(self, uid: str) -> Iterator[tuple[ContentWriter, range]]:
+        path, resource = self._paths.get(uid), self._plan.resources[uid]
         if path is not None:
-            yield create_resource_file(path, resource, self._pending.create), range(resource.size_bytes)
+            yield create_resource_file(path, resource, self._files.create), range(resource.size_bytes)
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        self._writer.discard()
+        super().__exit__(kind)
         with progress.phase("store", "names"):
-            self._pending.__exit__(kind)
+            self._files.__exit__(kind)
+
+
+def wrong_destinations(plan: Plan) -> Iterator[Diagnostic]:
+    """Find each ``dst`` that cannot be written, that the scenario reads, or that two resources share.
+
+    Links and other spellings of an existing file count as the same file.
+    """
+    inputs = set(map(_identity, plan.reads))
+    first: dict[str, str] = {}
+    pointers: dict[str, str] = {}
+    for uid, path in plan.outputs:
+        if path is None:
+            continue
+        resource = plan.resources[uid]
+        pointer = f"{resource.pointer}/dst"
+        if _identity(path) in inputs:
+            message = f"the dst {path!r} of resource {uid!r} is a file that the scenario reads"
+            yield Diagnostic("SR-FILE-003", "error", pointer, message, "choose another name: it would be overwritten")
+            continue
+        try:
+            codec_of(path, resource.kind)
+            check_destination(path)
+        except SandboxError:
+            continue  # planning has reported it
+        except FileError as error:
+            yield from (at_pointer(problem, pointer) for problem in error.problems)
+            continue
+        file = os.path.realpath(path)  # writing follows a symbolic link
+        if first.setdefault(file, uid) != uid:
+            message = f"resources {first[file]!r} and {uid!r} have the same dst {path!r}"
+            yield Diagnostic("SR-FILE-003", "error", pointer, message)
+        pointers[file] = pointer
+    for file in first:
+        above = os.path.dirname(file)
+        while above not in first and above != os.path.dirname(above):
+            above = os.path.dirname(above)
+        if above in first:
+            below = f"lies below that of resource {first[above]!r}, which is a file"
+            yield Diagnostic("SR-FILE-003", "error", pointers[file], f"the dst of resource {first[file]!r} {below}")
+
+
+def mixed_outputs(plan: Plan) -> Diagnostic | None:
+    """Make a warning if the output files come from two runs: a process was killed while it replaced them."""
+    paths = {uid: path for uid, path in plan.outputs if path is not None}
+    marker = marker_path(paths.values())
+    if marker is None or not os.path.lexists(marker):
+        return None
+    message = f"the output files are of two runs: a run was killed while it put them in place (it left {marker!r})"
+    pointer = f"{plan.resources[next(iter(paths))].pointer}/dst"
+    return Diagnostic("SR-FILE-005", "warning", pointer, message, "run the scenario again")
+
+
+def at_resource(error: FileError, pointer: str) -> FileError:
+    """Move the problems of a file to the resource with this pointer."""
+    error.problems = tuple(at_pointer(problem, pointer) for problem in error.problems)
+    return error
+
+
+def at_pointer(problem: Diagnostic, pointer: str) -> Diagnostic:
+    """Move a problem of a file to the entry of the scenario that names the file."""
+    return Diagnostic(problem.code, "error", pointer, f"{problem.path}: {problem.message}", problem.help)
+
+
+def _identity(path: str) -> tuple[int, int] | str:
+    """Return device and inode of a file; the absolute path of a missing file."""
+    try:
+        status = os.stat(path)
+    except (OSError, ValueError):
+        return os.path.abspath(path)
+    return status.st_dev, status.st_ino

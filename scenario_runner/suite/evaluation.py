@@ -36,7 +36,7 @@ from scenario_runner.files.elements import Array
 from scenario_runner.files.sandbox import around, check_path
 from scenario_runner.plan.plan import FramePlan, Plan
 from scenario_runner.run.capture_files import FrameFolders
-from scenario_runner.run.output_files import FileWriter, Receive, Sink
+from scenario_runner.run.output_files import OutputFiles, Receive, Sink
 from scenario_runner.runner import Runner
 from scenario_runner.suite.discovery import SUITE_FILE
 from scenario_runner.suite.expectations.format import METRICS, Needs
@@ -122,7 +122,7 @@ class ItemRun(Sink):
         if check.needs is not None:
             self._refuse(check.needs, plan)
         if self.expectations.expects_failure:
-            FileWriter(plan).check()  # as the run would whose exit code is expected
+            OutputFiles(plan).check()  # as the run would whose exit code is expected
         self._bounds = bind(self.expectations, outputs_of_plan(plan, check.repeat), with_misfits=self.with_misfits)
         self._plan, self._frames = plan, FrameFolders(check.repeat)
         self.captures = any(bound.output.is_frame for bound in self._bounds.values())

@@ -36,7 +36,7 @@ RUN = modules(
         "cli": "arguments console file_runner option_groups options run run_files",
         "errors": "diagnostic installation log text version",
         "files": "byte_data cache_folder codec input npy output sandbox vk_formats",
-        "plan": "destinations limits plan plan_cache records sources",
+        "plan": "limits plan plan_cache records sources",
         "processes": "last_words progress signals system_limits temporary",
         "run": "opened_device output_files",
         "scenario": "kinds",

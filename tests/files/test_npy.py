@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from scenario_runner.errors import FileError
-from scenario_runner.files.npy import NpyReader, create_npy, read_array, read_header, write_npy
+from scenario_runner.files.npy import NpyCodec, NpyReader, read_array, read_header, write_npy
 from tests.image_files import mutated
 
 MANY_EXAMPLES = settings(max_examples=150)
@@ -255,7 +255,7 @@ def test_a_payload_of_the_wrong_size_is_not_stored(tmp_path: Path) -> None:
         with pytest.raises(ValueError, match=message):
             write_npy(tmp_path / "a.npy", "|u1", (4,), [payload])
     with pytest.raises(ValueError, match="big-endian"):
-        create_npy(tmp_path / "a.npy", ">f4", (1,))
+        NpyCodec().create_array(tmp_path / "a.npy", ">f4", (1,))
     assert list(tmp_path.iterdir()) == []
 
 
