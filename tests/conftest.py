@@ -108,5 +108,5 @@ def program(shader_cache: Path, tmp_path: Path) -> Program:
     return partial(run_program, tmp_path)
 
 
-fault_layer = layer_from(Path(__file__).parent / "robustness" / "fault_layer.c")
-trouble_layer = layer_from(Path(__file__).parent / "suite" / "running" / "trouble_layer.c")
+fault_layer = layer_from(Path(__file__).parent / "vulkan" / "fault_layer.c")
+trouble_layer = layer_from(Path(__file__).parent / "processes" / "trouble_layer.c")

@@ -15,7 +15,7 @@ from benchmarks.programs import CHECKOUT, Program
 from benchmarks.workloads.workload import Workload, write_scenario
 
 # y = clamp(conv2d(x, w, b), 0, 6): a 3 x 3 convolution of 2 channels to 4, padded by 1; conv.mlir beside it.
-CONVOLUTION = CHECKOUT / "tests" / "graphs" / "fixtures" / "conv.vgf"
+CONVOLUTION = CHECKOUT / "tests" / "ml" / "fixtures" / "conv.vgf"
 # sum = t0[rows] + t1[rows] + t2[rows] + t3[rows], four tables of [1, 11, 13]: lookup.mlir by model-converter 0.11.
 LOOKUP = Path(__file__).with_name("lookup.vgf")
 LOOKUP_SHAPE = (11, 13)

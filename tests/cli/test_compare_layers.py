@@ -277,7 +277,7 @@ def test_wrong_uses(folder: Path, program: Program) -> None:
 
 def test_a_reference_model_that_fails_or_is_missing(folder: Path, program: Program) -> None:
     """A model that the reference model cannot run is one error, and so is that it is not installed."""
-    mixed = Path(__file__).parents[1] / "conversion" / "fixtures" / "mixed.mlir"
+    mixed = Path(__file__).parents[1] / "tosa" / "fixtures" / "mixed.mlir"
     ended = program("compare-layers", mixed, "--expected", "reference")
     message = (
         f"error: {mixed}: TOSA's reference model cannot run the model: Invalid TOSA graph: Can't find the custom "

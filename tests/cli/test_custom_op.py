@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from scenario_runner.cli import main
-from tests.conversion.models import custom
-from tests.custom_shader.attributes import SOURCE, text_of
 from tests.program import Program
+from tests.tosa.attributes import SOURCE, text_of
+from tests.tosa.models import custom
 
 VALUES = "tensor<8xf32>"
 TWO = {"workgroup_sizes": [2, 1, 1]}

@@ -15,7 +15,7 @@ from tests.left_out import VGF_LIBRARY, needs
 from tests.program import Program
 
 CHECKOUT = Path(__file__).resolve().parents[2]
-PROGRAMS = CHECKOUT / "tests" / "graphs" / "programs"
+PROGRAMS = CHECKOUT / "tests" / "ml" / "programs"
 X = numpy.arange(8, dtype="f4").reshape(2, 4)
 H = numpy.full((2, 4), 10, "f4")
 # In sorted.pte: the kinds of the three instructions, and the values 2 and 7 of the second call of a model.

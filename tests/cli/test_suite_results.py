@@ -12,8 +12,8 @@ import pytest
 
 from tests.cli.test_test_command import DATA, doubled, item
 from tests.crash import crash_shader
+from tests.processes.test_crashes import HANGS
 from tests.program import Program
-from tests.robustness.test_crashes import HANGS
 from tests.scenes import Scene, glsl
 
 

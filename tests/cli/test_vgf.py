@@ -10,10 +10,10 @@ from scenario_runner.errors import FileError, UnsupportedError, UsageError
 from scenario_runner.ml.vgf_file import read_vgf
 from scenario_runner.ml.vgf_model import describe
 from tests.gpu.ml_scenes import MODELS
-from tests.graphs.vgf_samples import model_of_two_inputs, one_segment, row
+from tests.ml.vgf_samples import model_of_two_inputs, one_segment, row
 from tests.program import Ended, run_program
 
-FIXTURES = Path(__file__).resolve().parents[1] / "graphs" / "fixtures"
+FIXTURES = Path(__file__).resolve().parents[1] / "ml" / "fixtures"
 
 CONV = """\
 conv.vgf: VGF 0.5.0, 1 segment, 1 constant (288 bytes)

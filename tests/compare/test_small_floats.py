@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from scenario_runner.compare.wrong_elements import Rule, wrong_elements
 from scenario_runner.files.elements import ELEMENTS
-from tests.compare.test_elements import TYPES as ALL_TYPES
+from tests.compare.test_wrong_elements import TYPES as ALL_TYPES
 
 TYPES = {name: ALL_TYPES[name] for name in ("float8_e4m3", "float8_e5m2", "float16", "bfloat16")}
 RULES = [

@@ -11,7 +11,7 @@ from tests.scenes import Scene
 
 CHECKOUT = Path(__file__).resolve().parents[2]
 MODELS = CHECKOUT / "scenarios" / "ml"
-VGF = CHECKOUT / "tests" / "graphs" / "fixtures"
+VGF = CHECKOUT / "tests" / "ml" / "fixtures"
 SPIRV = CHECKOUT / "tests" / "spirv" / "fixtures"
 
 HEAD = """#version 460

@@ -9,7 +9,7 @@ from scenario_runner import Runner
 from scenario_runner.ml.vgf_model import UNIFORM_BUFFER
 from scenario_runner.run.result import Result
 from tests.gpu.ml_scenes import bindings
-from tests.graphs.vgf_samples import R32_SFLOAT, STORAGE_BUFFER, vgfpy, written
+from tests.ml.vgf_samples import R32_SFLOAT, STORAGE_BUFFER, vgfpy, written
 from tests.scenes import Scene
 
 COUNT = 64

@@ -107,7 +107,7 @@ def test_operators_have_their_names_in_the_model(scene: Scene, program: Program)
 @needs(VGF_LIBRARY)
 def test_operators_that_the_module_does_not_have(checkout: Path) -> None:
     """If the layers measured other operators than those of the module, these have no shape."""
-    code = read_vgf(checkout / "tests" / "graphs" / "fixtures" / "conv.vgf").modules[0].code
+    code = read_vgf(checkout / "tests" / "ml" / "fixtures" / "conv.vgf").modules[0].code
     assert isinstance(code, bytes)
     samples = [{"pipeline_index": 0, "operator_name": "CONV2D", "time_ms": time_ms} for time_ms in (1.5, 2.0)]
     (only,) = operator_times("conv", code, json.dumps({"samples": samples}).encode())

@@ -13,8 +13,8 @@ from scenario_runner import Runner, load
 from scenario_runner.errors import OutOfMemoryError, SpirvError, UnsupportedError, error_class
 from scenario_runner.ml.vgf_file import read_vgf
 from tests.gpu.ml_scenes import SPIRV, VGF, bindings, random
-from tests.graphs.graph_words import Graph
 from tests.left_out import VGF_LIBRARY, needs
+from tests.ml.graph_words import Graph
 from tests.scenes import Scene
 
 SCALE = """#version 450
@@ -166,7 +166,7 @@ def test_a_model_given_in_code(ml: Runner, scene: Scene) -> None:
     assert (result["sum"] == left + right).all()
 
 
-MODELS = Path(__file__).resolve().parents[1] / "graphs" / "fixtures"
+MODELS = Path(__file__).resolve().parents[1] / "ml" / "fixtures"
 OPEN = [-1, -1, -1, -1]
 
 

@@ -17,7 +17,7 @@ from scenario_runner.ml.vgf_file import parse_vgf
 from scenario_runner.ml.vgf_model import STORAGE_BUFFER, UNIFORM_BUFFER, Slot, Vgf
 from scenario_runner.validation import validate_file
 from tests.gpu.ml_scenes import MODELS, VGF, bindings, random
-from tests.graphs.vgf_samples import encoded, one_segment, row
+from tests.ml.vgf_samples import encoded, one_segment, row
 from tests.scenes import Scene
 
 

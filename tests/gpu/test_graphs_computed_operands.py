@@ -6,8 +6,8 @@ from pathlib import Path
 import numpy
 import pytest
 
-from tests.graphs.make_fixtures import POOL, Graph, tensor
 from tests.left_out import VGF_LIBRARY, needs
+from tests.ml.make_fixtures import POOL, Graph, tensor
 from tests.program import Ended, Program
 
 pytestmark = needs(VGF_LIBRARY)

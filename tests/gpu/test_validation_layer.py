@@ -8,8 +8,8 @@ import pytest
 
 from scenario_runner import Runner, convert
 from scenario_runner.errors import FenceTimeoutError, ValidationLayerError
-from tests.graphs.make_fixtures import Graph, tensor
 from tests.left_out import VGF_LIBRARY, needs
+from tests.ml.make_fixtures import Graph, tensor
 from tests.program import Program
 from tests.scenes import Scene, glsl
 

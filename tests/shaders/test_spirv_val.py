@@ -14,7 +14,7 @@ from scenario_runner.shaders.spirv_val import complaint
 from tests.program import Program
 from tests.scenes import Scene, assemble, glsl, kernel
 
-FIXTURES = Path(__file__).resolve().parents[1] / "spirv" / "fixtures"
+FIXTURES = Path(__file__).resolve().parent / "spirv" / "fixtures"
 # Loads a float and stores it as an integer: every id is defined, and the types are wrong.
 WRONG = kernel("""
     OpDecorate %array ArrayStride 4

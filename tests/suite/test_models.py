@@ -21,11 +21,11 @@ from scenario_runner.suite.outcomes import Item, Outcome
 from scenario_runner.suite.update import update
 from scenario_runner.suite.worker_task import Runners
 from scenario_runner.validation import Options, validate_file
-from tests.graphs.vgf_samples import DIFFERENCE, STORAGE_BUFFER, encoded, model_of_two_inputs, one_segment, row
+from tests.ml.vgf_samples import DIFFERENCE, STORAGE_BUFFER, encoded, model_of_two_inputs, one_segment, row
 from tests.program import Program
 from tests.suite.collected import Collected
 
-PROGRAM = Path(__file__).resolve().parents[1] / "graphs" / "programs" / "difference.pte"
+PROGRAM = Path(__file__).resolve().parents[1] / "ml" / "programs" / "difference.pte"
 X, H = numpy.float32([1, 2, 3, 4]), numpy.float32([10, 20, 30, 40])
 Y = {"y": {"values": (X - H).tolist(), "dtype": "float32"}}
 GIVEN = {"inputs": {"x": "x.npy", "1": "data/h.npy"}}

@@ -19,7 +19,7 @@ DATA = "layout(set = 0, binding = 0) buffer Data { uint data[]; };"
 MORE = "layout(set = 0, binding = 1) buffer More { uint more[]; };"
 PUSH = DATA + "\nlayout(push_constant) uniform P { uint a; uint b; } p;"
 IMAGE = "layout(set = 0, binding = 0, r32ui) uniform uimage2D i;"
-MODELS = Path(__file__).resolve().parents[1] / "graphs" / "fixtures"
+MODELS = Path(__file__).resolve().parents[1] / "ml" / "fixtures"
 
 
 @pytest.fixture(autouse=True)

@@ -1,0 +1,265 @@
+"""What ends a worker, keeps it, or makes it unusable: it costs the item that it ran, which names what happened."""
+
+import os
+import signal
+import tempfile
+import time
+from pathlib import Path
+
+import pytest
+
+from scenario_runner.errors import DriverCrashError, LimitError
+from scenario_runner.suite.outcomes import Item, Outcome, Result
+from scenario_runner.suite.suite_workers import SuiteWorkers
+from tests.processes.conftest import TROUBLES, TWICE, Folder, options
+from tests.processes.test_workers import is_running
+
+LATE = "took more than 3 s (the default of --timeout)"
+FENCE, CRASHED, LOST = 10, 12, 11
+
+
+def by_id(results: list[Result]) -> dict[str, tuple[Outcome, ...]]:
+    return {result.item.id: result.attempts for result in results}
+
+
+def test_a_crash_costs_one_item(folder: Folder) -> None:
+    """It is named with its signal, its place, the Python stack and what ran before; alone it runs once more; the
+    others pass."""
+    items = [folder.good("a"), folder.crashing("b"), folder.good("c")]
+    with SuiteWorkers(options(jobs=1, rules=TWICE)) as workers:
+        outcomes = by_id(list(workers.run(items)))
+    first, second = outcomes["b"]
+    assert (first.status, first.exit_code) == ("Crash", CRASHED)
+    what = "the process that ran it was ended by SIGSEGV while running this command (shader 'x')"
+    assert first.reason == f"/commands/0: {what}"
+    (problem,) = first.diagnostics
+    assert (problem["code"], problem["pointer"], problem["path"]) == ("SR-DEVICE-006", "/commands/0", items[1].path)
+    assert problem["line"] is not None
+    assert first.python_stack.startswith("Fatal Python error: Segmentation fault")
+    assert "scenario_runner/vulkan/recording.py" in first.python_stack
+    assert (first.before, first.before_count) == (("a",), 1)
+    assert (second.status, second.before, second.before_count) == ("Crash", (), 0)
+    assert [each.status for each in (*outcomes["a"], *outcomes["c"])] == ["Pass", "Pass"]
+
+
+def test_endless_work_ends_at_its_limit(folder: Folder) -> None:
+    """The wait for the device ends first: the error names the work. The item's own limit holds, and all of it."""
+    endless = folder.endless()
+    Path(endless.path + ".limit").write_text("2")
+    with SuiteWorkers(options(jobs=1, task_options="limits")) as workers:
+        outcomes = by_id(list(workers.run([folder.good(), endless, folder.good("b")])))
+    assert (outcomes["endless"][0].status, outcomes["endless"][0].exit_code) == ("Timeout", FENCE)
+    assert outcomes["endless"][0].reason.endswith("command 0 did not finish within 2 s")
+    assert outcomes["b"][0].status == "Pass"
+
+
+ENDS = {
+    "exits": "ended by itself with exit code 3",
+    "aborts": "was ended by SIGABRT",
+    "garbage": "was killed, since it sent something that is no result (b'\\xff{'),",
+    "is_killed": "was ended by SIGKILL",
+    "floods": "was ended by SIGSEGV",
+    "leaves_a_child": "was ended by SIGSEGV",
+    "closes_files": "was killed, since it closed its connection,",
+}
+LAST_WORDS = {"aborts": "driver: assertion 'false' failed\n", "floods": "x\nthe last words\n"}
+
+
+@pytest.mark.usefixtures("trouble")
+def test_ways_to_end(folder: Folder, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each is told from the others; the next item finds a worker as if nothing had been."""
+    child = folder.path / "child"
+    monkeypatch.setenv("TROUBLE_FILE", str(child))
+    items = [folder.troubled(what) for what in ENDS]
+    with SuiteWorkers(options()) as workers:
+        outcomes = by_id(list(workers.run([*items, folder.good()])))
+        while is_running(int(child.read_text())):  # it ends with its parent
+            time.sleep(0.01)
+    for what, end in ENDS.items():
+        (outcome,) = outcomes[what]
+        assert (outcome.status, outcome.exit_code) == ("Crash", CRASHED)
+        assert outcome.reason == f"the process that ran it {end} while creating its resources"
+        assert outcome.output.endswith(LAST_WORDS.get(what, ""))
+        assert len(outcome.output) <= 16 << 10
+    assert outcomes["good"][0].status == "Pass"
+
+
+@pytest.mark.usefixtures("trouble")
+def test_a_driver_that_waits_for_ever(folder: Folder) -> None:
+    """It is killed when the time of its item is over, which is spent once, with a stack that shows the call."""
+    with SuiteWorkers(options(jobs=1, timeout_s=3)) as workers:
+        outcomes = by_id(list(workers.run([folder.troubled("sleeps"), folder.good()])))
+    (outcome,) = outcomes["sleeps"]
+    assert (outcome.status, outcome.exit_code) == ("Timeout", FENCE)
+    assert outcome.reason == f"the process that ran it was killed, since it {LATE}, while creating its resources"
+    assert outcome.diagnostics[0]["code"] == "SR-DEVICE-004"
+    assert "create_buffer" in outcome.python_stack
+    assert outcomes["good"][0].status == "Pass"
+
+
+@pytest.mark.usefixtures("trouble")
+def test_a_slow_end_is_not_waited_for(folder: Folder) -> None:
+    """Other items run while a process that was killed is still there, as one that its driver holds. The item itself has
+    its verdict, and so has the suite."""
+    hanging = folder.troubled("sleeps")
+    task = "run_unkillable"
+    with SuiteWorkers(options(jobs=1, timeout_s=3, task=task)) as workers:
+        outcomes = by_id(list(workers.run([hanging, folder.good("a"), folder.good("b")])))
+        process, other = map(int, Path(hanging.path + ".processes").read_text().split())
+        assert is_running(process)
+    os.kill(process, signal.SIGKILL)
+    os.kill(other, signal.SIGKILL)
+    assert [outcomes[each][0].status for each in ("sleeps", "a", "b")] == ["Timeout", "Pass", "Pass"]
+
+
+@pytest.mark.usefixtures("trouble")
+@pytest.mark.parametrize(
+    "what, status, code, words",
+    [
+        ("loses_the_device", "Fail", LOST, "VK_ERROR_DEVICE_LOST"),
+        ("leaks_files", "Crash", LimitError.exit_code, "has run out of file handles"),
+    ],
+)
+def test_a_spoiled_process_runs_nothing_more(folder: Folder, what: str, status: str, code: int, words: str) -> None:
+    """A process whose device is lost or that has no file handles left ends with its item, and another goes on."""
+    crash = folder.crashing()
+    with SuiteWorkers(options(jobs=1)) as workers:
+        outcomes = by_id(list(workers.run([folder.troubled(what), folder.good(), crash])))
+    assert (outcomes[what][0].status, outcomes[what][0].exit_code) == (status, code)
+    assert words in outcomes[what][0].reason
+    assert outcomes["good"][0].status == "Pass"
+    assert outcomes["crash"][0].before == ("good",)
+
+
+@pytest.mark.usefixtures("trouble")
+def test_what_crashes_only_after_others_passes_alone(folder: Folder) -> None:
+    """The second run has a process of its own, so that it tells a flake: the list of what ran before is the first's."""
+    later = folder.troubled("crashes_later")
+    with SuiteWorkers(options(jobs=1, rules=TWICE)) as workers:
+        outcomes = by_id(list(workers.run([folder.good(), later])))
+    crash, again = outcomes["crashes_later"]
+    assert (crash.status, crash.before) == ("Crash", ("good",))
+    assert again == Outcome("Pass")
+
+
+@pytest.mark.usefixtures("trouble")
+def test_a_process_that_has_grown_is_replaced(folder: Folder) -> None:
+    """After so many items, or so much memory, a worker is replaced, between two items."""
+    items = [folder.good("a"), folder.troubled("grows"), folder.crashing("b")]
+    with SuiteWorkers(options(jobs=1, most_bytes=32 << 20)) as workers:
+        # what a failure leads to is that it is looked at: memory is not looked at after each item
+        finished = list(workers.run([items[0], items[1], folder.item("c", "void"), items[2]]))
+    assert by_id(finished)["b"][0].before == ()
+    with SuiteWorkers(options(jobs=1, most_items=2)) as workers:
+        finished = list(workers.run([items[0], items[0], items[0], items[2]]))
+    assert by_id(finished)["b"][0].before == ("a",)
+
+
+@pytest.mark.usefixtures("trouble")
+@pytest.mark.parametrize(
+    "how, message", [("aborts", "was ended by SIGABRT"), ("sleeps", "was killed, since it was not")]
+)
+def test_a_driver_that_cannot_be_started(
+    folder: Folder, monkeypatch: pytest.MonkeyPatch, how: str, message: str
+) -> None:
+    """Where every worker ends at its start, a few are tried, and then there is one error."""
+    monkeypatch.setenv("TROUBLE_START", str(TROUBLES.index(how)))
+    with (
+        SuiteWorkers(options(start_timeout_s=1.5)) as workers,
+        pytest.raises(DriverCrashError, match=message) as raised,
+    ):
+        list(workers.run([folder.good()]))
+    assert str(raised.value).endswith("while starting the driver, 3 times in a row")
+
+
+def test_the_pool_ends(folder: Folder) -> None:
+    """When the process that workers are forked from is ended, there is one error."""
+    with SuiteWorkers(options(jobs=1)) as workers:
+        workers.run_one(folder.good())
+        os.kill(workers._pool.pid, signal.SIGKILL)
+        with pytest.raises(DriverCrashError, match="the process that workers are forked from was ended by SIGKILL"):
+            workers.run_one(folder.good("b"))
+
+
+def test_messages_that_no_worker_sends() -> None:
+    """JSON of other types, or of unlimited depth, ends only the worker that sent it."""
+    messages = ('["used", [1]]', '["done", {"status": 5}, ""]', '["done", {"status": "Good"}, ""]', "[" * 100_000)
+    with SuiteWorkers(options(jobs=1, task="send")) as workers:
+        outcomes = by_id(list(workers.run([Item(message, "x.json") for message in messages])))
+    for message in messages:
+        assert "sent something that is no result" in outcomes[message][0].reason
+
+
+def test_gdb_takes_no_time_of_other_items(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An item that ends while the stack of another one is read has kept its limit, however late that is noticed."""
+    (tmp_path / "gdb").write_text("#!/bin/sh\nsleep 4\n")
+    (tmp_path / "gdb").chmod(0o755)
+    monkeypatch.chdir(tmp_path)  # where the system usually writes the core file
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    task = "crash_or_sleep"
+    with SuiteWorkers(options(task=task, timeout_s=0.5, core_dumps=True)) as workers:
+        outcomes = by_id(list(workers.run([Item(name, f"{name}.json") for name in ("crash", "other")])))
+    assert [outcomes[name][0].status for name in ("crash", "other")] == ["Crash", "Pass"]
+
+
+@pytest.mark.parametrize("name", ["crash", "killed"])
+def test_files_of_a_process_that_ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    """A worker that crashes, or is killed at the end, leaves no temporary file, and no folder for files to come."""
+    temporary = tmp_path / "temporary"
+    temporary.mkdir()
+    monkeypatch.setenv("TMPDIR", str(temporary))
+    monkeypatch.setattr(tempfile, "tempdir", None)
+    item = Item(name, str(tmp_path / "a.json"))
+    with SuiteWorkers(options(task="leave_files", jobs=1)) as workers:
+        if name == "crash":
+            assert workers.run_one(item).verdict == "Crash"
+        else:
+            workers.listen(lambda item, worker: workers.stop(now=until_begun(item)), print)
+            assert list(workers.run([item])) == []
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["a.json.begun", "temporary"]
+    assert list(temporary.iterdir()) == []
+
+
+def until_begun(item: Item) -> bool:
+    """Wait until the item is at work."""
+    while not Path(item.path + ".begun").exists():
+        time.sleep(0.01)
+    return True
+
+
+def test_core_files_of_processes_that_crash_together(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each crash has a core file of its own, also where the system names all alike, in the current folder."""
+    monkeypatch.chdir(tmp_path)
+    items = [Item(name, str(tmp_path / f"{name}.json")) for name in "ab"]
+    with SuiteWorkers(options(task="crash_together", task_options=2, core_dumps=True)) as workers:
+        stacks = [result.attempts[0].stack.splitlines()[-1] for result in workers.run(items)]
+    pattern = Path("/proc/sys/kernel/core_pattern").read_text().strip()
+    if pattern.startswith("|"):
+        assert all(line.startswith("no core file was found") for line in stacks)
+    else:
+        paths = {line.removeprefix("core file: ") for line in stacks}
+        assert len(paths) == 2
+        assert {Path(path).read_bytes()[:4] for path in paths} == {b"\x7fELF"}
+
+
+def test_a_process_that_cannot_be_ended(folder: Folder, device_name: str) -> None:
+    """Its item is a Timeout at once; then its device is given up, and what is left is Missing."""
+    notes: list[str] = []
+    endless = folder.endless()
+    first, good = folder.good("a"), folder.good()
+    items = [first, endless, *(good._replace(id=str(number)) for number in range(1000))]
+    task = "run_unkillable"
+    with SuiteWorkers(options(jobs=1, task=task, timeout_s=3, kill_wait_s=0), on_note=notes.append) as workers:
+        outcomes = by_id(list(workers.run(items)))
+    for process in Path(endless.path + ".processes").read_text().split():
+        os.kill(int(process), signal.SIGKILL)
+    assert outcomes["endless"][0].status == "Timeout"
+    assert outcomes["endless"][0].reason.endswith(
+        f"was killed, since it {LATE}, while running this command (shader 'x')"
+    )
+    assert (outcomes["a"][0].status, outcomes["999"][0].status) == ("Pass", "Missing")
+    assert len(notes) == 1, notes
+    (note,) = notes
+    assert note.startswith(f"process 1 on the device {device_name!r}")
+    assert note.endswith("no further scenario runs on this device")
+    assert outcomes["999"][0].reason == note

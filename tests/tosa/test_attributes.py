@@ -1,0 +1,322 @@
+"""The attributes of custom operations: what they say, and everything that can be wrong with them."""
+
+import base64
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from scenario_runner.errors import ScenarioError
+from scenario_runner.ml.vgf_model import Sampler
+from scenario_runner.tosa.attribute_parsing import examine_attributes, parse_attributes
+from scenario_runner.tosa.attributes import PushConstant
+from tests.tosa.attributes import ATTRIBUTES, SOURCE, examined, messages, resource, text_of
+
+SPIRV = Path(__file__).resolve().parents[1] / "shaders" / "spirv"
+SAMPLER = {
+    "min_filter": "VK_FILTER_LINEAR",
+    "mag_filter": "VK_FILTER_CUBIC_IMG",
+    "address_mode_u": "VK_SAMPLER_ADDRESS_MODE_CLAMP_TO_BORDER",
+    "address_mode_v": "VK_SAMPLER_ADDRESS_MODE_MIRROR_CLAMP_TO_EDGE",
+    "border_color": "VK_BORDER_COLOR_INT_OPAQUE_WHITE",
+}
+DESCRIPTORS = (
+    "'VK_DESCRIPTOR_TYPE_COMBINED_IMAGE_SAMPLER', 'VK_DESCRIPTOR_TYPE_STORAGE_BUFFER',"
+    " 'VK_DESCRIPTOR_TYPE_STORAGE_IMAGE', 'VK_DESCRIPTOR_TYPE_TENSOR_ARM', 'VK_DESCRIPTOR_TYPE_UNIFORM_BUFFER'"
+)
+
+
+def parsed(change: dict[str, Any], **counts: int | None) -> Any:
+    """The attributes with a change that leaves them right."""
+    return parse_attributes(text_of(change), operation="scale", **counts)
+
+
+def test_all_that_they_say() -> None:
+    """Right attributes become a record with numbers of Vulkan's enums, and offsets of push constants."""
+    image = resource("input_1", 2, "COMBINED_IMAGE_SAMPLER", "R8G8B8A8_UNORM")
+    change = {"input_1_sampler": SAMPLER, "input_1_type": "Image", "input_1_descriptorset": 3, "is_vkshader": True}
+    attributes = parsed(image | change, operands=2, results=1)
+    assert attributes.operation == "scale"
+    assert (attributes.entry_point, attributes.module_entry_point) == ("main", "main")
+    assert attributes.workgroup_sizes == (4, 1, 1)
+    assert (attributes.language, attributes.code) == ("GLSL", SOURCE)
+    assert attributes.push_constants == (PushConstant("scale", 4, 0), PushConstant("bias", 4, 4))
+    assert attributes.push_constants_size_bytes == 8
+    assert [view.name for view in attributes.views] == ["input_0", "input_1", "output_0"]
+    second = attributes.inputs[1]
+    assert (second.format.name, second.descriptor_type, second.set, second.binding) == (
+        *("VK_FORMAT_R8G8B8A8_UNORM", 1, 3),
+        2,
+    )
+    assert second.sampler == Sampler(1, 1000015000, 3, 4, 5)
+    assert (second.kind, second.logical_type) == ("image", "Image")
+    assert attributes.warnings == ()
+
+
+def test_null_is_left_out() -> None:
+    """An optional key that is null is one that is not given; without language and code it is a placeholder."""
+    attributes = parsed({"shader_language": None, "shader_code": None, "push_constants": None, "input_0_type": None})
+    assert (attributes.language, attributes.code, attributes.push_constants) == ("", None, ())
+
+
+def test_spirv() -> None:
+    """SPIR-V is decoded, with line breaks in the base64 text as well."""
+    module = sorted(SPIRV.rglob("*.spv"))[0].read_bytes()
+    attributes = parsed({"shader_language": "SPIR-V", "shader_code": base64.encodebytes(module).decode()})
+    assert attributes.code == module
+
+
+def test_more_than_ten_inputs() -> None:
+    """Indices count as numbers: input_10 follows input_9."""
+    change: dict[str, Any] = {}
+    for index in range(11):
+        change |= resource(f"input_{index}", 10 + index)
+    assert [view.binding for view in parsed(change, operands=11).inputs] == list(range(10, 21))
+
+
+@pytest.mark.parametrize(
+    "row",
+    [
+        ({"entry_point": ...}, "SR-JSON-004 None: the required key 'entry_point' is missing"),
+        ({"entry_point": ""}, "SR-JSON-005 /entry_point: expected a string that is not empty, got ''"),
+        ({"entry_point": None}, "SR-JSON-005 /entry_point: expected a string, got null"),
+        ({"workgroup_sizes": [8, 8]}, "SR-JSON-005 /workgroup_sizes: expected at least 3 entries, got 2"),
+        ({"workgroup_sizes": [8, 8, 8, 8]}, "SR-JSON-005 /workgroup_sizes: expected at most 3 entries, got 4"),
+        ({"workgroup_sizes": 8}, "SR-JSON-005 /workgroup_sizes: expected an array, got 8"),
+        (
+            {"workgroup_sizes": [0, 1.0, True]},
+            "SR-JSON-005 /workgroup_sizes/0: expected an integer of at least 1, got 0",
+            "SR-JSON-005 /workgroup_sizes/1: expected an integer, got 1.0",
+            "SR-JSON-005 /workgroup_sizes/2: expected an integer, got true",
+        ),
+        (
+            {"shader_language": "glsl"},
+            "SR-JSON-005 /shader_language: expected one of '', 'SPIR-V', 'GLSL', 'HLSL', got 'glsl' (did you mean"
+            " 'GLSL'?)",
+        ),
+        (
+            {"shader_language": ...},
+            "SR-CUSTOM-001 /shader_code: shader_code is given, but shader_language does not say what it is",
+        ),
+        (
+            {"shader_code": ...},
+            "SR-CUSTOM-001 /shader_language: shader_language is 'GLSL', but there is no shader_code",
+        ),
+        (
+            {"shader_language": "SPIR-V", "shader_code": "A*"},
+            "SR-CUSTOM-005 /shader_code: the text is not base64: only base64 data is allowed",
+        ),
+        (
+            {"shader_language": "SPIR-V", "shader_code": "AwIjBwAA"},
+            "SR-CUSTOM-005 /shader_code: the text decodes to 6 bytes; a SPIR-V module has at least five words of 4"
+            " bytes",
+        ),
+        (
+            {"shader_language": "SPIR-V", "shader_code": base64.b64encode(b"\x07\x23\x02\x03" * 5).decode()},
+            "SR-CUSTOM-005 /shader_code: the text decodes to bytes that begin with 07 23 02 03; SPIR-V begins with 03"
+            " 02 23 07",
+        ),
+        (
+            {"push_constants": "scale: 4, : 4, bias"},
+            "SR-CUSTOM-006 /push_constants: expected 'name: size', got ': 4'",
+            "SR-CUSTOM-006 /push_constants: expected 'name: size', got 'bias'",
+        ),
+        (
+            {"push_constants": "a: 0, a: 4"},
+            "SR-CUSTOM-006 /push_constants: the push constant 'a' has 0 bytes, expected at least 1",
+            "SR-CUSTOM-006 /push_constants: the push constant 'a' is listed twice",
+        ),
+        (
+            {"push_constants": "a: 4, b: 99999"},
+            "SR-CUSTOM-006 /push_constants: the push constants take 100003 bytes; no device has more than 65536",
+        ),
+        (
+            {"input_0_vkformat": "VK_FORMAT_R32_FLOAT", "output_0_vkdescriptortype": "STORAGE_BUFFER"},
+            "SR-JSON-005 /input_0_vkformat: no format that this program knows is called 'VK_FORMAT_R32_FLOAT'",
+            f"SR-JSON-005 /output_0_vkdescriptortype: expected one of {DESCRIPTORS}, got 'STORAGE_BUFFER'"
+            " (did you mean 'VK_DESCRIPTOR_TYPE_STORAGE_BUFFER'?)",
+        ),
+        (
+            {"input_0_binding": -3, "input_0_descriptorset": "0"},
+            "SR-JSON-005 /input_0_binding: expected an integer of at least 0, got -3",
+            "SR-JSON-005 /input_0_descriptorset: expected an integer, got '0'",
+        ),
+        (
+            {"input_0_binding": ..., "input_0_biding": 0},
+            "SR-JSON-004 None: the required key 'input_0_binding' is missing",
+            "SR-CUSTOM-007 /input_0_biding: the attribute 'input_0_biding' is not known and has no effect (did you mean"
+            " 'input_0_binding'?)",
+        ),
+        ({"input_01_binding": 0}, "SR-CUSTOM-002 /input_01_binding: the index 01 in 'input_01_binding' is not allowed"),
+        (
+            {"input_0_vkdescriptortype": "VK_DESCRIPTOR_TYPE_TENSOR_ARM", "input_0_vkformat": "VK_FORMAT_R8G8_UNORM"},
+            "SR-CUSTOM-001 /input_0_vkformat: VK_FORMAT_R8G8_UNORM has 2 components, but input_0_vkdescriptortype is"
+            " VK_DESCRIPTOR_TYPE_TENSOR_ARM",
+        ),
+        (
+            {"output_0_vkdescriptortype": "VK_DESCRIPTOR_TYPE_UNIFORM_BUFFER"},
+            "SR-CUSTOM-001 /output_0_vkdescriptortype: VK_DESCRIPTOR_TYPE_UNIFORM_BUFFER is an output, but shaders can"
+            " only read it",
+        ),
+        (
+            {"output_0_binding": 0},
+            "SR-CUSTOM-004 /output_0_binding: output_0 has the set 0 and the binding 0, as input_0 has",
+        ),
+        (
+            {"input_0_sampler": {"min_filter": "VK_FILTER_LINEER", **{key: SAMPLER[key] for key in list(SAMPLER)[2:]}}},
+            "SR-JSON-004 /input_0_sampler: the required key 'mag_filter' is missing",
+            "SR-JSON-005 /input_0_sampler/min_filter: expected one of 'VK_FILTER_NEAREST', 'VK_FILTER_LINEAR',"
+            " 'VK_FILTER_CUBIC_IMG', 'VK_FILTER_CUBIC_EXT', got 'VK_FILTER_LINEER' (did you mean 'VK_FILTER_LINEAR'?)",
+        ),
+        (
+            {"shader_code": '#version 450\n// #include "a"\n# include <b>\nvoid main() {}'},
+            "SR-CUSTOM-018 /shader_code: the source has an #include, but a model does not carry other files",
+        ),
+        ({"input_0_sampler": 3}, "SR-JSON-005 /input_0_sampler: expected an object, got 3"),
+        (
+            {
+                "input_0_vkdescriptortype": "X",
+                "input_0_sampler": SAMPLER | {"mag_filter": "X"},
+                "inp_0_vkformat": "VK_FORMAT_R32_SFLOAT",
+            },
+            f"SR-JSON-005 /input_0_vkdescriptortype: expected one of {DESCRIPTORS}, got 'X' (did you mean"
+            " 'VK_DESCRIPTOR_TYPE_TENSOR_ARM'?)",
+            "SR-JSON-005 /input_0_sampler/mag_filter: expected one of 'VK_FILTER_NEAREST', 'VK_FILTER_LINEAR',"
+            " 'VK_FILTER_CUBIC_IMG', 'VK_FILTER_CUBIC_EXT', got 'X'",
+            "SR-CUSTOM-007 /inp_0_vkformat: the attribute 'inp_0_vkformat' is not known and has no effect (did you mean"
+            " 'input_0_vkformat'?)",
+        ),
+    ],
+)
+def test_what_is_wrong(row: Any) -> None:
+    """Each wrong value is reported with its key, itself and what was expected, all of them together."""
+    change, *expected = row
+    assert messages(examined(change)) == expected
+
+
+def test_many_unknown_keys() -> None:
+    """The first hundred keys that are like known ones are named."""
+    keys = {f"input_{number}_bindin": 0 for number in range(150)}
+    assert [finding.code for finding in examined(keys)].count("SR-CUSTOM-007") == 100
+
+
+@pytest.mark.parametrize(
+    "change, operands, results, expected",
+    [
+        (resource("input_2", 5), None, 1, "SR-CUSTOM-002 /input_2_vkformat: input_2 is described, but input_1 is not"),
+        (
+            *(resource("input_1", 5), 1, 1),
+            "SR-CUSTOM-003 /input_1_vkformat: input_1 is described, but the operation has 1 operand",
+        ),
+        ({}, 1, 2, "SR-CUSTOM-003 None: the operation has 2 results, but the attributes have no output_1_… keys"),
+    ],
+)
+def test_counts(change: dict[str, Any], operands: int | None, results: int, expected: str) -> None:
+    """Inputs are counted from 0 without gaps; they and the outputs are as many as the operation has."""
+    assert messages(examined(change, operands=operands, results=results)) == [expected]
+
+
+@pytest.mark.parametrize(
+    "text, expected",
+    [
+        ("", "<attributes of 'scale'>: the text is empty, expected a JSON object"),
+        ("[1]", "<attributes of 'scale'>:1:1: expected an object with the attributes, got an array"),
+        ('{"a": 1,}', "<attributes of 'scale'>:1:8: a ',' before '}' is not allowed"),
+        ('{"a": NaN}', "<attributes of 'scale'>:1:7: /a: NaN is not a number of JSON"),
+        (
+            '{"a": null,\n "a": 1}',
+            "<attributes of 'scale'>:2:2: /a: the key 'a' appears twice in one object, first on line 1",
+        ),
+        ("[" * 100_000, "<attributes of 'scale'>:1:65: more than 64 arrays and objects are nested in one another"),
+    ],
+)
+def test_not_json(text: str, expected: str) -> None:
+    """Text that is not JSON, or not an object, is one error that names the operation and the place in the text."""
+    with pytest.raises(ScenarioError) as caught:
+        parse_attributes(text, operation="scale")
+    assert str(caught.value) == expected
+
+
+@pytest.mark.parametrize(
+    "change, expected",
+    [
+        (
+            {"pushconstants": ""},
+            "SR-CUSTOM-007 /pushconstants: the attribute 'pushconstants' is not known and has no effect (did you mean"
+            " 'push_constants'?)",
+        ),
+        (
+            {"Input0_VkFormat": ""},
+            "SR-CUSTOM-007 /Input0_VkFormat: the attribute 'Input0_VkFormat' is not known and has no effect (did you"
+            " mean 'input_0_vkformat'?)",
+        ),
+        (
+            {"output_0_type": "Image"},
+            "SR-CONFLICT-002 /output_0_type: 'Image' has no effect: output_0_vkdescriptortype is"
+            " VK_DESCRIPTOR_TYPE_STORAGE_BUFFER",
+        ),
+        (
+            {"output_0_sampler": SAMPLER},
+            "SR-CONFLICT-002 /output_0_sampler: output_0 has a sampler, which VK_DESCRIPTOR_TYPE_STORAGE_BUFFER does"
+            " not use",
+        ),
+        (
+            {"output_0_vkdescriptortype": "VK_DESCRIPTOR_TYPE_STORAGE_TENSOR_EXT"},
+            "SR-JSON-008 /output_0_vkdescriptortype: 'VK_DESCRIPTOR_TYPE_STORAGE_TENSOR_EXT' is not a descriptor type"
+            " of Vulkan; VK_DESCRIPTOR_TYPE_TENSOR_ARM is used",
+        ),
+        (
+            {"entry_point": "scale"},
+            "SR-CUSTOM-008 /entry_point: entry_point is 'scale'; the entry point of GLSL is always called main",
+        ),
+    ],
+)
+def test_warnings(change: dict[str, Any], expected: str) -> None:
+    """What is allowed but probably not meant is a warning, and the attributes can be used."""
+    attributes = parsed(change)
+    assert messages(list(attributes.warnings)) == [expected]
+    assert {each.severity for each in attributes.warnings} == {"warning"}
+    assert attributes.module_entry_point == "main"
+
+
+def test_unknown_keys_are_allowed() -> None:
+    """Keys that are like no known one are allowed, with any value."""
+    change = {"is_vkshader": True, "name": "x", "comment": None, "version": {"sampler": [1]}, "input_0_note": 1}
+    assert parsed(change).warnings == ()
+
+
+def test_a_file() -> None:
+    """With a path, messages begin with it; several problems are one error, in the order of the text."""
+    with pytest.raises(ScenarioError) as caught:
+        parse_attributes(text_of({"workgroup_sizes": 1, "input_0_binding": "a"}), operation="scale", path="a.json")
+    assert str(caught.value) == (
+        "a.json:3:22: /workgroup_sizes: expected an array, got 1\n"
+        "a.json:9:22: /input_0_binding: expected an integer, got 'a'"
+    )
+
+
+_VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=8), inner, max_size=3),
+    max_leaves=5,
+)
+
+
+@given(st.sampled_from([*ATTRIBUTES, "input_0_sampler", "input_7_binding", "output_00_type", "x"]), _VALUES)
+def test_any_value(key: str, value: Any) -> None:
+    """Any value of any key gives attributes or errors of ours."""
+    attributes, found = examine_attributes(json.dumps(ATTRIBUTES | {key: value}), "scale", (1, None))
+    assert (attributes is None) == any(each.severity == "error" for each in found)
+
+
+@given(st.data())
+def test_any_text(data: st.DataObject) -> None:
+    """A text with any character changed gives attributes or errors of ours."""
+    text = text_of({"shader_code": "void main() {}"})
+    at = data.draw(st.integers(0, len(text) - 1))
+    changed = text[:at] + data.draw(st.text(max_size=2)) + text[at + 1 :]
+    attributes, found = examine_attributes(changed, "scale")
+    assert (attributes is None) == any(each.severity == "error" for each in found)
