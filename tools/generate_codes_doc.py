@@ -1,4 +1,4 @@
-"""Write docs/codes.md from scenario_runner/errors/codes.toml: ``python tools/generate_codes_doc.py``."""
+"""Write the pages of codes from scenario_runner/errors/codes.toml: ``python tools/generate_codes_doc.py``."""
 
 import sys
 from pathlib import Path
@@ -7,27 +7,52 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))  # before a pack
 
 from scenario_runner.errors.codes import CODES, FAMILIES
 
-PAGE = Path(__file__).resolve().parent.parent / "docs" / "codes.md"
+DOCS = Path(__file__).resolve().parent.parent / "docs"
+SCENARIO_INTRODUCTION = """\
+# Codes of scenarios
+
+To read about one code on the command line, run `scenario-runner explain SR-BIND-003`. It also names the section of the
+specification with the rule. `scenario-runner validate FILE` shows the codes of all findings in a file.
+
+Each entry has the severity, for an error the exit code, the meaning, and what you can do. For example, "error 3" ends
+a run with exit code 3. There are two more pages: [model_codes.md](model_codes.md) for tensors, graphs and shaders in
+models, and [suite_codes.md](suite_codes.md) for suites and expectations.
+"""
+MODEL_INTRODUCTION = """\
+# Codes of models
+
+Codes about tensors, graphs, optical flows and shaders in TOSA models. [codes.md](codes.md) explains the entries.
+"""
+SUITE_INTRODUCTION = """\
+# Codes of suites
+
+Codes about suites, expectations, clusters and TOSA's tests. [codes.md](codes.md) explains the entries.
+"""
+MODEL_FAMILIES = ("TENSOR", "GRAPH", "FLOW", "CUSTOM")
+SUITE_FAMILIES = ("SUITE", "ITEM", "EXPECT", "CLUSTER", "TOSA")
+SCENARIO_FAMILIES = tuple(family for family in FAMILIES if family not in MODEL_FAMILIES + SUITE_FAMILIES)
 
 
-def page() -> str:
-    """Return the text of docs/codes.md."""
-    lines = [
-        "# Codes of findings",
-        "",
-        "Each entry has the title, the severity, the exit code of an error and the meaning, then what to do.",
-        "`scenario-runner explain CODE` prints it with the section of the specification that has the rule.",
-        "This page is generated from `scenario_runner/errors/codes.toml` by `python tools/generate_codes_doc.py`.",
-    ]
-    for family, about in FAMILIES.items():
-        lines += ["", f"## {about}"]
+def pages() -> dict[str, str]:
+    """Return the text of each page by the name of its file in docs/."""
+    return {
+        "codes.md": _page(SCENARIO_INTRODUCTION, SCENARIO_FAMILIES),
+        "model_codes.md": _page(MODEL_INTRODUCTION, MODEL_FAMILIES),
+        "suite_codes.md": _page(SUITE_INTRODUCTION, SUITE_FAMILIES),
+    }
+
+
+def _page(introduction: str, families: tuple[str, ...]) -> str:
+    parts = [introduction]
+    for family in families:
+        parts.append(f"\n## {FAMILIES[family]}\n")
         for code in CODES.values():
             if code.code.split("-")[1] == family:
-                severity = f"error {code.exit_code}" if code.exit_code else code.severity
-                title = f"{code.title[:1].upper()}{code.title[1:]}"
-                lines += ["", f"### {code.code}", "", f"**{title}** ({severity}). {code.meaning}", "", code.fix]
-    return "\n".join(lines) + "\n"
+                severity = f"Error {code.exit_code}" if code.exit_code else code.severity.capitalize()
+                parts.append(f"\n### {code.code}: {code.title}\n\n{severity}. {code.meaning}\n\n{code.fix}\n")
+    return "".join(parts)
 
 
 if __name__ == "__main__":
-    PAGE.write_text(page(), encoding="utf-8")
+    for name, text in pages().items():
+        (DOCS / name).write_text(text, encoding="utf-8")

@@ -1,7 +1,7 @@
-"""Write docs/format.md from the JSON Schema and docs/format_examples.json: ``python tools/generate_format_doc.py``.
+"""Write the pages of the JSON format from the JSON Schema: ``python tools/generate_format_doc.py``.
 
-What each key means comes from the descriptions of the models' fields, which the schema has. The examples are entries of
-one complete scenario, docs/format_examples.json: the first one of each kind.
+The meaning of a key is the description of the model's field, which the schema repeats. The examples come from a
+complete scenario, docs/format_examples.json: the first entry of each kind.
 """
 
 import json
@@ -18,32 +18,38 @@ from scenario_runner.scenario.kinds import COMMANDS, RESOURCES, Kind
 from scenario_runner.scenario.resources import SPELLINGS as VALUES
 
 DOCS = Path(__file__).resolve().parent.parent / "docs"
-PAGE = DOCS / "format.md"
 EXAMPLES = DOCS / "format_examples.json"
 
-INTRODUCTION = """\
-# The JSON format
+RESOURCES_INTRODUCTION = """\
+# The JSON format: resources
 
-All keys of a scenario file, generated from the JSON Schema (`scenario-runner schema`) by
-`python tools/generate_format_doc.py`. [scenarios.md](scenarios.md) describes how to write a scenario.
+You can look up each key of a scenario here. [scenarios.md](scenarios.md) shows how to write a scenario, and
+[command_format.md](command_format.md) has the keys of commands. For the same text in your editor, use the JSON Schema:
+`scenario-runner schema` ([editors.md](editors.md)).
 
-- The file is UTF-8 JSON without comments and trailing commas. Errors: a repeated or misspelt key, `null`, a number in
-  quotes, and a fraction for an integer. Unknown keys have no effect ([scenarios.md](scenarios.md#dialects)).
-- Keys are optional unless marked **required**.
-- Paths are absolute or relative to the scenario's folder; a relative `dst` is relative to `--output`, if given.
-- A reference is the `uid` of a resource. An empty `src`, `dst` or `push_data_ref` is the same as none.
-- The examples are one scenario, [format_examples.json](format_examples.json), with every key.
-- Kinds and values may have a [second spelling](#spellings-of-the-dialects) from another dialect.
+- The file is UTF-8 JSON without comments and trailing commas. A repeated key, `null`, a number in quotes and a fraction
+  for an integer are errors. Unknown keys have no effect ([more](scenarios.md#dialects)).
+- You can omit a key that is not marked **required**.
+- Paths are absolute or relative to the scenario's folder. With `--output`, a relative `dst` starts there.
+- A reference is the `uid` of a resource. An empty `src`, `dst` or `push_data_ref` counts as absent.
+- The examples form a single scenario, [format_examples.json](format_examples.json).
 
 ## The file
 
 An object with these keys:
 
 """
+COMMANDS_INTRODUCTION = """\
+# The JSON format: commands
+
+You can look up each key of a command here. [format.md](format.md) has the file, the resources and the rules for all
+keys. [scenarios.md](scenarios.md#commands) shows which command does what.
+
+"""
 SPELLINGS = """\
 ## Spellings of the dialects
 
-The names of a kind, key or value, which may be mixed in one file.
+You can use both spellings of a kind, key or value, also in the same file.
 
 | spelling | also |
 |---|---|
@@ -51,29 +57,53 @@ The names of a kind, key or value, which may be mixed in one file.
 _LIMITS = {2**32 - 1: "2^32 - 1", 2**63 - 1: "2^63 - 1", 2**64 - 1: "2^64 - 1", -(2**63): "-2^63"}
 
 
-def text() -> str:
-    """The file as it should be."""
+def pages() -> dict[str, str]:
+    """Return the text of each page by the name of its file in docs/."""
     schema = json_schema()
-    examples = json.loads(EXAMPLES.read_text(encoding="utf-8"))
     definitions = schema["$defs"]
-    page = INTRODUCTION + _table(schema, definitions)
-    parts: dict[str, None] = {}
-    for title, kinds in (("resources", RESOURCES), ("commands", COMMANDS)):
-        page += (
-            f"\n## {title.capitalize()}\n\nEach entry of `{title}` is an object with one key, the kind of the entry.\n"
-        )
-        entries = {_model(kinds[key]): entry for entry in reversed(examples[title]) for key in entry}
-        for model, names in _names(kinds).items():
-            definition = definitions[model]
-            also = "".join(f" Also spelled `{name}`." for name in names[1:])
-            page += f"\n### {names[0]}\n\n{definition['description']}{also}\n\n{_table(definition, definitions)}"
-            page += f"\n```json\n{_laid_out(entries[model])}\n```\n"
-            parts |= dict.fromkeys(_parts(definition, definitions))
-    page += "\n## Parts of entries\n"
-    for name in parts:
-        definition = definitions[name]
-        page += f"\n### {name}\n\n{definition['description']}\n\n{_table(_object(definition), definitions)}"
-    return f"{page}\n{SPELLINGS}{''.join(_spellings())}"
+    examples = json.loads(EXAMPLES.read_text(encoding="utf-8"))
+    shown: dict[str, str] = {}
+    resources = _kinds("resources", RESOURCES, examples, definitions)
+    resources += _new_parts("format.md", RESOURCES, definitions, shown) + f"\n{SPELLINGS}{''.join(_spellings())}"
+    commands = _kinds("commands", COMMANDS, examples, definitions)
+    commands += _new_parts("command_format.md", COMMANDS, definitions, shown)
+    texts = {
+        "format.md": f"{RESOURCES_INTRODUCTION}{_table(schema, definitions)}\n{resources}",
+        "command_format.md": COMMANDS_INTRODUCTION + commands,
+    }
+    return {name: _linked(text, name, shown) for name, text in texts.items()}
+
+
+def _kinds(title: str, kinds: Mapping[str, Kind], examples: dict[str, Any], definitions: dict[str, Any]) -> str:
+    """Return the sections of all resources or commands, each with a table and an example."""
+    page = f"## {title.capitalize()}\n\nEach entry of `{title}` is an object with one key, the kind of the entry.\n"
+    entries = {_model(kinds[key]): entry for entry in reversed(examples[title]) for key in entry}
+    for model, names in _names(kinds).items():
+        definition = definitions[model]
+        also = "".join(f" Also spelled `{name}`." for name in names[1:])
+        page += f"\n### {names[0]}\n\n{definition['description']}{also}\n\n{_table(definition, definitions)}"
+        page += f"\n```json\n{_laid_out(entries[model])}\n```\n"
+    return page
+
+
+def _new_parts(name: str, kinds: Mapping[str, Kind], definitions: dict[str, Any], shown: dict[str, str]) -> str:
+    """Return the sections of parts that no earlier page has; note in `shown` which page has each."""
+    page = "\n## Parts of entries\n"
+    for model in _names(kinds):
+        for part in _parts(definitions[model], definitions):
+            if part not in shown:
+                shown[part] = name
+                definition = definitions[part]
+                page += f"\n### {part}\n\n{definition['description']}\n\n{_table(_object(definition), definitions)}"
+    return page
+
+
+def _linked(text: str, name: str, shown: dict[str, str]) -> str:
+    """Let the link of each part lead to the page that has the part."""
+    for part, page in shown.items():
+        if page != name:
+            text = text.replace(f"(#{part.lower()})", f"({page}#{part.lower()})")
+    return text
 
 
 def _model(kind: Kind) -> str:
@@ -81,7 +111,7 @@ def _model(kind: Kind) -> str:
 
 
 def _names(kinds: Mapping[str, Kind]) -> dict[str, list[str]]:
-    """The models, with the keys that an entry of each may have."""
+    """Return the keys that an entry of each model may have."""
     names: dict[str, list[str]] = {}
     for key, kind in kinds.items():
         names.setdefault(_model(kind), []).append(key)
@@ -89,7 +119,7 @@ def _names(kinds: Mapping[str, Kind]) -> dict[str, list[str]]:
 
 
 def _parts(definition: Any, definitions: dict[str, Any]) -> Iterator[str]:
-    """The names of the definitions that a definition uses, directly or not."""
+    """Yield the names of the definitions that a definition uses, directly or not."""
     if isinstance(definition, dict):
         if "$ref" in definition:
             name = definition["$ref"].rpartition("/")[2]
@@ -102,7 +132,7 @@ def _parts(definition: Any, definitions: dict[str, Any]) -> Iterator[str]:
 
 
 def _object(definition: dict[str, Any]) -> dict[str, Any]:
-    """The form that has keys, of a definition with several forms."""
+    """Return the form with keys of a definition with several forms."""
     return next((each for each in definition.get("anyOf", ()) if "properties" in each), definition)
 
 
@@ -118,7 +148,7 @@ def _table(definition: dict[str, Any], definitions: dict[str, Any]) -> str:
 
 
 def _type(value: dict[str, Any], definitions: dict[str, Any]) -> str:
-    """The type of a value in words."""
+    """Return the type of a value in words."""
     if "$ref" in value:
         name = value["$ref"].rpartition("/")[2]
         if name not in definitions:  # another schema
@@ -160,7 +190,7 @@ def _spellings() -> Iterator[str]:
 
 
 def _laid_out(value: Any, indent: str = "") -> str:
-    """JSON in as few lines of 100 characters as its structure allows."""
+    """Return JSON in lines of at most 100 characters where the structure allows."""
     flat = json.dumps(value)
     if not isinstance(value, dict | list) or len(indent) + len(flat) <= 100:
         return flat
@@ -174,4 +204,5 @@ def _laid_out(value: Any, indent: str = "") -> str:
 
 
 if __name__ == "__main__":
-    PAGE.write_text(text(), encoding="utf-8")
+    for name, text in pages().items():
+        (DOCS / name).write_text(text, encoding="utf-8")

@@ -9,6 +9,7 @@ from collections import Counter
 from pathlib import Path
 from posixpath import dirname, join, normpath, relpath
 
+from markdown.extensions.toc import slugify
 from markdown_it import MarkdownIt
 from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
@@ -28,6 +29,17 @@ LINK = re.compile(r"\[(?P<text>[^][]*)\]\((?P<path>(?![a-z]+:|#)[^)#\s]+)(?P<anc
 
 TAG = re.compile(r"<(h[1-6]|li|ol|p|pre|td|ul)\b")
 COMMON_MARK = MarkdownIt("commonmark").enable("table")
+
+
+def on_config(config: MkDocsConfig) -> None:
+    """Let the address of a code's heading be the code, so that a new title breaks no link."""
+    config.mdx_configs["toc"]["slugify"] = anchor_of
+
+
+def anchor_of(heading: str, separator: str) -> str:
+    """Return the anchor of a heading: of `SR-BIND-003: title` the code, otherwise all words."""
+    code = re.match(r"SR-[A-Z]+-\d+(?=: )", heading)
+    return slugify(code[0] if code else heading, separator)
 
 
 def on_files(files: Files, config: MkDocsConfig) -> None:

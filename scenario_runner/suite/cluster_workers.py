@@ -41,7 +41,7 @@ _CONNECT_S: Final = 20
 _LOOK_AT_WORKERS_S: Final = 0.2
 _EXPECTED: Final = (
     "expected the address of a scheduler such as tcp://host:8786 (or tls://host:8786, with the certificates of this"
-    " host in Dask's configuration: docs/suites.md), the file of dask scheduler --scheduler-file, or local:N for N"
+    " host in Dask's configuration: docs/cluster.md), the file of dask scheduler --scheduler-file, or local:N for N"
     " workers here"
 )
 

@@ -18,9 +18,11 @@ from scenario_runner.scenario.resources import SPELLINGS
 
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGE = ROOT / "scenario_runner"
-DEVELOPMENT, DOCTOR, FORMAT = (
-    (ROOT / "docs" / f"{name}.md").read_text(encoding="utf-8") for name in ("development", "doctor", "format")
+DEVELOPMENT, DOCTOR, RESOURCE_PAGE, COMMAND_PAGE = (
+    (ROOT / "docs" / f"{name}.md").read_text(encoding="utf-8")
+    for name in ("development", "doctor", "format", "command_format")
 )
+FORMAT = RESOURCE_PAGE + COMMAND_PAGE
 KINDS = {**RESOURCES, **COMMANDS}
 
 
@@ -145,9 +147,9 @@ def keys(kind: str) -> set[str]:
     return set(model.model_fields) - model.code_only
 
 
-def test_the_format_page_is_current(generator: ModuleType) -> None:
-    """Generating the page again changes nothing."""
-    assert generator.text() == FORMAT
+def test_the_format_pages_are_current(generator: ModuleType) -> None:
+    """Generating the pages again changes nothing."""
+    assert generator.pages() == {"format.md": RESOURCE_PAGE, "command_format.md": COMMAND_PAGE}
 
 
 @pytest.mark.parametrize("kind", KINDS)
