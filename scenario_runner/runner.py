@@ -1,32 +1,30 @@
 """The Runner runs many scenarios on one device.
 
 It plans each scenario, or takes the plan of an earlier run from the plan cache, and lets the device execute the plan.
-Results become arrays, files or both. `run.opened_device` opens and closes the device.
+Results become arrays, files or both. `run.device_session` opens and closes the device.
 """
 
 from __future__ import annotations
 
 import os
 from collections.abc import Callable, Collection, Iterator, Mapping
-from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
-from functools import partial
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from scenario_runner.errors import ScenarioRunnerError, UsageError, error_of, log
+from scenario_runner.errors import ScenarioRunnerError, UsageError
 from scenario_runner.files.byte_data import ArrayLike
 from scenario_runner.files.input import ParameterizedFile, is_model
 from scenario_runner.files.sandbox import allowing, confined
-from scenario_runner.plan.plan import FramePlan, Plan
+from scenario_runner.plan.plan import Plan
 from scenario_runner.plan.plan_cache import plan_of_file
 from scenario_runner.plan.records import CompilerOptions
 from scenario_runner.processes import progress
-from scenario_runner.run.opened_device import DeviceOptions, OpenedDevice, Validation
-from scenario_runner.run.output_files import OutputFiles, Sink, share
+from scenario_runner.run.device_session import DeviceOptions, DeviceSession, RunTools, Validation
+from scenario_runner.run.output_files import OutputFiles, Sink
 from scenario_runner.vulkan.device import InstanceStart
-from scenario_runner.vulkan.execute import RunOptions, execute
+from scenario_runner.vulkan.execute import RunOptions
 from scenario_runner.vulkan.ml_emulation import Mode
 from scenario_runner.vulkan.physical_device import checked_names
-from scenario_runner.vulkan.transfer import Pieces
 
 if TYPE_CHECKING:
     from scenario_runner.run.capture_tools import RenderDocCaptures
@@ -42,12 +40,50 @@ StrPath = str | os.PathLike[str]
 AnyScenario: TypeAlias = "StrPath | Scenario | Mapping[str, Any]"
 
 
+def _instrumentation(file: StrPath | InstrumentationFile | None) -> InstrumentationFile | None:
+    """Return the file for the measurements of shaders. Raise FileError."""
+    if not isinstance(file, str | os.PathLike):
+        return file
+    from scenario_runner.run.graph_reports import InstrumentationFile
+
+    return InstrumentationFile(os.fspath(file))
+
+
+def _renderdoc(captured: str | None, folder: StrPath) -> RenderDocCaptures | None:
+    """Return the captures of RenderDoc. Raise UsageError and UnsupportedError."""
+    if captured is None:
+        return None
+    from scenario_runner.run.capture_tools import RenderDocCaptures
+
+    return RenderDocCaptures(captured, os.fspath(folder))
+
+
+def _printer(printf: bool | int) -> Printer | None:
+    """Return the collector of shaders' messages. Raise UsageError."""
+    if printf is False:
+        return None
+    from scenario_runner.vulkan.printf import Printer
+
+    return Printer(None if printf is True else printf)
+
+
+def _pipeline_caching(cache: bool | StrPath | PipelineCaching, cache_dir: str | None) -> PipelineCaching | None:
+    """Return the pipeline cache, in the user's cache folder where ``cache`` is True. Raise FileError."""
+    if not isinstance(cache, bool | str | os.PathLike):
+        return cache or None
+    if cache is False:
+        return None
+    from scenario_runner.run.pipeline_caching import PipelineCaching
+
+    return PipelineCaching(None if cache is True else cache, cache_dir=cache_dir)
+
+
 def _path_of(scenario: AnyScenario) -> str | None:
     """Return the file of a scenario for messages; None for data and scenarios without one."""
     return os.fspath(scenario) if isinstance(scenario, str | os.PathLike) else getattr(scenario, "path", None)
 
 
-class Runner(OpenedDevice):
+class Runner(DeviceSession):
     """Runs scenarios on one device; use it in a ``with`` block, from one thread at a time.
 
     - ``device``: an index, a UUID or a part of a name. The default is a device of the fastest kind.
@@ -104,52 +140,30 @@ class Runner(OpenedDevice):
     ) -> None:
         if ml_emulation not in ("auto", "on", "off"):
             raise UsageError(f"ml_emulation is {ml_emulation!r}, expected 'auto', 'on' or 'off'")
-        disabled = checked_names(disabled_extensions or ())
-        if isinstance(shader_instrumentation, str | os.PathLike):
-            from scenario_runner.run.graph_reports import InstrumentationFile
-
-            shader_instrumentation = InstrumentationFile(os.fspath(shader_instrumentation))
-        self._measured = shader_instrumentation
-        self.renderdoc: RenderDocCaptures | None = None
-        if capture_frame is not None:
-            from scenario_runner.run.capture_tools import RenderDocCaptures
-
-            self.renderdoc = RenderDocCaptures(capture_frame, os.fspath(capture_frame_dir))
-        self._printer: Printer | None = None
-        if printf is not False:
-            from scenario_runner.vulkan.printf import Printer
-
-            self._printer = Printer(None if printf is True else printf)
-        self._graph_reports = graph_reports
-        if isinstance(pipeline_cache, bool | str | os.PathLike) and pipeline_cache is not False:
-            from scenario_runner.run.pipeline_caching import PipelineCaching
-
-            folder = None if pipeline_cache is True else pipeline_cache
-            pipeline_cache = PipelineCaching(folder, cache_dir=cache_dir)
-        self._pipeline_caching: PipelineCaching | None = pipeline_cache or None
-        reports = None if graph_reports is None else graph_reports.reports
         options = DeviceOptions(
-            None if device is None else str(device),
-            robustness,
-            disabled,
-            validation,
-            ml_emulation,
-            staging,
-            tuple(part.required for part in (self._measured, self._pipeline_caching, reports) if part is not None),
-            reports,
+            device=None if device is None else str(device),
+            robustness=robustness,
+            disabled_extensions=checked_names(disabled_extensions or ()),
+            validation=validation,
+            ml_emulation=ml_emulation,
+            staging=staging,
             synchronization=sync_validation,
             labels=debug_labels,
-            graphics=capture_frame is not None,
-            printer=self._printer,
         )
-        super().__init__(options, starting)
-        self.timeout_s = timeout_s
+        tools = RunTools(
+            instrumentation=_instrumentation(shader_instrumentation),
+            renderdoc=_renderdoc(capture_frame, capture_frame_dir),
+            printer=_printer(printf),
+            graph_reports=graph_reports,
+            pipeline_caching=_pipeline_caching(pipeline_cache, cache_dir),
+        )
+        super().__init__(options, tools, timeout_s, strict, starting)
+        self.renderdoc = tools.renderdoc
         self.compiler = CompilerOptions(compiler, cache_dir, use_cache)
         self.sandbox = sandbox
         self._sandbox_files = sandbox_files
         folders = () if graph_reports is None else graph_reports.folders
-        self._result_paths = (*folders, None if shader_instrumentation is None else shader_instrumentation.path)
-        self.strict = strict
+        self._result_paths = (*folders, None if tools.instrumentation is None else tools.instrumentation.path)
 
     def __enter__(self) -> Runner:
         return self
@@ -376,61 +390,6 @@ class Runner(OpenedDevice):
         printed = self._execute(plan, sinks, options, timings, capture_dir)
         return Result(collector.data, plan, collector.frames, timings, printed)
 
-    def _execute(
-        self,
-        plan: Plan,
-        sinks: tuple[Sink, ...],
-        options: RunOptions,
-        timings: Timings | None = None,
-        capture_dir: StrPath | None = None,
-    ) -> tuple[Printed, ...]:
-        """Carry out a plan, hand the results to the sinks, and write captured frames to ``capture_dir``.
-
-        Return the messages that its shaders printed. Raise UsageError while another thread runs a scenario."""
-        if options.repeat < 1:
-            raise UsageError(f"repeat is {options.repeat}, expected 1 or more")
-        with self._turn():
-            if self.strict and plan.warnings:
-                raise error_of(warning._replace(severity="error") for warning in plan.warnings)
-            for warning in plan.warnings:
-                log.warning(__name__, "%s", warning)
-            measured, caching, reports = self._measured, self._pipeline_caching, self._graph_reports
-            if capture_dir is not None:
-                from scenario_runner.run.capture_files import CaptureFiles
-
-                sinks += (CaptureFiles(plan, os.fspath(capture_dir), options.repeat),)
-            for sink in sinks:
-                sink.check()
-            with progress.phase("device"):
-                objects = self._device_for(plan, None if timings is None else timings.required)
-            device = objects.device
-            if timings is not None:
-                timings.starting(plan, device, options.repeat, options.dry_run)
-            if reports is not None:
-                reports.announce(plan)
-
-            def on_frame(iteration: int, frame: FramePlan, pieces: Pieces) -> None:
-                share(pieces, [sink.frame(iteration, frame) for sink in sinks if sink.captures])
-
-            options = options._replace(
-                timeout_s=self.timeout_s,
-                capture=None if self.renderdoc is None else self.renderdoc.of(plan),
-                on_frame=on_frame if any(sink.captures for sink in sinks) else None,
-                on_outputs=lambda pieces: share(pieces, [sink.outputs() for sink in sinks]),
-                on_measured=None if measured is None else partial(measured.add, plan.name, device.physical.name),
-                on_timed=None if timings is None else timings.take,
-                on_graphs=None if reports is None else partial(reports.write, device, plan),
-            )
-            if self._printer is not None:
-                self._printer.begin(plan)
-            with ExitStack() as stack:
-                for sink in sinks:
-                    stack.enter_context(sink)
-                with nullcontext() if caching is None else caching.used(device, plan):
-                    execute(objects, plan, options)
-                self._raise_validation_errors(close=True)
-            return () if self._printer is None else tuple(self._printer.messages)
-
     @property
     def frame_captures(self) -> list[str]:
         """The files that RenderDoc captured so far (none without ``capture_frame``)."""
@@ -439,7 +398,7 @@ class Runner(OpenedDevice):
     @property
     def printed(self) -> list[Printed]:
         """Messages that shaders printed in the latest run, which may have failed (none without ``printf``)."""
-        return [] if self._printer is None else self._printer.messages
+        return [] if self._tools.printer is None else self._tools.printer.messages
 
     def close(self) -> None:
         """Destroy the device and the instance; calling it again does nothing, and a later `run` opens both anew.

@@ -38,7 +38,7 @@ RUN = modules(
         "files": "byte_data cache_folder codec input npy output sandbox vk_formats",
         "plan": "limits plan plan_cache records sources",
         "processes": "last_words progress signals system_limits temporary",
-        "run": "opened_device output_files",
+        "run": "device_session output_files",
         "scenario": "kinds",
         "shaders": "compile source",
         "shaders.compilers": "search table",

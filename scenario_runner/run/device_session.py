@@ -1,10 +1,11 @@
-"""The device of a Runner: chosen and opened when it is first needed, and again when more is needed of it."""
+"""The device of a Runner, opened at the first run and reopened when a plan needs more, and the runs on it."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Collection, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Collection, Sequence
+from contextlib import ExitStack, suppress
+from functools import partial
 from threading import Lock
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
@@ -12,39 +13,51 @@ from scenario_runner.errors import UsageError, ValidationLayerError, error_of, l
 from scenario_runner.errors.diagnostic import Diagnostic
 from scenario_runner.errors.text import one_line
 from scenario_runner.plan.limits import NAMES, Limits, exceeded_limits
-from scenario_runner.plan.plan import Plan
+from scenario_runner.plan.plan import FramePlan, Plan
 from scenario_runner.processes import progress
+from scenario_runner.run.output_files import Sink, share
 from scenario_runner.vulkan.capabilities import Enabled, enabled_for
 from scenario_runner.vulkan.device import Checks, Device, Instance, InstanceStart
-from scenario_runner.vulkan.execute import DeviceObjects
+from scenario_runner.vulkan.execute import DeviceObjects, RunOptions, execute
 from scenario_runner.vulkan.layers import FRAME_BOUNDARY, LAYERS_VARIABLE, available_layers, unknown_layers
 from scenario_runner.vulkan.ml_emulation import Mode, needed_layers, reopen
 from scenario_runner.vulkan.physical_device import PhysicalDevice, choose
+from scenario_runner.vulkan.transfer import Pieces
 
 if TYPE_CHECKING:
-    from scenario_runner.vulkan.graph_pipelines import GraphReports
-    from scenario_runner.vulkan.printf import Printer
+    from scenario_runner.run.capture_tools import RenderDocCaptures
+    from scenario_runner.run.graph_reports import GraphReportFiles, InstrumentationFile
+    from scenario_runner.run.pipeline_caching import PipelineCaching
+    from scenario_runner.run.timings import Timings
+    from scenario_runner.vulkan.printf import Printed, Printer
 
 Validation = bool | Literal["report"]
+StrPath = str | os.PathLike[str]
 
 
-Requirement = Callable[[PhysicalDevice, Collection[str]], Enabled]
+class RunTools(NamedTuple):
+    """Tools around every run of a Runner; None for tools that nobody asked for.
+
+    Instrumentation, the pipeline cache and graph reports have requirements on the device. RenderDoc needs a queue for
+    graphics.
+    """
+
+    instrumentation: InstrumentationFile | None = None
+    pipeline_caching: PipelineCaching | None = None
+    graph_reports: GraphReportFiles | None = None
+    renderdoc: RenderDocCaptures | None = None
+    printer: Printer | None = None
 
 
 class DeviceOptions(NamedTuple):
     """The device to use and how to open it.
 
-    ``device`` is an index, a UUID or (part of) a name; None takes the fastest kind there is. ``robustness`` asks for
+    ``device`` is an index, a UUID or a part of a name; None takes a device of the fastest kind. ``robustness`` asks for
     robust buffer and image access where the device has it. ``disabled_extensions`` are never enabled. ``validation``
-    loads the Khronos validation layer; with "report" its errors fail no run. ``ml_emulation`` tells when tensors and
-    graphs run through emulation layers: "auto" (where the device lacks them), "on" or "off". ``staging`` moves all
-    bytes by copies on the device, as devices with memory of their own need it, also where the host could read and
-    write resources in place.
-    ``requirements`` say what else it is opened with, of a physical device and the disabled extensions, and raise
-    UnsupportedError for what it lacks. ``graph_reports`` are asked of its graphs.
-    ``synchronization`` lets the validation layer look for hazards. ``labels`` asks for object names and labels for
-    tools. ``graphics`` asks for a queue that does graphics work, which capture tools need. ``printer`` gets what
-    shaders print.
+    loads the Khronos validation layer, whose errors fail no run with "report". ``ml_emulation`` tells when tensors and
+    graphs run through emulation layers: "auto" (where the device lacks them), "on" or "off". ``staging`` copies all
+    bytes on the device, even where the host could access resources in place. ``synchronization`` lets the validation
+    layer look for hazards. ``labels`` asks for object names and labels for tools.
     """
 
     device: str | None = None
@@ -53,26 +66,31 @@ class DeviceOptions(NamedTuple):
     validation: Validation = False
     ml_emulation: Mode = "auto"
     staging: bool = False
-    requirements: tuple[Requirement, ...] = ()
-    graph_reports: GraphReports | None = None
     synchronization: bool = False
     labels: bool = False
-    graphics: bool = False
-    printer: Printer | None = None
 
 
-class OpenedDevice:
-    """Instance, physical device and device.
+class DeviceSession:
+    """Instance, physical device and device of a Runner, which derives from this class.
 
-    Life cycle: the instance is made and the physical device chosen when either is first asked for (``starting``: an
-    instance that is being made already); `_device_for` opens the device with what the first plan requires, and anew
-    when a later plan requires more. After a loss or a timeout it opens the instance and the device anew. `_destroy`
-    destroys everything, except a device whose work did not finish: that one is left to the end of the process. Its
-    public names are those of `Runner`, which derives from it.
+    Life cycle: the session makes the instance and chooses the physical device when a run or a caller first asks for
+    either (``starting``: an instance that is being made already). `_device_for` opens the device for the first plan's
+    requirements, and reopens it when a later plan requires more. After a loss or a timeout it reopens instance and
+    device. `_destroy` destroys everything except a device with unfinished work, which stays until the process ends.
     """
 
-    def __init__(self, options: DeviceOptions, starting: InstanceStart | None = None) -> None:
+    def __init__(
+        self,
+        options: DeviceOptions,
+        tools: RunTools,
+        timeout_s: float | None,
+        strict: bool,
+        starting: InstanceStart | None,
+    ) -> None:
         self._options = options
+        self._tools = tools
+        self.timeout_s = timeout_s
+        self.strict = strict
         self._starting = starting
         self._opened: tuple[Instance, PhysicalDevice] | None = None
         self._objects: DeviceObjects | None = None
@@ -80,7 +98,7 @@ class OpenedDevice:
         self._validation: Checks = "sync" if options.synchronization else bool(options.validation)
         self._validation_messages: list[str] = []
         self._validation_errors: list[tuple[str | None, str]] = []
-        self._raised = 0  # how many of these have failed a run
+        self._raised = 0  # validation errors that have failed a run
         self._limits: tuple[PhysicalDevice, Limits] | None = None
         self._running = Lock()
 
@@ -101,27 +119,98 @@ class OpenedDevice:
 
     @property
     def live_objects(self) -> dict[str, int]:
-        """The number of device objects of each kind that exist now; all zero after `close`.
+        """The number of live device objects of each kind; all zero after `close`.
 
-        What the device keeps for the next run has kinds of its own: pipelines, samplers, 'staging buffer', 'staging
-        memory', 'memory block'. Buffers and others stay as well where a prepared scenario ran twice.
+        Objects that the device keeps for the next run have kinds of their own: pipelines, samplers, 'staging buffer',
+        'staging memory', 'memory block'. A prepared scenario that ran twice also keeps its buffers and other resources.
         """
         return self._live if self._objects is None else dict(self._objects.device.live)
 
-    @contextmanager
-    def _turn(self) -> Iterator[None]:
-        """Raise UsageError if another thread runs a scenario now; else keep other threads out of the block."""
+    def _execute(
+        self,
+        plan: Plan,
+        sinks: tuple[Sink, ...],
+        options: RunOptions,
+        timings: Timings | None = None,
+        capture_dir: StrPath | None = None,
+    ) -> tuple[Printed, ...]:
+        """Carry out a plan, hand the results to the sinks, and write captured frames to ``capture_dir``.
+
+        Return the messages that its shaders printed. Raise UsageError while another thread runs a scenario.
+        """
+        if options.repeat < 1:
+            raise UsageError(f"repeat is {options.repeat}, expected 1 or more")
         if not self._running.acquire(blocking=False):
             help = "take turns, or use a Runner for each process"
             raise UsageError("another thread is running a scenario on this Runner", help=help)
         try:
-            yield
+            return self._execute_alone(plan, sinks, options, timings, capture_dir)
         finally:
             self._running.release()
 
+    def _execute_alone(
+        self,
+        plan: Plan,
+        sinks: tuple[Sink, ...],
+        options: RunOptions,
+        timings: Timings | None,
+        capture_dir: StrPath | None,
+    ) -> tuple[Printed, ...]:
+        """Carry out a plan while no other thread can; see `_execute`."""
+        tools = self._tools
+        if self.strict and plan.warnings:
+            raise error_of(warning._replace(severity="error") for warning in plan.warnings)
+        for warning in plan.warnings:
+            log.warning(__name__, "%s", warning)
+        if capture_dir is not None:
+            from scenario_runner.run.capture_files import CaptureFiles
+
+            sinks += (CaptureFiles(plan, os.fspath(capture_dir), options.repeat),)
+        for sink in sinks:
+            sink.check()
+        with progress.phase("device"):
+            objects = self._device_for(plan, None if timings is None else timings.required)
+        if timings is not None:
+            timings.starting(plan, objects.device, options.repeat, options.dry_run)
+        if tools.graph_reports is not None:
+            tools.graph_reports.announce(plan)
+        options = self._run_options(options, plan, objects.device, sinks, timings)
+        if tools.printer is not None:
+            tools.printer.begin(plan)
+        with ExitStack() as stack:
+            for sink in sinks:
+                stack.enter_context(sink)
+            if tools.pipeline_caching is not None:
+                stack.enter_context(tools.pipeline_caching.used(objects.device, plan))
+            execute(objects, plan, options)
+            self._raise_validation_errors(close=True)
+        return () if tools.printer is None else tuple(tools.printer.messages)
+
+    def _run_options(
+        self, options: RunOptions, plan: Plan, device: Device, sinks: tuple[Sink, ...], timings: Timings | None
+    ) -> RunOptions:
+        """Complete the options of a run with the receivers of its results."""
+        tools = self._tools
+
+        def on_frame(iteration: int, frame: FramePlan, pieces: Pieces) -> None:
+            share(pieces, [sink.frame(iteration, frame) for sink in sinks if sink.captures])
+
+        def on_outputs(pieces: Pieces) -> None:
+            share(pieces, [sink.outputs() for sink in sinks])
+
+        measured, reports = tools.instrumentation, tools.graph_reports
+        return options._replace(
+            timeout_s=self.timeout_s,
+            capture=None if tools.renderdoc is None else tools.renderdoc.of(plan),
+            on_frame=on_frame if [sink for sink in sinks if sink.captures] else None,
+            on_outputs=on_outputs,
+            on_measured=None if measured is None else partial(measured.add, plan.name, device.physical.name),
+            on_timed=None if timings is None else timings.take,
+            on_graphs=None if reports is None else partial(reports.write, device, plan),
+        )
+
     def _destroy(self) -> None:
-        """Destroy the device and the instance; calling it again does nothing, and a later `_device_for` opens both
-        anew."""
+        """Destroy device and instance; a second call does nothing, and a later `_device_for` opens new ones."""
         abandoned = self._objects is not None and self._objects.device.abandoned
         self._close_device()
         self._starting = None
@@ -130,23 +219,22 @@ class OpenedDevice:
             opened[0].close()
 
     def release(self) -> None:
-        """Free what is kept for later runs, such as the pipelines and constants of models; the next run makes it anew.
+        """Free the pipelines, the constants of models and other objects that are kept for later runs.
 
-        The instance stays open, and what was prepared can still run.
+        The next run makes them again. The instance stays open, and prepared scenarios can still run.
         """
-        # the device goes as well, and free memory: drivers and layers keep parts of pipelines as long as their device,
-        # and the C library what they have freed
+        # drivers and layers keep parts of pipelines as long as their device, and the C library keeps freed memory
         import ctypes
 
         from scenario_runner.plan import graph_files
 
         graph_files.forget()
         self._close_device()
-        with suppress(OSError, AttributeError, TypeError):  # not the C library of GNU
+        with suppress(OSError, AttributeError, TypeError):  # other C libraries than GNU's
             ctypes.CDLL(None).malloc_trim(0)
 
     def _forget(self, name: object) -> None:
-        """Destroy what is kept for a prepared scenario."""
+        """Destroy the objects that are kept for a prepared scenario."""
         if self._objects is not None and not self._objects.device.abandoned:
             self._objects.runs.drop(name)
 
@@ -162,7 +250,7 @@ class OpenedDevice:
             progress.doing("starting the driver")
             starting, self._starting = self._starting, None
             settings = (self._validation, self._options.labels)
-            printer = self._options.printer
+            printer = self._tools.printer
             if starting is not None and (starting.validation, starting.labels) == settings and printer is None:
                 instance = starting.result()
             else:
@@ -171,7 +259,7 @@ class OpenedDevice:
             self._raised = 0
             named = os.environ.get(LAYERS_VARIABLE)
             if named and (message := unknown_layers(named, [name for name, _, _ in available_layers()])):
-                log.warning(__name__, "%s", message)  # the loader ignores them
+                log.warning(__name__, "%s", message)  # the Vulkan loader says nothing
             try:
                 self._opened = instance, choose(instance.physical_devices, self._options.device)
             except BaseException:
@@ -182,7 +270,7 @@ class OpenedDevice:
     def _emulating(
         self, instance: Instance, physical: PhysicalDevice, needed: Collection[str]
     ) -> tuple[Instance, PhysicalDevice]:
-        """The instance, made anew with the ML emulation layers where the device lacks extensions."""
+        """Return the instance, reopened with the ML emulation layers if the device lacks extensions."""
         progress.doing("starting the emulation layers")
         layers = needed_layers(physical, needed, self._options.ml_emulation)
         if not layers:
@@ -197,10 +285,10 @@ class OpenedDevice:
         self._validation_errors = instance.validation_errors
 
     def _raise_validation_errors(self, *, close: bool = False) -> None:
-        """Raise a ValidationLayerError for the errors of the validation layer that were in none before.
+        """Raise ValidationLayerError for the validation layer's new errors, except with validation="report".
 
-        With validation="report" there is none. With ``close`` the device is closed first: the layer says the same thing
-        only a few times in the life of an instance."""
+        ``close`` closes the device first: the layer repeats an error only a few times in the life of an instance.
+        """
         new = self._validation_errors[self._raised :]
         self._raised += len(new)
         if not new or self._options.validation == "report":
@@ -215,11 +303,10 @@ class OpenedDevice:
             Diagnostic("SR-DEVICE-007", "error", pointer, f"the validation layer reported {errors}: {first}", help)
         )
 
-    def _device_for(self, plan: Plan, also: Requirement | None = None) -> DeviceObjects:
-        """The open device with what its runs share, opened anew where the plan needs more than it was opened with.
-
-        ``also`` holds for a device that is opened now.
-        """
+    def _device_for(
+        self, plan: Plan, also: Callable[[PhysicalDevice, Collection[str]], Enabled] | None = None
+    ) -> DeviceObjects:
+        """Return the open device, reopened where the plan needs more; a reopened device meets ``also``, too."""
         if self._objects is not None and not self._objects.device.usable:
             log.warning(__name__, "the device was lost or did not finish its work; it is opened again")
             self._destroy()
@@ -241,11 +328,12 @@ class OpenedDevice:
             progress.doing("opening the device")
             device = Device(instance, physical, needed, staging=self._options.staging)
             self._objects = objects = DeviceObjects(device)
-        objects.device.graph_reports = self._options.graph_reports
+        reports = self._tools.graph_reports
+        objects.device.graph_reports = None if reports is None else reports.reports
         return objects
 
     def _needed(self, plan: Plan, instance: Instance, physical: PhysicalDevice) -> Enabled:
-        """Collect what the plan and the options need of the device. Raises UnsupportedError for what it lacks."""
+        """Collect the needs of the plan, the options and the tools. Raise UnsupportedError for missing features."""
         options, disabled = self._options, self._options.disabled_extensions
         needed = enabled_for(
             physical,
@@ -255,14 +343,17 @@ class OpenedDevice:
             and (instance.labels or any(frame.boundary for frame in plan.frames)),
             disabled_extensions=disabled,
             emulated=bool(instance.layers),
-            graphics=options.graphics,
+            graphics=self._tools.renderdoc is not None,
         )
-        for required in options.requirements:
-            needed = needed.union(required(physical, disabled))
+        tools = self._tools
+        reports = None if tools.graph_reports is None else tools.graph_reports.reports
+        for tool in (tools.instrumentation, tools.pipeline_caching, reports):
+            if tool is not None:
+                needed = needed.union(tool.required(physical, disabled))
         return needed
 
     def _check_limits(self, plan: Plan, physical: PhysicalDevice) -> None:
-        """Warn of what goes beyond recommended limits. Raises UnsupportedError for what goes beyond hard ones."""
+        """Warn of demands above tolerated limits. Raise UnsupportedError for demands above hard limits."""
         if self._limits is None or self._limits[0] is not physical:
             self._limits = physical, {name: _limit(physical.limits, name) for name in NAMES}
         problems = []
@@ -294,10 +385,11 @@ def _limit(limits: object, name: str) -> int | tuple[int, int, int]:
 
 
 def chosen_devices(names: Sequence[str]) -> list[str]:
-    """Choose devices by their names, each once; "all" are those of the fastest kind, "gpus" all that can run scenarios
-    but for those of the CPU, unless there is nothing else. Raises NoDeviceError.
+    """Choose devices by their names, each once, and return their UUIDs. Raise NoDeviceError.
 
-    A device is returned as its UUID, or as its index if several have that UUID."""
+    "all" names the devices of the fastest kind. "gpus" names every device that can run scenarios, and a CPU only where
+    there is nothing else. Devices that share a UUID are returned by index.
+    """
     devices = Instance().physical_devices
     words = {"all", "gpus"}.intersection(names)
     named = {choose(devices, name).index for name in names if name not in words}
