@@ -127,7 +127,7 @@ def test_what_cannot_be_shown(tmp_path: Path) -> None:
         read_content(str(tmp_path / "x.npy"), mip=1)
     with pytest.raises(FileError, match=r"has the extension '\.jpg'"):
         read_content("x.jpg")
-    with pytest.raises(UsageError, match=r"--dtype and --shape are for \.npy files"):
+    with pytest.raises(UsageError, match=r"^x\.dds: --dtype and --shape reinterpret \.npy files"):
         read_content("x.dds", shape=(1,))
 
 
