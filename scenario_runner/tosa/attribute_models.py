@@ -1,4 +1,4 @@
-"""The attributes of a shader in JSON: pydantic models, JSON Schema, what they say, and what is wrong with them.
+"""The attributes of a shader in JSON: pydantic models, the JSON Schema, and the reader that reports every problem.
 
 Source: "Vulkan Shader in TOSA Custom Operation Attributes".
 """
@@ -6,7 +6,7 @@ Source: "Vulkan Shader in TOSA Custom Operation Attributes".
 import base64
 import binascii
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Annotated, Any, Final, Literal
 
 from pydantic import ConfigDict, Field, ValidationError
@@ -34,8 +34,7 @@ from scenario_runner.tosa.attributes import Attributes, View
 from scenario_runner.tosa.variables import read_push_constants
 
 OTHER_DESCRIPTOR_TYPES = {"VK_DESCRIPTOR_TYPE_STORAGE_TENSOR_EXT": "VK_DESCRIPTOR_TYPE_TENSOR_ARM"}
-"""Names that the description of the attributes uses and Vulkan does not have, with Vulkan's."""
-
+"""Vulkan's names for names that only the description of the attributes uses."""
 
 _Size = Annotated[int, Field(ge=1, le=0xFFFF_FFFF)]
 # Source: Vulkan specification, VkFilter, VkSamplerAddressMode and VkBorderColor.
@@ -66,7 +65,7 @@ def _setting(name: str, description: str) -> Any:
 
 
 class Sampler(ModelBase):
-    """Sampling of an image."""
+    """The sampler of an image."""
 
     model_config = ConfigDict(extra="allow")
 
@@ -78,7 +77,7 @@ class Sampler(ModelBase):
 
 
 class Resource(ModelBase):
-    """One input or output: its keys without ``input_<index>_`` or ``output_<index>_``."""
+    """One input or output; the keys lack the prefix ``input_<index>_`` or ``output_<index>_``."""
 
     vkformat: str = Field(
         min_length=1,
@@ -123,7 +122,7 @@ _INDEXED_KEY = "^(input|output)_(0|[1-9][0-9]*)_{name}$"
 
 
 def json_schema() -> dict[str, object]:
-    """The schema as JSON data: an object whose further keys may be anything but indices with leading zeros."""
+    """Return the JSON Schema. It allows any further keys but indices with leading zeros."""
     _, generated = models_json_schema(
         [(CustomShader, "validation"), (Resource, "validation")], ref_template="#/$defs/{model}"
     )
@@ -158,13 +157,11 @@ _SHADER_KEYS: Final = tuple(CustomShader.model_fields)
 _RESOURCE_KEYS: Final = tuple(Resource.model_fields)
 _REQUIRED: Final = tuple(name for name, field in Resource.model_fields.items() if field.is_required())
 _OPTIONAL: Final = frozenset({"shader_language", "shader_code", "push_constants", "type", "sampler"})
-_DESCRIPTOR_TYPE: Final = "VK_DESCRIPTOR_TYPE_"
 _MOST_FINDINGS: Final = 100
 
 
 class Reader:
-    """Reads the attributes of the operation called ``operation``. ``findings`` are errors and warnings; their pointers
-    start from the attributes."""
+    """A reader of the attributes of one operation. ``findings`` are errors and warnings with pointers into them."""
 
     def __init__(self, operation: str) -> None:
         self.operation = operation
@@ -173,7 +170,7 @@ class Reader:
         self._unknown: dict[str, str] = {}
 
     def read(self, tree: Json, operands: int | None, results: int | None) -> Attributes | None:
-        """The attributes, None where something is wrong. The counts are those of the operation, None if not known."""
+        """Read attributes; None if there is an error. The operation has so many operands and results, if known."""
         if not isinstance(tree, dict):
             self._error("SR-JSON-005", "", f"expected an object with the attributes, got {shown(tree)}")
             return None
@@ -202,7 +199,7 @@ class Reader:
         )
 
     def _sorted(self, tree: dict[str, object]) -> dict[str, object]:
-        """The keys of the shader; those of inputs and outputs are noted by index, and the others as unknown."""
+        """Return the keys of the shader. Sort the keys of inputs and outputs by index, and note unknown keys."""
         shader: dict[str, object] = {}
         for key, value in tree.items():
             indexed = _INDEXED.fullmatch(key)
@@ -220,7 +217,7 @@ class Reader:
         return shader
 
     def _warn_of_unknown(self, key: str) -> None:
-        """Warn of a key that is like a known one."""
+        """Warn about a key that resembles a known key."""
         if len(self._unknown) >= _MOST_FINDINGS:
             return
         indexed, almost = _INDEXED.fullmatch(key), _ALMOST_INDEXED.fullmatch(key)
@@ -236,14 +233,14 @@ class Reader:
             self._warning("SR-CUSTOM-007", f"/{escape(key)}", message)
 
     def _validated(self, model: type[Any], values: dict[str, Json], prefix: str) -> Any:
-        """The model of these keys, in the object with ``prefix`` before each of them; None where they are wrong."""
+        """Validate keys, each written with ``prefix`` in the file. Return the model, or None after an error."""
         if not model.__pydantic_complete__:
             build(model)
         missing = [name for name, field in model.model_fields.items() if field.is_required() and name not in values]
         for name in missing:
             key = f"{prefix}{name}"
             near = self._unknown.get(key)
-            help = f"write it in place of {shown(near)}" if near else None
+            help = f"write it instead of {shown(near)}" if near else None
             self._error("SR-JSON-004", "", f"the required key {shown(key)} is missing", help)
         try:
             return model.model_validate(values)
@@ -255,7 +252,7 @@ class Reader:
         return None
 
     def _views(self, direction: str, count: int | None) -> list[View]:
-        """The inputs or outputs that are right, in their order."""
+        """Read the inputs or outputs. Return the correct ones in order."""
         described = self._resources[direction]
         indices = sorted(described)
         if count is None:
@@ -281,7 +278,7 @@ class Reader:
         return f"/{direction}_{index}_{next(iter(self._resources[direction][index]))}"
 
     def _view(self, name: str, values: dict[str, Json]) -> View | None:
-        """One input or output, None where something is wrong with it."""
+        """Read one input or output; None after an error."""
         before = len(self.findings)
         if isinstance(values.get("sampler"), dict):
             self._check_sampler(values["sampler"], f"/{name}_sampler")
@@ -307,23 +304,24 @@ class Reader:
         if meant != name:
             message = f"{shown(name)} is not a descriptor type of Vulkan; {meant} is used"
             self._warning("SR-JSON-008", pointer, message, f"write {meant}")
-        number = DESCRIPTOR_TYPES.get(meant)
-        if number is None:
-            close = close_match(f"{_DESCRIPTOR_TYPE}{name.removeprefix(_DESCRIPTOR_TYPE)}", DESCRIPTOR_TYPES)
-            self._error("SR-JSON-005", pointer, f"expected one of {listed(DESCRIPTOR_TYPES)}, got {shown(name)}{close}")
-        return number
+        return self._number(pointer, meant, DESCRIPTOR_TYPES, prefix="VK_DESCRIPTOR_TYPE_")
+
+    def _number(self, pointer: str, name: str, numbers: Mapping[str, int], prefix: str = "") -> int | None:
+        """Look up the number of a Vulkan name; report an unknown name."""
+        if name not in numbers:
+            close = close_match(f"{prefix}{name.removeprefix(prefix)}", numbers)
+            self._error("SR-JSON-005", pointer, f"expected one of {listed(numbers)}, got {shown(name)}{close}")
+        return numbers.get(name)
 
     def _check_sampler(self, sampler: dict[str, object], pointer: str) -> None:
-        """Warn of unknown keys that are like known ones, and report names that are not those of Vulkan."""
+        """Warn about keys that resemble known keys, and report names that Vulkan lacks."""
         for key in [key for key in sampler if key not in Sampler.model_fields][:_MOST_FINDINGS]:
             for close in close_names(key, Sampler.model_fields, most=1, cutoff=0.8):
                 message = f"the key {shown(key)} is not known and has no effect{did_you_mean([close])}"
                 self._warning("SR-CUSTOM-007", f"{pointer}/{escape(key)}", message)
-        for key, names in _SETTINGS.items():
-            name = sampler.get(key)
-            if isinstance(name, str) and name not in names:
-                message = f"expected one of {listed(names)}, got {shown(name)}{close_match(name, names)}"
-                self._error("SR-JSON-005", f"{pointer}/{key}", message)
+        for key, numbers in _SETTINGS.items():
+            if isinstance(name := sampler.get(key), str):
+                self._number(f"{pointer}/{key}", name, numbers)
 
     def _check_view(self, view: View, descriptor_type: str) -> None:
         """Report contradictions between the keys of one input or output."""
@@ -348,11 +346,11 @@ class Reader:
         for view in views:
             other = first.setdefault((view.set, view.binding), view.name)
             if other != view.name:
-                message = f"{view.name} has the set {view.set} and the binding {view.binding}, as {other} has"
+                message = f"{view.name} has the same set {view.set} and binding {view.binding} as {other}"
                 self._error("SR-CUSTOM-004", f"/{view.name}_binding", message, "give each a binding of its own")
 
     def _code(self, shader: CustomShader) -> bytes | str | None:
-        """The code as bytes for SPIR-V and text for sources; None for a placeholder."""
+        """Return SPIR-V as bytes or a source as text; None for a placeholder."""
         language, code = shader.shader_language, shader.shader_code
         if not code:
             if language:
@@ -372,7 +370,7 @@ class Reader:
         directive = own_include(code.encode())
         if directive:
             message = f"the source has an {directive}, but a model does not carry other files"
-            help = "put the text in its place, or embed the compiled module as SPIR-V"
+            help = "insert the text of the file, or embed the compiled module as SPIR-V"
             self._error("SR-CUSTOM-018", "/shader_code", message, help)
         return code
 
@@ -399,7 +397,7 @@ class Reader:
 
 
 def _format_problem(format: Format, descriptor_type: int) -> str:
-    """Say why a format cannot be that of a descriptor type; empty where it can."""
+    """Explain why a descriptor type cannot have a format; empty if it can."""
     if descriptor_type == TENSOR:
         return "" if format.components == 1 and not format.is_packed else f"has {format.components} components"
     if descriptor_type == STORAGE_IMAGE and format.is_compressed:

@@ -1,7 +1,7 @@
-"""From JSON text to `Attributes`, with every problem at its place; files with the attributes of several operations.
+"""Parsing of attributes from JSON, which gives every problem a line and column.
 
-A file holds one object, or a list of them. Each is either the attributes themselves, or an operation as the description
-of the conversion writes it: ``domain_name``, ``operator_name`` and ``implementation_attrs``.
+A file holds one object or a list of objects. Each object is either the attributes themselves, or an operation with
+``domain_name``, ``operator_name`` and ``implementation_attrs``, as in the description of the conversion.
 """
 
 import json
@@ -16,19 +16,19 @@ from scenario_runner.tosa.attribute_models import Reader
 from scenario_runner.tosa.attributes import DOMAIN, Attributes, Origin, Types
 
 _ABOUT_KEYS = frozenset({"SR-JSON-002", "SR-CUSTOM-002", "SR-CUSTOM-007"})
-"""Codes whose place is a key, not its value."""
+"""Codes of findings about a key instead of a value."""
 Counts = tuple[int | None, int | None]
-"""The numbers of operands and of results, None where they are not known."""
+"""The numbers of operands and results; None if unknown."""
 
 
 def parse_attributes(
     text: str, *, operation: str, operands: int | None = None, results: int | None = None, path: str | None = None
 ) -> Attributes:
-    """The attributes of the custom operation ``operation``.
+    """Parse the attributes of the custom operation ``operation``.
 
-    ``operands`` and ``results`` count what the operation has, None where that is not known. Messages begin with
-    ``path``, the file that holds nothing but the text, else with the name of the operation; their lines and columns
-    count in the text. Raises `ScenarioError` with everything that is wrong.
+    ``operands`` and ``results`` are the operation's numbers of operands and results, if known. Messages begin with
+    ``path``, a file with exactly this text, or else with the name of the operation. Raises `ScenarioError` with all
+    errors and their lines and columns.
     """
     attributes, findings = examine_attributes(text, operation, (operands, results), path)
     if attributes is None:
@@ -39,7 +39,7 @@ def parse_attributes(
 def examine_attributes(
     text: str, operation: str, counts: Counts = (None, None), path: str | None = None
 ) -> tuple[Attributes | None, list[Diagnostic]]:
-    """Read attributes as `parse_attributes` does: they are None where something is wrong. Gives all findings too."""
+    """Parse attributes as `parse_attributes` does. Return them, or None after an error, and all findings."""
     path = path or _place_of(operation)
     tree, problems = _load(text, path)
     if problems:
@@ -50,7 +50,7 @@ def examine_attributes(
 def _examine_tree(
     tree: object, origin: Origin, operation: str, counts: Counts = (None, None)
 ) -> tuple[Attributes | None, list[Diagnostic]]:
-    """Examine attributes that stand in a part of a text, which is parsed already."""
+    """Read attributes from parsed JSON."""
     reader = Reader(operation)
     attributes = reader.read(tree, *counts)
     findings = placed(reader.findings, origin)
@@ -58,13 +58,15 @@ def _examine_tree(
 
 
 def _place_of(operation: str) -> str:
-    """Name the text of the attributes of an operation in messages."""
+    """Name the attributes of an operation for messages."""
     return f"<attributes of {operation!r:.200}>"
 
 
 def placed(findings: list[Diagnostic], origin: Origin) -> list[Diagnostic]:
-    """Findings with their file, line and column, in the order of the text. Those that have a file already, such as
-    what a compiler says of the code, stay as they are."""
+    """Add file, line and column to findings, and sort them by place.
+
+    Findings with a file, such as a compiler's errors about the code, stay unchanged.
+    """
     if all(finding.path for finding in findings):
         return findings
     places = Places(origin.text)
@@ -80,7 +82,7 @@ def placed(findings: list[Diagnostic], origin: Origin) -> list[Diagnostic]:
 
 
 def _load(text: str, path: str) -> tuple[object, list[Diagnostic]]:
-    """JSON as data, or what is wrong with the text; each key of an object occurs once."""
+    """Parse JSON without repeated keys. Return the data, and the problems of the text."""
     if not text.strip():
         return None, [Diagnostic("SR-JSON-001", "error", None, "the text is empty, expected a JSON object", path=path)]
     problems, _ = scan(text, path, with_null=True)
@@ -91,10 +93,9 @@ _ATTRIBUTES, _NAME, _DOMAIN = "implementation_attrs", "operator_name", "domain_n
 
 
 class Examined(NamedTuple):
-    """One operation of a file: its attributes, None where they are wrong, and what was found in them.
+    """One operation of a file: the attributes, None after an error, and the findings about them.
 
-    ``is_shader`` is False for an operation of another domain, which is not looked at. ``types`` are those of its
-    operands and results, where the file is a model.
+    An operation of another domain is no shader and is not examined. ``types`` are known if the file is a model.
     """
 
     operation: str
@@ -105,7 +106,7 @@ class Examined(NamedTuple):
 
 
 def examine_document(text: str, path: str) -> list[Examined]:
-    """The operations of a file, at least one; ``path`` is what messages call it."""
+    """Examine the operations of a file, at least one. Messages begin with ``path``."""
     name = PurePath(path).stem or path
     tree, problems = _load(text, path)
     if problems:
@@ -132,7 +133,7 @@ def _entry(tree: object, origin: Origin, name: str) -> Examined:
         problems.append(warning("SR-CUSTOM-035", f"/{_DOMAIN}", message))
         return Examined(name, None, placed(problems, origin), is_shader=False)
     attributes = tree[_ATTRIBUTES]
-    if isinstance(attributes, str):  # as in the model, where it is text
+    if isinstance(attributes, str):  # JSON within a string, as in models
         read, findings = examine_attributes(attributes, name, path=f"{origin.path}: {_place_of(name)}")
     else:
         inner = origin._replace(pointer=f"{origin.pointer}/{_ATTRIBUTES}")

@@ -1,4 +1,4 @@
-"""Attributes that fit a shader, made from its interface: a start for whoever embeds it in a model."""
+"""Attributes that match a shader's interface, for authors who embed the shader in a model."""
 
 import base64
 import os
@@ -36,12 +36,12 @@ def attributes_of_shader(
     compiler: str | None = None,
     use_cache: bool = True,
 ) -> dict[str, object]:
-    """The attributes of the compute shader in the file ``path``, as data for `json.dump`.
+    """Make the attributes of the compute shader in the file ``path``, as data for `json.dump`.
 
-    What the shader writes are outputs, everything else is an input, both in the order of sets and bindings. Formats are
-    those of the declarations; where a declaration leaves them open, the widest one. ``workgroups`` is workgroup_sizes,
-    without it the shader's local size. With ``spirv`` the compiled module is embedded in place of the source. Raises
-    FileError, CompileError and ShaderError; UsageError for a source with includes that is to be embedded.
+    A variable that the shader writes becomes an output, every other variable an input, in the order of sets and
+    bindings. Formats come from the declarations; an open format becomes the widest one. ``workgroups`` is the value of
+    workgroup_sizes, by default the shader's local size. With ``spirv`` the attributes have the compiled module instead
+    of the source. Raises FileError, CompileError and ShaderError, and UsageError for a source with includes.
     """
     content = code = read_source(path)
     language: Literal["GLSL", "HLSL"] = "HLSL" if path.lower().endswith(".hlsl") else "GLSL"
@@ -76,7 +76,7 @@ def attributes_of_shader(
 
 
 def _resources(slots: Iterable[Slot]) -> dict[str, object]:
-    """The keys of inputs and outputs."""
+    """Return the keys of inputs and outputs."""
     attributes: dict[str, object] = {}
     counts = {"input": 0, "output": 0}
     for slot in slots:
@@ -97,7 +97,7 @@ def _resources(slots: Iterable[Slot]) -> dict[str, object]:
 
 
 def _format(variable: DescriptorBinding) -> str:
-    """The format that a declaration has, or one of its type."""
+    """Name the format of a declaration, or a format for its type."""
     if variable.tensor is not None:
         return _format_named(variable.tensor.element, 1)
     if variable.block is not None:
@@ -113,7 +113,7 @@ def _format(variable: DescriptorBinding) -> str:
 
 
 def _format_named(element: Scalar, components: int) -> str:
-    """The format of as many components of a type; bytes where no format has it."""
+    """Name the format with n components of a type; VK_FORMAT_R8_UINT if there is none."""
     numeric = element.encoding.replace("_", "") or _NUMERIC[element.kind]
     bits = (8 if element.is_bool else element.width_bits,) * components
     formats = (format for format in all_formats() if not format.is_packed and "color" in format.aspects)

@@ -14,10 +14,10 @@ Language = Literal["SPIR-V", "GLSL", "HLSL", ""]
 
 
 class View(NamedTuple):
-    """View of the shader on one operand or result.
+    """The shader's view of one operand or result.
 
-    ``name`` is the beginning of its keys, such as "input_0". ``descriptor_type`` is the number of a VkDescriptorType
-    (`ml.vgf_model`). ``logical_type`` is what ``_type`` says, empty where it is not given.
+    ``name`` is the prefix of the view's keys, such as "input_0". ``descriptor_type`` is a VkDescriptorType
+    (`ml.vgf_model`). ``logical_type`` is the value of ``_type``, or empty.
     """
 
     name: str
@@ -30,22 +30,22 @@ class View(NamedTuple):
 
     @property
     def is_image(self) -> bool:
-        """Return whether the shader sees an image."""
+        """True for an image."""
         return self.descriptor_type in IMAGE_TYPES
 
     @property
     def is_buffer(self) -> bool:
-        """Return whether the shader sees a buffer; everything else is an image or a tensor."""
+        """True for a buffer."""
         return self.descriptor_type in BUFFER_TYPES
 
     @property
     def kind(self) -> str:
-        """The kind of resource that it is: "image", "buffer" or "tensor"."""
+        """The kind of resource: "image", "buffer" or "tensor"."""
         return "image" if self.is_image else "buffer" if self.is_buffer else "tensor"
 
 
 class PushConstant(NamedTuple):
-    """One push constant. Offset and size are in bytes; each one begins where the one before it ends."""
+    """One push constant."""
 
     name: str
     size_bytes: int
@@ -53,7 +53,7 @@ class PushConstant(NamedTuple):
 
 
 class Origin(NamedTuple):
-    """Source of attributes: ``text`` is JSON, ``path`` what messages call it, ``pointer`` their place in it."""
+    """The source of attributes: the JSON ``text``, a ``path`` for messages, and a ``pointer`` to the attributes."""
 
     text: str = ""
     path: str = ""
@@ -75,9 +75,9 @@ _FORMATS: Final = {
 
 
 class ValueType(NamedTuple):
-    """The type of an operand or result: its shape, None where no rank is known, with None for open dimensions.
+    """The type of an operand or result. The shape of an unranked tensor is None, an open dimension is None.
 
-    ``element`` is the element type as MLIR writes it: "f32", "i8", "bf16"; ``text`` is the whole type.
+    ``element`` is the element type in MLIR, such as "f32", "i8" or "bf16"; ``text`` is the whole type.
     """
 
     shape: tuple[int | None, ...] | None
@@ -86,28 +86,27 @@ class ValueType(NamedTuple):
 
     @property
     def static_shape(self) -> tuple[int, ...] | None:
-        """The shape where all of it is known."""
+        """The shape; None unless all dimensions are known."""
         known = tuple(size for size in self.shape or () if size is not None)
         return None if self.shape is None or len(known) != len(self.shape) else known
 
     @property
     def format(self) -> Format | None:
-        """The format of tensors with such elements, None where there is none."""
+        """The format of tensors with such elements; None if Vulkan has none."""
         name = _FORMATS.get(self.element)
         return format_named(f"VK_FORMAT_{name}") if name else None
 
 
 Types = tuple[Sequence[ValueType], Sequence[ValueType]]
-"""The types of the operands and of the results of an operation."""
+"""The types of an operation's operands, and the types of its results."""
 
 
 class Attributes(NamedTuple):
-    """The attributes of one custom operation.
+    """The attributes of one custom operation, which is called ``operation``.
 
-    ``operation`` is the name of the operation. ``language`` is empty for a placeholder, whose ``code`` is None; else
-    ``code`` is the module as bytes (SPIR-V) or the source as text. ``inputs`` are the operands in their order,
-    ``outputs`` the results. ``warnings`` are about keys and values that are allowed, but probably not meant.
-    ``origin`` is where they were read.
+    ``code`` is a SPIR-V module as bytes or a source as text. A placeholder has the ``code`` None and an empty
+    ``language``. ``inputs`` describe the operands in order, ``outputs`` the results. ``warnings`` are about legal but
+    probably unintended keys and values.
     """
 
     operation: str
@@ -123,12 +122,12 @@ class Attributes(NamedTuple):
 
     @property
     def module_entry_point(self) -> str:
-        """The entry point's name in the compiled module: GLSL has no name for it but main."""
+        """The name of the entry point in the compiled module: always main for GLSL."""
         return "main" if self.language == "GLSL" else self.entry_point
 
     @property
     def push_constants_size_bytes(self) -> int:
-        """Bytes of the range that holds all push constants, a multiple of 4; 0 for none."""
+        """The size of the range for all push constants, a multiple of 4; 0 without push constants."""
         return -(-sum(constant.size_bytes for constant in self.push_constants) // 4) * 4
 
     @property

@@ -5,8 +5,8 @@
     folder with desc.json ──▶ converter ───────▶ model.vgf, inputs, scenario.json ──▶ folder of the suite
                           └─▶ reference model ─▶ expected results, bounds, check.json ─┘
 
-The converter, the reference model and the format of the folders are those of Arm's packages
-ai_ml_sdk_model_converter and tosa-tools; the generator of tosa-tools makes the folders.
+The converter belongs to Arm's package ai_ml_sdk_model_converter, the reference model to tosa-tools. The generator of
+tosa-tools makes the folders.
 """
 
 from __future__ import annotations
@@ -46,27 +46,27 @@ SCENARIO: Final = "scenario.json"
 _CHECK: Final = "check.json"
 _MODEL: Final = "model.vgf"
 _REFUSED_MODEL: Final = "test.tosa"
-_RECORD: Final = "import.json"  # not a scenario
+_RECORD: Final = "import.json"
 _WRITTEN: Final = frozenset({_CHECK, _MODEL, _RECORD, _REFUSED_MODEL, SCENARIO})
-_VERSION: Final = 2  # of what is written into these folders
+_VERSION: Final = 2  # of the files in these folders
 _TIMEOUT_S: Final = 600.0
-_LEVEL: Final = "EIGHTK"  # that of the official harness
+_LEVEL: Final = "EIGHTK"  # as in the official harness
 _LONGEST_REASON: Final = 400
 REFUSALS: Final = (NOT_LOWERED, FAILED)
-"""Codes of the errors where the converter refuses a model, or crashes."""
+"""Codes of errors if the converter refuses a model or crashes."""
 _NO_REASON: Final = ("WARNING: Different TOSA spec", "Exiting")
 
 Outcome = Literal["imported", "expected error", "not supported", "error"]
 
 
 class _Part(ModelBase):
-    """A part of desc.json, which has more keys than are read here."""
+    """A part of desc.json; unknown keys are ignored."""
 
     model_config = ConfigDict(extra="ignore")
 
 
 class Compliance(_Part):
-    """The compliance mode of an output; a key that ends in ``_info`` has its parameters."""
+    """The compliance mode of an output; a key with the suffix ``_info`` has its parameters."""
 
     model_config = ConfigDict(extra="allow")
     mode: ModeName
@@ -88,7 +88,7 @@ class _Meta(_Part):
 
 
 class Description(_Part):
-    """The keys of desc.json that are read; each name has the file of the same index."""
+    """The used keys of desc.json. Each name has the file with the same index."""
 
     tosa_file: str
     ifm_name: list[str]
@@ -101,7 +101,7 @@ class Description(_Part):
 
 
 class _Record(_Part):
-    """Record of a folder of the suite: the hash of what it was made from, and the outcome."""
+    """The record in a folder of the suite: the hash of the sources, and the outcome of the import."""
 
     digest: str
     outcome: Outcome
@@ -109,15 +109,17 @@ class _Record(_Part):
 
 
 class Test(NamedTuple):
-    """A folder of TOSA's generator; ``name`` is its path below the folder that was searched."""
+    """A folder of TOSA's generator; ``name`` is the path below the searched folder."""
 
     name: str
     folder: str
 
 
 class Imported(NamedTuple):
-    """The outcome of a test. ``reason`` says why it is not supported, or how it is refused; ``error`` why it was not
-    imported. ``kept`` tells that its folder was there already."""
+    """The outcome of a test. ``reason`` explains "not supported" and "expected error", ``error`` explains "error".
+
+    With ``kept`` the folder existed already.
+    """
 
     name: str
     outcome: Outcome
@@ -147,9 +149,9 @@ def find_reference() -> References:
 
 
 def find_tests(paths: Iterable[str]) -> Iterator[Test | ScenarioRunnerError]:
-    """Yield the test folders below each path, sorted by name, and an error for what is none.
+    """Yield the test folders below each path, sorted by name, and an error for each unusable folder.
 
-    Names are unique: a second test of a name is an error.
+    Names are unique: a second test with the same name is an error.
     """
     names: dict[str, str] = {}
     for path in paths:
@@ -167,7 +169,7 @@ def find_tests(paths: Iterable[str]) -> Iterator[Test | ScenarioRunnerError]:
                     names[name] = folder
                     yield Test(name.replace(os.sep, "/"), folder)
             elif _RECORD in files:
-                below.clear()  # of a suite beside the tests
+                below.clear()  # a folder of the suite beside the tests
             elif any(file.endswith((".tosa", ".npy")) for file in files):
                 below.clear()
                 yield _wrong(folder, f"has no {DESCRIPTION}", "generate the test again")
@@ -180,8 +182,8 @@ def find_tests(paths: Iterable[str]) -> Iterator[Test | ScenarioRunnerError]:
 def import_tests(tests: Sequence[Test], output: str, jobs: int) -> Iterator[Imported]:
     """Write a folder of the suite ``output`` for each test, and yield the outcomes as they come.
 
-    A folder appears complete or not at all. One that was made before from the same files by the same programs is kept.
-    Raises MissingPackageError without converter or reference model.
+    A folder appears complete or not at all. A folder that the same programs made from the same files is kept. Raises
+    MissingPackageError without converter or reference model.
     """
     reference, converter = find_reference(), find_converter()
     if converter is None or not os.path.isfile(converter):
@@ -189,7 +191,7 @@ def import_tests(tests: Sequence[Test], output: str, jobs: int) -> Iterator[Impo
         raise MissingPackageError(message, help=f"pip install {CONVERTER}", code="SR-CUSTOM-031")
     status = os.stat(converter)
     programs = f"{_VERSION} {importlib.metadata.version(PACKAGE)} {status.st_size} {status.st_mtime_ns}"
-    pool = ThreadPoolExecutor(jobs)  # the work is done by programs
+    pool = ThreadPoolExecutor(jobs)  # other programs do the work
     try:
         futures = [pool.submit(_outcome, test, output, reference, programs) for test in tests]
         for future in as_completed(futures):
@@ -227,7 +229,7 @@ def _imported(test: Test, target: str, reference: References, programs: str) -> 
 
 
 def read_description(folder: str) -> Description:
-    """Read desc.json and look for the files that it names. Raises FileError with what is wrong with the test."""
+    """Read desc.json and look for the files that it names. Raises FileError for an unusable test."""
     path = os.path.join(folder, DESCRIPTION)
     try:
         with open(path, "rb") as file:
@@ -257,7 +259,7 @@ def read_description(folder: str) -> Description:
 
 
 def _digest(folder: str, description: Description, programs: str) -> str:
-    """The SHA-256 of all that the import of a test depends on."""
+    """Return the SHA-256 of everything that the import of a test depends on."""
     hash = hashlib.sha256(programs.encode())
     for name in (DESCRIPTION, description.tosa_file, *description.ifm_file):
         with open(os.path.join(folder, name), "rb") as file:
@@ -266,7 +268,7 @@ def _digest(folder: str, description: Description, programs: str) -> str:
 
 
 def _record_of(target: str) -> _Record | None:
-    """The record of a folder that was imported; None where there is none, or one of somebody else."""
+    """Read the record of an imported folder; None for any other folder."""
     try:
         with open(os.path.join(target, _RECORD), "rb") as file:
             return _Record.model_validate_json(file.read())
@@ -275,7 +277,7 @@ def _record_of(target: str) -> _Record | None:
 
 
 def _write(folder: str, description: Description, target: str, reference: References) -> tuple[Outcome, str]:
-    """Write the item of a test: the outcome, and the reason of what refuses it."""
+    """Write the item of a test. Return the outcome, and the reason for a refusal."""
     try:
         bodies = write_scenario(folder, description, target)
     except ScenarioRunnerError as error:
@@ -314,10 +316,10 @@ def _write(folder: str, description: Description, target: str, reference: Refere
 
 
 def write_scenario(folder: str, description: Description, target: str) -> dict[str, dict[str, Json]]:
-    """Convert the model of a test, and write it into ``target`` with its inputs and the scenario that runs it.
+    """Convert the model of a test, and write it with the inputs and a scenario into ``target``.
 
-    Return the resources of the outputs by the names of the test. Raises UnsupportedError and FileError for what the
-    converter refuses.
+    Return the resources of the outputs by the names in the test. Raises UnsupportedError and FileError if the converter
+    refuses the model.
     """
     model = os.path.join(folder, description.tosa_file)
     content = convert(model).content
@@ -330,7 +332,7 @@ def write_scenario(folder: str, description: Description, target: str) -> dict[s
     read = {name for port in vgf.input_ports for name in port.names}
     for name, file_name in zip(description.ifm_name, description.ifm_file, strict=True):
         if name not in read:
-            continue  # no operator reads it: the converter leaves it out
+            continue  # the converter leaves out unused inputs
         body = bodies[bindings[find_port(vgf.input_ports, name).binding]]
         body["src"] = os.path.basename(file_name)
         copy_array(os.path.join(folder, file_name), os.path.join(target, body["src"]), body["format"], "u")
@@ -339,8 +341,10 @@ def write_scenario(folder: str, description: Description, target: str) -> dict[s
 
 
 def copy_array(source: str, target: str, format: str, kind: Literal["i", "u"]) -> None:
-    """Copy a .npy file; one of an unsigned tensor with numbers of this kind. The files of TOSA's tests hold signed
-    numbers of the same bits."""
+    """Copy a .npy file. For an unsigned tensor the copy has signed ("i") or unsigned ("u") numbers.
+
+    The files of TOSA's tests hold signed numbers with the same bits.
+    """
     if not format.endswith("_UINT"):
         shutil.copyfile(source, target)  # NumPy cannot write bfloat16 and float8 as it reads them
         return
@@ -349,7 +353,7 @@ def copy_array(source: str, target: str, format: str, kind: Literal["i", "u"]) -
 
 
 def run_reference(folder: str, target: str, reference: References) -> None:
-    """Let the reference model write precise results of a test, and their bounds, into ``target``. Raises FileError."""
+    """Let the reference model write precise results of a test, and bounds, into ``target``. Raises FileError."""
     argv = [reference.program, "--operator_fbs", reference.schema, "--test_desc", os.path.join(folder, DESCRIPTION)]
     argv += ["--precise_mode", "1", "--tosa_level", _LEVEL, "--output_dir", target]
     pipes = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}

@@ -25,12 +25,14 @@ _FEW_WORKGROUPS = "SR-CUSTOM-014"
 _A_TYPE = "expected a tensor of a TOSA type"
 _IN_ORDER = "the operations of a model are in the order of their execution, and form no cycle"
 _Problem = tuple[str, Severity, CustomOperation | None, str, str | None]
-"""Code, severity, the operation with its line, message and help."""
+"""Code, severity, the operation, message and help."""
 
 
 class ConvertedModel(NamedTuple):
-    """A converted model: ``parts`` are the VGF file, one after the other, ``findings`` warnings and notes about the
-    model. ``source`` is what was converted, and ``layers`` those of its outputs that were intermediates as well."""
+    """A converted model: the ``parts`` of a VGF file in order, with warnings and notes about the model.
+
+    ``source`` is the model that was converted; ``layers`` are the outputs that are results of operators.
+    """
 
     parts: Sequence[bytes | memoryview]
     findings: tuple[Diagnostic, ...]
@@ -39,7 +41,7 @@ class ConvertedModel(NamedTuple):
 
     @property
     def content(self) -> bytes:
-        """The VGF file."""
+        """The bytes of the VGF file."""
         return b"".join(self.parts)
 
 
@@ -56,21 +58,23 @@ def convert(
     converter_options: Sequence[str] = (),
     expose_intermediates: str | None = None,
 ) -> ConvertedModel:
-    """Convert a TOSA model to VGF, custom operations of the domain com.arm.VulkanCustomShader to compute segments.
+    """Convert a TOSA model to VGF. Custom operations of the domain com.arm.VulkanCustomShader become compute segments.
 
-    ``model`` is the path of a file with MLIR text, MLIR bytecode or a TOSA FlatBuffer, or the content of one.
-    ``output`` is the file to write, which appears complete or not at all; without it nothing is written.
-    ``function`` names the function where the model has several; without it that is the only one, or ``main``.
-    The dispatch of a shader has ``workgroup_sizes`` workgroups, or with ``dispatch="cover-output"`` as many of that
-    local size as its first result needs (where shaders are checked: of the local size that the code has).
-    Shaders are compiled and compared with their attributes, unless ``check`` is false; ``compiler`` is the GLSL
-    compiler, and ``use_cache`` says whether the caches are used. With ``strict`` warnings are
-    errors. ``converter_options`` are given to Arm's model-converter, which lowers all other operations.
-    ``expose_intermediates`` makes results of operators outputs, behind those of the model: all with ``"*"``, else those
-    whose name or operator matches the pattern (`model_layers.expose`).
+    ``model`` is the path or the content of a file with MLIR text, MLIR bytecode or a TOSA FlatBuffer. ``output`` is the
+    file to write, which appears complete or not at all; without it nothing is written. ``function`` chooses one of
+    several functions; the default is the only function, or ``main``.
 
-    Raises FileError, ScenarioError for what is wrong with the model and its shaders, and UnsupportedError for what
-    the converter refuses, and where it is not installed; all problems of the shaders travel in one error.
+    By default a shader's dispatch has ``workgroup_sizes`` workgroups. With ``dispatch="cover-output"``
+    ``workgroup_sizes`` is the local size, and the dispatch covers the shader's first result; checked shaders use the
+    local size in their code. With ``check`` the shaders are compiled by ``compiler`` and compared with their
+    attributes. With ``strict`` warnings are errors.
+
+    Arm's model-converter lowers all other operations and gets ``converter_options``. ``expose_intermediates`` turns
+    results of operators into further outputs: all results for "*", otherwise results with a matching name or operator
+    (`model_layers.expose`).
+
+    Raises FileError, ScenarioError with all problems of the model and its shaders, and UnsupportedError if the
+    converter is missing or refuses the model.
     """
     if dispatch not in DISPATCHES:
         raise UsageError(f"the dispatch is {dispatch!r}, expected 'attributes' or 'cover-output'")
@@ -98,7 +102,7 @@ def convert(
 
 
 def _without_shaders(source: Source, options: Sequence[str]) -> ConvertedModel:
-    """The model as the converter converts it."""
+    """Convert a plain model."""
     with converter_errors(source), ConverterCall(source.input(), options) as call:
         content = call.result()
     if source.function is None:
@@ -113,7 +117,7 @@ def _with_shaders(
     strict: bool,
     examine: Callable[[Function, Model], tuple[list[Shader], list[Diagnostic]]],
 ) -> ConvertedModel:
-    """The model with patched placeholders. Raises everything that is wrong, with ``strict`` also for warnings."""
+    """Convert a model through placeholders for its shaders. Raises all errors, with ``strict`` also warnings."""
     model = parse_model(source)
     function = _chosen(model, name)
     findings = list(find_problems(model, function))
@@ -142,7 +146,7 @@ def _with_shaders(
 
 
 def _chosen(model: Model, name: str | None) -> Function:
-    """The function to convert."""
+    """Choose the function to convert."""
     names = [function.name for function in model.functions]
     expected = name if name is not None else names[0] if len(names) == 1 else "main"
     for function in model.functions:
@@ -162,12 +166,12 @@ def _stop_at(findings: Iterable[Diagnostic], path: str, *, strict: bool = False)
 
 
 def _placed(findings: Iterable[Diagnostic], path: str) -> ScenarioRunnerError:
-    """The error of findings, each of which begins with the path of the model."""
+    """Make an error of findings; each message begins with the path of the model."""
     return error_of(findings).of_scenario(path)
 
 
 def _labels(model: Model, function: Function) -> Iterator[tuple[str, CustomOperation]]:
-    """Name each shader as messages do: its name, with the line where there are several of that name."""
+    """Label each shader for messages: its name, and the line if the name is not unique."""
     names = [shader.name for shader in function.shaders]
     for number, shader in enumerate(function.shaders):
         label = shader.name or "custom operation"
@@ -179,8 +183,8 @@ def _labels(model: Model, function: Function) -> Iterator[tuple[str, CustomOpera
 def _examined(
     function: Function, model: Model, *, dispatch: Dispatch, check: bool, compiler: str | None, use_cache: bool
 ) -> tuple[list[Shader], list[Diagnostic]]:
-    """The shaders with attributes and workgroups, and what is wrong with them. The options are those of `convert`."""
-    # imports pydantic, which models without shaders do not need
+    """Read and check the attributes of all shaders, with options of `convert`. Return the shaders and the findings."""
+    # these modules import pydantic, which models without shaders do not need
     from scenario_runner.tosa.attribute_parsing import examine_attributes
     from scenario_runner.tosa.shader_agreement import check_shaders
 
@@ -209,11 +213,11 @@ def _examined(
 
 
 def _covering_workgroups(shape: Sequence[int], view: View, local_size: Sequence[int]) -> tuple[int, int, int]:
-    """The workgroups of ``local_size`` that have one invocation for each element of a value of this shape.
+    """Count the workgroups that have one invocation for each element of a value.
 
-    x, y and z are width and height of an image; else the last dimension, the one before it, and all others. A buffer
-    that is written by workgroups of one dimension is counted by its elements, in x. The components of a format count
-    as one element where they are the last dimension.
+    x counts the last dimension (an image's width), y the dimension before it, and z all others together. For a buffer
+    and workgroups of one dimension, x counts all elements. A last dimension that holds the format's components counts
+    as one element.
     """
     sizes = list(shape)
     if view.format.components > 1 and sizes and sizes[-1] == view.format.components:
@@ -226,7 +230,7 @@ def _covering_workgroups(shape: Sequence[int], view: View, local_size: Sequence[
 
 
 def find_problems(model: Model, function: Function) -> Iterator[Diagnostic]:
-    """Iterate over what is wrong with a function, at the lines of operations where the model is the user's text."""
+    """Yield the problems of a function, with lines of operations if the file is text."""
     others = [other.name for other in model.functions if other is not function]
     if others:
         message = f"only the function {function.name!r} is converted, not {', '.join(map(repr, others))}"
@@ -277,7 +281,7 @@ def _types(shader: CustomOperation) -> Iterator[_Problem]:
 
 
 def _order(function: Function) -> Iterator[_Problem]:
-    """Check that values are defined once, and before they are used, where no converter does."""
+    """Check that values are defined once and before their use, which no converter does for shaders alone."""
     known: dict[str, str] = {}
     steps: list[tuple[CustomOperation | None, Sequence[Value], Sequence[Value]]] = [(None, (), function.arguments)]
     steps += [(operation, operation.operands, operation.results) for operation in function.operations]

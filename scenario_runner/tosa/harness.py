@@ -1,4 +1,4 @@
-"""A module for TOSA's official harness: ``tosa_verif_run_tests --sut-module scenario_runner.tosa.harness``.
+"""The module for TOSA's official harness: ``tosa_verif_run_tests --sut-module scenario_runner.tosa.harness``.
 
 The harness (package tosa-tools) calls `TosaSUTRunner.runTestGraph` for each test and judges the files that it writes.
 """
@@ -18,14 +18,14 @@ _REFUSALS = frozenset({ScenarioError.exit_code, FileError.exit_code, Unsupported
 
 
 class TosaSUTRunner(TosaTestRunner):  # type: ignore[misc]
-    """Run tests of the harness on a Vulkan device, each in a process of its own.
+    """A runner of the harness's tests on a Vulkan device; each test has its own process.
 
-    Arguments for the module (``--sut-module-args scenario_runner.tosa.harness:--device=1``) are options of
-    ``scenario-runner run``.
+    Arguments of the module are options of ``scenario-runner run``, as in
+    ``--sut-module-args scenario_runner.tosa.harness:--device=1``.
     """
 
     def runTestGraph(self) -> tuple[TosaTestRunner.TosaGraphResult, str | None]:  # noqa: N802  (the harness calls it)
-        """Convert and run the test, and write its outputs. Return the result and a message."""
+        """Convert and run the test, and write the outputs. Return the result and a message."""
         results = TosaTestRunner.TosaGraphResult
         description = Description.model_validate(self.testDesc)
         with temporary_folder() as folder:

@@ -1,7 +1,7 @@
-"""A TOSA model layer by layer: the results of its operators against expected ones.
+"""Comparison of a TOSA model layer by layer with expected results.
 
-Expected results come from files (a framework's), from TOSA's reference model (the package tosa-tools) or from another
-device. All are contents of one channel: a layer may have thousands in its last dimension.
+Expected results come from a framework's files, from TOSA's reference model (the package tosa-tools) or from another
+device. Every layer is content of a single channel, since its last dimension may have thousands of entries.
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ import re
 import zipfile
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
-from importlib.util import find_spec
 from math import prod
 from tempfile import TemporaryFile
 from typing import Final, NamedTuple
@@ -20,14 +19,7 @@ from typing import Final, NamedTuple
 import numpy
 
 from scenario_runner.compare.wrong_elements import Rule, element_errors, wrong_elements
-from scenario_runner.errors import (
-    MissingPackageError,
-    ScenarioRunnerError,
-    UnsupportedError,
-    UsageError,
-    error_of,
-    file_error,
-)
+from scenario_runner.errors import ScenarioRunnerError, UnsupportedError, UsageError, error_of, file_error
 from scenario_runner.errors.text import first_of, one_line, reason_of
 from scenario_runner.files.elements import Array, Element, element_of, element_of_format, is_numeric
 from scenario_runner.files.npy import read_array
@@ -36,22 +28,25 @@ from scenario_runner.ml.vgf_file import read_vgf
 from scenario_runner.processes.temporary import make_folder
 from scenario_runner.runner import Runner
 from scenario_runner.tosa.attributes import ValueType
+from scenario_runner.tosa.conformance_tests import find_reference
 from scenario_runner.tosa.conversion import convert
 from scenario_runner.tosa.model_layers import Layer
 from scenario_runner.view.contents import Channel, Content, content_of
 
-# Errors of floats that do not count, as parts of the greatest magnitude of a layer: what the layers before it leave.
+# Tolerated errors of floats, relative to the greatest magnitude of a layer: earlier layers leave such errors.
 _DEFAULT_ERRORS: Final = {"float32": 1e-4, "float16": 1e-2, "bfloat16": 5e-2, "float8_e4m3": 0.25, "float8_e5m2": 0.5}
 _RANDOM: Final = {"bool": (0, 1), "int8": (-128, 127), "int16": (-32768, 32767), "int32": (0, 9), "int64": (0, 9)}
 _WORST: Final = 8
-_REASON: Final = re.compile(r"ERROR_IF\(\) fails AT .*\n(.+)")  # of the reference model, before stacks of its functions
+_REASON: Final = re.compile(r"ERROR_IF\(\) fails AT .*\n(.+)")  # the reference model prints stack traces after it
 
 
 class LayerResult(NamedTuple):
-    """A layer against the array ``expected``, where there is one: the number of ``wrong`` elements, the greatest
-    ``error`` (infinite where only one side is a number) and what it is ``relative`` to the greatest expected magnitude,
-    the ``worst`` elements as (index, actual, expected, error), and all ``errors``. ``message`` says more about the
-    verdict, or why there is none."""
+    """The comparison of a layer with the array called ``expected``, if there is one.
+
+    ``wrong`` counts elements. ``error`` is the greatest error, infinite if only one side is a number, and ``relative``
+    the error divided by the greatest expected magnitude. ``worst`` lists elements as (index, actual, expected, error).
+    ``message`` explains the verdict, or why there is none.
+    """
 
     layer: Layer
     expected: str | None = None
@@ -64,21 +59,21 @@ class LayerResult(NamedTuple):
 
     @property
     def verdict(self) -> str:
-        """The word for whether it is as expected, "-" where nothing was expected."""
+        """ "within" or "beyond" the tolerances, or "-" without an expected array."""
         return "-" if self.wrong is None else "beyond" if self.wrong else "within"
 
 
 class LayeredModel:
-    """A model with its layers as outputs, and ``inputs`` by name."""
+    """A model with layers as outputs; ``inputs`` has arrays by name."""
 
     def __init__(self, path: str, pattern: str = "*") -> None:
-        """Raises what `convert` raises."""
+        """Raises the errors of `convert`."""
         self.path = path
         self._vgf_path = os.path.join(make_folder(), "model.vgf")
         converted = convert(path, self._vgf_path, expose_intermediates=pattern)
         self.layers, self._source = converted.layers, converted.source
         function = self._source.function
-        assert function is not None, "layers are those of a FlatBuffer"
+        assert function is not None, "`expose` makes a FlatBuffer"
         self._types = {argument.name: argument.type for argument in function.arguments}
         self._outputs = function.output_names or ()
         self.inputs: dict[str, Array] = {}
@@ -90,10 +85,11 @@ class LayeredModel:
     def take_inputs(
         self, files: Iterable[tuple[str, str]], seed: int = 0, limits: tuple[float, float] | None = None
     ) -> list[str]:
-        """Read the inputs by name or number, and fill the others with random numbers; their names are returned.
+        """Read inputs by name or number, and fill the others with random numbers. Return the names of the others.
 
-        ``limits`` are the least and the greatest one, by default -1 and 1, all values of 8 and 16 bits, and 0 and 9 of
-        larger integers. Raises UsageError for unknown inputs, FileError for files that do not fit.
+        ``limits`` are the least and greatest random number. The defaults are -1 and 1 for floats, the whole range for
+        integers of 8 and 16 bits, and 0 and 9 for larger integers. Raises UsageError for an unknown input, and
+        FileError for a file that does not fit.
         """
         names = list(self._types)
         arrays: dict[str, Array] = {}
@@ -114,7 +110,7 @@ class LayeredModel:
         return [name for name in names if name not in arrays]
 
     def run(self, runner: Runner) -> dict[str, Content]:
-        """Run the model; returns the results of the layers by name. Raises what `Runner.run` raises."""
+        """Run the model and return the results of the layers by name. Raises the errors of `Runner.run`."""
         vgf, model = read_vgf(self._vgf_path), BareModel(self._vgf_path)
         uids = {binding["id"]: binding["resource_ref"] for binding in model.command["bindings"]}
         arrays = list(self.inputs.values())
@@ -135,24 +131,22 @@ class LayeredModel:
 
     @property
     def content(self) -> bytes:
-        """The model with its layers as outputs, a FlatBuffer."""
-        assert self._source.content is not None, "it was made in memory"
+        """The model with layers as outputs, a FlatBuffer."""
+        assert self._source.content is not None, "`expose` makes the model in memory"
         return self._source.content
 
     def input_contents(self) -> dict[str, Content]:
-        """The inputs by name."""
+        """Return the inputs by name."""
         return {name: content_of(name, array, _element(self._types[name])) for name, array in self.inputs.items()}
 
     def run_reference(self) -> dict[str, list[Content]]:
-        """Run TOSA's reference model; returns the results of the layers by name.
+        """Run TOSA's reference model and return the results of the layers by name.
 
-        Raises MissingPackageError without the ``tosa`` extra, UnsupportedError where the reference model fails.
+        Raises MissingPackageError without the ``tosa`` extra, and UnsupportedError if the reference model fails.
         """
-        if find_spec("tosa_reference_model") is None:
-            message = "TOSA's reference model (package tosa-tools) is not installed"
-            raise MissingPackageError(message, help="install it: pip install tosa-tools")
+        find_reference()
         try:
-            with ProcessPoolExecutor(1) as pool:  # it prints what is wrong, and may crash
+            with ProcessPoolExecutor(1) as pool:  # the reference model prints errors, and may crash
                 outputs = pool.submit(_reference, self.content, list(self.inputs.values())).result()
         except (ValueError, RuntimeError) as error:
             raise UnsupportedError(f"{self.path}: TOSA's reference model cannot run the model: {error}") from error
@@ -161,7 +155,7 @@ class LayeredModel:
 
 
 def _reference(content: bytes, inputs: list[Array]) -> list[Array]:
-    """The outputs that the reference model computes. Raises ValueError with the reason that it prints."""
+    """Compute the outputs with the reference model. Raises ValueError with the error that it prints."""
     from tosa_reference_model import GraphStatus, run
 
     with TemporaryFile() as printed:
@@ -185,7 +179,7 @@ def _element(type: ValueType) -> Element:
 
 
 def _random(type: ValueType, random: numpy.random.Generator, limits: tuple[float, float] | None) -> Array:
-    """Random numbers of the type, within ``limits`` as far as it holds these."""
+    """Return random numbers of a type, between ``limits`` as far as the type holds them."""
     element = _element(type)
     chosen = limits or _RANDOM.get(element.name, (-1, 1))
     if element.is_float:
@@ -199,7 +193,7 @@ def _random(type: ValueType, random: numpy.random.Generator, limits: tuple[float
 
 
 def read_activations(path: str) -> dict[str, Array]:
-    """Arrays by name: those of a .npz file, or of the .npy files in a folder. Raises FileError."""
+    """Read arrays by name from a .npz file, or from the .npy files in a folder. Raises FileError."""
     if os.path.isdir(path):
         files = {name[:-4]: os.path.join(path, name) for name in sorted(os.listdir(path)) if name.endswith(".npy")}
         arrays = {name: read_array(file) for name, file in files.items()}
@@ -211,7 +205,7 @@ def read_activations(path: str) -> dict[str, Array]:
             raise file_error(path, f"cannot be opened: {reason_of(error)}") from error
         except (ValueError, TypeError, EOFError, AttributeError, zipfile.BadZipFile) as error:
             help = "numpy.savez(FILE, **arrays) writes one"
-            raise file_error(path, "is no .npz file with arrays of numbers", help=help) from error
+            raise file_error(path, "is not a .npz file with arrays of numbers", help=help) from error
     if not arrays:
         raise file_error(path, "holds no arrays, expected results of layers by name")
     return arrays
@@ -220,11 +214,13 @@ def read_activations(path: str) -> dict[str, Array]:
 def match(
     layers: Sequence[Layer], arrays: Mapping[str, Array], place: str
 ) -> tuple[dict[str, list[Content]], list[str]]:
-    """Find the layer of each array: the one of its name, else the last one of its type and shape that was lowered from
-    the node or module of its name. Case and punctuation do not count, unless one name is the same with them.
+    """Find the layer of each array.
 
-    Returns the contents by the layer's name (two where dimensions may be meant in two ways), and the names of arrays
-    without a layer. Raises FileError for an array that does not fit the layer of its name.
+    The layer has the name of the array. Otherwise it is the last layer of the same type and shape that was lowered from
+    a node or module with the name of the array. Case and punctuation count only if they decide between names.
+
+    Return contents by name of the layer (two if the order of dimensions is ambiguous), and the names of arrays without
+    a layer. Raises FileError for an array that does not fit the layer of the same name.
     """
     by_name = {_plain(name): layer for layer in layers for name in (layer.tensor, layer.name)}
     by_name |= {layer.tensor: layer for layer in layers} | {layer.name: layer for layer in layers}
@@ -250,8 +246,10 @@ def _plain(name: str) -> str:
 
 
 def _fitting(name: str, array: Array, layer: Layer, any_type: bool) -> list[Content]:
-    """The array in the shape of the layer, with the channels where they are, and moved from the second place to the
-    last. Raw bytes are taken for numbers of the layer's type."""
+    """Return an array in the shape of the layer: unchanged, and with the channels moved from second to last place.
+
+    The list lacks forms that do not fit. Raw bytes count as numbers of the layer's type.
+    """
     own = _element(layer.type)
     is_raw = not is_numeric(array) and array.dtype.itemsize == own.size_bytes
     element = own if is_raw else element_of(array.dtype.str)
@@ -272,10 +270,10 @@ def judge(
     rule: Rule | None = None,
     beyond: Array | float | None = None,
 ) -> LayerResult:
-    """Compare a layer with the nearest one of ``expected``.
+    """Compare a layer with the nearest of the ``expected`` contents.
 
-    Without a ``rule``, integers must be equal, and the errors of floats are limited in proportion to the greatest
-    expected magnitude (1 where all are 0). ``beyond`` is by how much elements exceed their limits, where known.
+    Without a ``rule``, integers must be equal, and errors of floats are limited in proportion to the greatest expected
+    magnitude (1 if all are 0). ``beyond`` says by how much elements exceed their limits, if a rule of TOSA decides.
     """
     if not expected:
         return LayerResult(layer)
@@ -313,8 +311,10 @@ def _distance(compared: tuple[str, Channel, Array]) -> tuple[int, float]:
 
 
 def sources_of(result: LayerResult, results: Sequence[LayerResult]) -> dict[str, str]:
-    """The verdicts of what a layer reads, nearest first: of layers, and before those of which nothing was expected also
-    of what they read. Inputs of the model have the verdict "input"."""
+    """Return the verdicts of the layers that a layer reads, nearest first. An input of the model has "input".
+
+    A layer without an expected array is followed by the layers that it reads itself.
+    """
     by_name = {other.layer.name: other for other in results}
     sources: dict[str, str] = {}
     names = list(result.layer.inputs)

@@ -1,8 +1,8 @@
-"""Layers of a model by TOSA's rules: each operator alone, against the reference model with the inputs that it had.
+"""Layers of a model judged by TOSA's rules.
 
-TOSA's rules are about one operator. So the operator is cut out of the model, and the reference model computes it in
-precise mode from what the device computed before it: errors do not add up. The compliance mode and its parameters are
-those that the generator of tosa-tools writes into a test of the operator.
+TOSA has rules for single operators. So each operator is cut out of the model, and the reference model computes it in
+precise mode from the inputs that the device had computed. Errors of earlier operators do not count. The generator of
+tosa-tools gives the compliance mode and its parameters.
 """
 
 import json
@@ -34,10 +34,10 @@ _EXPECTED: Final = "expected.npy"
 
 
 def judge_by_tosa(model: LayeredModel, actual: Mapping[str, Content], layers: Iterable[Layer]) -> Iterator[LayerResult]:
-    """Judge ``layers`` of a model; ``actual`` are the results of all. A custom operator, and one whose inputs the
-    reference model refuses, has no verdict, but the reason as message.
+    """Judge ``layers`` of a model; ``actual`` are the results of all layers.
 
-    Raises MissingPackageError without the package tosa-tools.
+    A custom operator has no verdict, nor has an operator that the reference model refuses; the message tells the
+    reason. Raises MissingPackageError without the package tosa-tools.
     """
     reference = find_reference()
     known = {name: content.channels[0] for name, content in model.input_contents().items()}
@@ -69,10 +69,10 @@ def judge_by_tosa(model: LayeredModel, actual: Mapping[str, Content], layers: It
 
 
 def _write_test(folder: str, model: bytes, output: str, inputs: Mapping[str, Channel], has_bounds: bool) -> None:
-    """Write a test for the reference model, as TOSA's generator does."""
+    """Write a test for the reference model in the form of TOSA's generator."""
     files = [f"input-{number}.npy" for number in range(len(inputs))]
     for name, channel in zip(files, inputs.values(), strict=True):
-        type = channel.element.raw_dtype.replace("|", "<") or channel.element.dtype  # it reads float8 as "<V1" only
+        type = channel.element.raw_dtype.replace("|", "<") or channel.element.dtype  # the model reads float8 as "<V1"
         write_npy(os.path.join(folder, name), type, channel.raw.shape, [channel.raw.tobytes()])
     Path(folder, _MODEL).write_bytes(model)
     names = {"ifm_name": list(inputs), "ifm_file": files, "ofm_name": [output], "ofm_file": [_EXPECTED]}
@@ -80,8 +80,7 @@ def _write_test(folder: str, model: bytes, output: str, inputs: Mapping[str, Cha
     Path(folder, DESCRIPTION).write_text(json.dumps(description), encoding="utf-8")
 
 
-# The number of products or values that an element is the sum of, from the shapes of the inputs and the attribute:
-# "ks" of the generator.
+# The number of summands of an element ("ks" in the generator) from the shapes of the inputs and the attribute.
 _SUMMANDS: Final[dict[str, Callable[[Sequence[Sequence[int]], Any], int]]] = {
     **dict.fromkeys(("CONV2D", "CONV3D", "TRANSPOSE_CONV2D"), lambda shapes, _: prod(shapes[1][1:])),
     "DEPTHWISE_CONV2D": lambda shapes, _: prod(shapes[1][:2]),
@@ -94,7 +93,7 @@ _SUMMANDS: Final[dict[str, Callable[[Sequence[Sequence[int]], Any], int]]] = {
 
 
 def _rule(layer: Layer, model: bytes, inputs: Mapping[str, Channel], result: Channel) -> tosa_rules.TosaRule:
-    """The rule for the operator of a layer, the last one of the model, still without expected values."""
+    """Make the rule for a layer, without expected values. Its operator is the last one in the model."""
     from generator.tosa_build_gen import TosaBuildGen
     from generator.tosa_test_gen import TosaTestGen
     from generator.tosa_utils import DataGenType
@@ -132,6 +131,6 @@ def _rule(layer: Layer, model: bytes, inputs: Mapping[str, Channel], result: Cha
     output = SimpleNamespace(name="", dtype=type, shape=list(result.raw.shape))
     described = TosaBuildGen.tensorComplianceMetaData(None, row, types, arguments, output, None)
     compliance = Compliance.model_validate(described)
-    if compliance.mode == "DOT_PRODUCT":  # the limit of the variance is for the data of tests
+    if compliance.mode == "DOT_PRODUCT":  # the limit of the variance only fits the data of TOSA's tests
         compliance.parameters["variance_error_bound"] = sys.float_info.max
     return tosa_rules.TosaRule(compliance.mode, compliance.data_type, result.raw, None, compliance.parameters)

@@ -1,6 +1,6 @@
-"""A TOSA model as far as its custom operations are concerned: functions, values, types and where in the text they are.
+"""A TOSA model reduced to functions, custom operations, values, types and their places in the text.
 
-A value is named as in the text, with the number of the result: ``%1#0``. Offsets count characters of the model's text.
+The name of a value is the name in the text with the number of the result: ``%1#0``. Offsets count characters.
 """
 
 from typing import Final, NamedTuple
@@ -13,34 +13,34 @@ _NARROWED: Final = {"i64": "i32", "f64": "f32"}  # by the converter
 
 
 class Value(NamedTuple):
-    """A value where it is used or made."""
+    """A value at a use or at its definition."""
 
     name: str
     type: ValueType
 
     @property
     def shown_name(self) -> str:
-        """The name in messages."""
+        """The name for messages."""
         return self.name.removesuffix("#0")
 
     @property
     def converted_format(self) -> Format | None:
-        """The format that the converter gives tensors of its type, None where there is none."""
+        """The format of such tensors in a converted model; None if there is none."""
         return self.type._replace(element=_NARROWED.get(self.type.element, self.type.element)).format
 
     def row(self, category: Category) -> ModelResource:
-        """The row of the value as the converter writes it."""
+        """Make the model resource that the converter writes for the value."""
         shape = tuple(-1 if size is None else size for size in self.type.shape or ())
         format = self.converted_format
-        assert format is not None, "that is checked before"
+        assert format is not None, "conversion has checked the types"
         return ModelResource(category, TENSOR, format.value, shape)
 
 
 class CustomOperation(NamedTuple):
-    """One ``tosa.custom``. ``name`` is its operator_name.
+    """One ``tosa.custom``; ``name`` is the operator_name.
 
-    ``attributes`` is the text of implementation_attrs, and ``attributes_span`` where its string stands in the model's
-    text, quotes included. ``span`` is the whole operation, results included; ``line`` counts from 1.
+    ``attributes`` is the text of implementation_attrs, ``attributes_span`` the place of this string with its quotes.
+    ``span`` is the place of the whole operation with its results. ``line`` counts from 1.
     """
 
     name: str
@@ -59,12 +59,12 @@ class CustomOperation(NamedTuple):
 
     @property
     def types(self) -> Types:
-        """The types of the operands and of the results."""
+        """The types of the operands, and of the results."""
         return [value.type for value in self.operands], [value.type for value in self.results]
 
 
 class Shader(NamedTuple):
-    """A shader of the function: the operation, its attributes, and how many workgroups its dispatch has."""
+    """A shader of a function: the operation, its attributes, and the workgroup count of its dispatch."""
 
     operation: CustomOperation
     attributes: Attributes
@@ -72,11 +72,11 @@ class Shader(NamedTuple):
 
 
 class Function(NamedTuple):
-    """A function, or the declaration of one where there is no body.
+    """A function, or without a body the declaration of a function.
 
-    ``input_names`` and ``output_names`` are those of ``tf.entry_function`` or of a FlatBuffer, None where there are
-    none. ``nested`` are custom operations within a region of another operation. ``is_only_shaders`` says that nothing
-    but shaders and a return stands in it.
+    ``input_names`` and ``output_names`` come from ``tf.entry_function`` or a FlatBuffer; None without such names.
+    ``nested`` are custom operations in regions of other operations. With ``is_only_shaders`` the body holds only
+    shaders and a return.
     """
 
     name: str
@@ -93,14 +93,14 @@ class Function(NamedTuple):
 
     @property
     def shaders(self) -> tuple[CustomOperation, ...]:
-        """The custom operations that are Vulkan shaders, in the order of the text."""
+        """The Vulkan shaders among the custom operations, in the order of the text."""
         return tuple(operation for operation in self.operations if operation.is_shader)
 
 
 class Model(NamedTuple):
-    """A model. ``path`` is what messages call it; ``text`` is MLIR, None for a FlatBuffer.
+    """A model; messages call it ``path``. ``text`` is MLIR, or None for a FlatBuffer.
 
-    ``is_users_text`` says that the file was text, so that its lines can be named.
+    With ``is_users_text`` the file itself is text, so that messages can name lines.
     """
 
     path: str
@@ -110,5 +110,5 @@ class Model(NamedTuple):
 
     @property
     def functions(self) -> list[Function]:
-        """The functions that have a body."""
+        """The functions with a body."""
         return [function for function in self.declarations if function.has_body]

@@ -1,7 +1,7 @@
-"""Arm's model-converter, which lowers TOSA to SPIR-V graphs: finding it, calling it, and what it says when it refuses.
+"""Calls of Arm's model-converter, which lowers TOSA to SPIR-V graphs, and the errors that it reports.
 
-It is the program of the PyPI package ai_ml_sdk_model_converter. The package's own command is a Python script around
-the program; here the program is called itself.
+The program belongs to the PyPI package ai_ml_sdk_model_converter. The package's command is a Python script around the
+program; this module calls the program directly.
 """
 
 from __future__ import annotations
@@ -30,33 +30,32 @@ TIMEOUT_S = 60.0
 _TIMEOUT_S_PER_BYTE = 1 / (1 << 20)
 _NAME = "model-converter.exe" if sys.platform == "win32" else "model-converter"
 _DUMP = b"// -----// IR Dump "
-# Name of the temporary file that the converter reads a FlatBuffer from, at the end of its reasons.
+# The converter's messages end with the name of the temporary file that holds a FlatBuffer.
 _TEMPORARY = re.compile(r" \S*model\.tosa$", re.MULTILINE)
 _ERROR = re.compile(r"^([^\n:]*):([0-9]+)(?::[0-9]+)?: error: (.*)$", re.MULTILINE)
 _PLAIN_ERROR = "ERROR: "
 _NO_REASON = ("VGF [", "Warning: ", "Failed to compile network")
 _LONGEST_REASON = 400
 
-
 INVALID, NOT_LOWERED, FAILED, STOPPED = "SR-CUSTOM-030", "SR-CUSTOM-032", "SR-CUSTOM-033", "SR-CUSTOM-039"
-"""Codes of the errors where the converter wrote no file; a converter that was stopped says nothing about the model.
-Lines of an invalid model are those of the converter's input; the caller adds the path."""
+"""Codes of errors if the converter wrote no file. `STOPPED` says nothing about the model.
+
+The errors have lines of the converter's input; the caller adds the path."""
 _STOPS = (2, 9, 15)  # SIGINT, SIGKILL, SIGTERM
 
 
 class Input(NamedTuple):
-    """A model for the converter, in parts."""
+    """A model for the converter; the bytes come in parts."""
 
     is_flatbuffer: bool
     parts: Iterable[bytes | memoryview]
 
 
 def find_converter() -> str | None:
-    """The path of the program: that of the environment variable, of the installed package, or on PATH."""
+    """Find the program: named by the environment variable, in the installed package, or on PATH."""
     configured = os.environ.get(VARIABLE)
     if configured:
         return configured
-
     spec = find_spec("model_converter")
     for folder in (spec and spec.submodule_search_locations) or ():
         path = os.path.join(folder, "binaries", "bin", _NAME)
@@ -66,10 +65,10 @@ def find_converter() -> str | None:
 
 
 class ConverterCall:
-    """One call of the converter. It runs beside the caller until `result` is asked for or the ``with`` block ends."""
+    """One call of the converter, which runs in the background until `result` or the end of the ``with`` block."""
 
     def __init__(self, model: Input, options: Sequence[str] = (), *, dump: bool = False) -> None:
-        """Start it; with ``dump`` standard error is a pipe. Raises UnsupportedError where there is none."""
+        """Start the converter; with ``dump`` standard error is a pipe. Raises UnsupportedError without a converter."""
         converter = find_converter()
         if converter is None:
             message = f"the converter of machine-learning operations (package {PACKAGE}) is not installed"
@@ -80,13 +79,13 @@ class ConverterCall:
             self._said = stack.enter_context(TemporaryFile())
             program = os.path.abspath(converter)
             try:
-                # in its own folder: it takes "-" for a file where there is one of this name
+                # in its own folder: elsewhere a file may be called "-", which the converter would read
                 self.program = stack.enter_context(
                     Program(
                         [program, "-i", path, "-o", self._output, *options],
                         TIMEOUT_S + os.fstat(stdin.fileno()).st_size * _TIMEOUT_S_PER_BYTE,
                         stdin=stdin,
-                        stdout=subprocess.DEVNULL,  # where some versions of TOSA have it write warnings
+                        stdout=subprocess.DEVNULL,  # the converter prints warnings about some TOSA versions
                         stderr=subprocess.PIPE if dump else self._said,
                         cwd=os.path.dirname(program),
                     )
@@ -99,13 +98,13 @@ class ConverterCall:
             self._stack = stack.pop_all()
 
     def result(self) -> memoryview:
-        """The file that it wrote, which is mapped. Raises ScenarioRunnerError."""
+        """Wait for the converter and map the file that it wrote. Raises ScenarioRunnerError."""
         with self:
             if self.program.wait():
                 self._said.seek(0)
                 output = self._said.read()
                 raise _refused_options(self._options, output) or _refused(self.program, output)
-            with suppress(OSError, ValueError), open(self._output, "rb") as file:  # ValueError: it is empty
+            with suppress(OSError, ValueError), open(self._output, "rb") as file:  # ValueError: empty file
                 return memoryview(mmap(file.fileno(), 0, access=ACCESS_READ))
             raise _error(FAILED, "the converter wrote nothing", f"is {VARIABLE} right?")
 
@@ -117,10 +116,10 @@ class ConverterCall:
 
 
 def _stored(model: Input, stack: ExitStack) -> tuple[str, IO[bytes], str]:
-    """The argument that names the model, the file that it was written to (standard input of the program), and the path
-    for what the program writes.
+    """Store a model for the converter, which expects MLIR on standard input and FlatBuffers in files called *.tosa.
 
-    The converter takes a file for a FlatBuffer by its suffix alone, and standard input for MLIR."""
+    Return the program's argument for the model, the file for standard input, and the path of the result.
+    """
     try:
         folder = stack.enter_context(temporary_folder())
         path = os.path.join(folder, "model.tosa") if model.is_flatbuffer else ""
@@ -134,12 +133,12 @@ def _stored(model: Input, stack: ExitStack) -> tuple[str, IO[bytes], str]:
 
 
 def dump(model: Input, before: str = "") -> str:
-    """The MLIR text of a model as the converter reads it, or with ``before`` as it is before the pass of this name.
+    """Let the converter print a model as MLIR text: unchanged, or in the state ``before`` a pass.
 
     Raises ScenarioRunnerError.
     """
     heading = _DUMP + b"Before " + before.encode()
-    output = bytearray()  # since the last heading
+    output = bytearray()  # from the last heading on
     is_dump = False
     with ConverterCall(model, ["--dump-mlir"], dump=True) as call:
         assert call.program.stderr is not None
@@ -156,7 +155,7 @@ def dump(model: Input, before: str = "") -> str:
 
 
 def _refused_options(options: Sequence[str], output: bytes) -> UsageError | None:
-    """The error where the program does not take the options that the user gave."""
+    """Make the error for options of the user that the converter rejects; None for other errors."""
     if not options or b"Error creating parser" not in output:
         return None
     reason = output.decode(errors="replace").splitlines()[0][:_LONGEST_REASON]
@@ -165,7 +164,7 @@ def _refused_options(options: Sequence[str], output: bytes) -> UsageError | None
 
 
 def _refused(program: Program, output: bytes | bytearray) -> ScenarioRunnerError:
-    """The error for a converter that wrote no file; ``output`` is its standard error."""
+    """Make the error for a converter that wrote no file; ``output`` comes from standard error."""
     text = _TEMPORARY.sub("", output.decode(errors="replace"))
     lines = [line for line in text.splitlines() if line and not line.startswith(_NO_REASON)]
     if program.failure or not lines:

@@ -1,7 +1,6 @@
-"""A TOSA model in a file or in memory: its form (MLIR text, MLIR bytecode, FlatBuffer), its contents, its errors.
+"""Reading of TOSA models from files or memory. The form is MLIR text, MLIR bytecode or a FlatBuffer.
 
-Of a FlatBuffer the shaders are read as a `Function`. Source: the schema of TOSA FlatBuffers (tosa.fbs of the TOSA
-serialization library).
+Source: the schema of TOSA FlatBuffers (tosa.fbs of the TOSA serialization library).
 """
 
 import os
@@ -32,7 +31,7 @@ _IDENTIFIER = b"TOSA"
 
 
 def first_block(file: Tables) -> int:
-    """The block that the converter converts: the first one of the first region."""
+    """Find the block that the converter converts, the first in the first region."""
     for region in file.elements(file.number(0), _GRAPH_REGIONS):
         for block in file.elements(region, _REGION_BLOCKS):
             return block
@@ -40,11 +39,10 @@ def first_block(file: Tables) -> int:
 
 
 def parse_flatbuffer(content: Content) -> tuple[Function, str]:
-    """The function that the file holds. The ``attributes_span`` of a custom operation is the reference to them, and
-    empty where there is none.
+    """Read the function in a FlatBuffer, and the first operator that reads a value before it is made.
 
-    Also the problem of an operator that reads what none before it makes, which ends the converter without a word.
-    Raises DamagedError.
+    The converter fails on such an operator without a message; the second result is that message, or empty. The
+    ``attributes_span`` of a custom operation is the place of the reference to its attributes. Raises DamagedError.
     """
     file = Tables(content.part, content.size_bytes)
     block = first_block(file)
@@ -70,7 +68,7 @@ def parse_flatbuffer(content: Content) -> tuple[Function, str]:
             label += f" (custom operation {name!r:.200})"
         unknown = next((name for name in reads if name not in known), None)
         if unknown is not None and not problem:
-            problem = f"is no valid TOSA model: {label} reads {unknown!r:.200}, which none before it makes"
+            problem = f"is not a valid TOSA model: {label} reads {unknown!r:.200}, which no operator before it makes"
         known.update(makes)
         count += 1
     returned = values(outputs)
@@ -88,7 +86,7 @@ def parse_flatbuffer(content: Content) -> tuple[Function, str]:
 
 
 def tensor_type(file: Tables, table: int) -> ValueType:
-    """The type of a tensor of a FlatBuffer."""
+    """Read the type of a tensor in a FlatBuffer."""
     number = file.value(table, _TENSOR_TYPE)
     element = _ELEMENTS[number] if number < len(_ELEMENTS) else "?"
     if file.value(table, _TENSOR_IS_UNRANKED, "B"):
@@ -105,11 +103,11 @@ _CHUNK_SIZE_BYTES = 1 << 20
 
 
 class Source(NamedTuple):
-    """The source of a model; ``name`` is what messages call it.
+    """The source of a model; messages call it ``name``.
 
-    The ``content`` of a FlatBuffer in a file is None: it may be large, and is read in parts. ``is_plain`` says that it
-    is one function without custom operations, which the converter can be given as it is. ``function`` and ``problem``
-    are those of a FlatBuffer (`parse_flatbuffer`).
+    A FlatBuffer in a file may be large: ``content`` is None, and the file is read in parts. A plain model has one
+    function and no custom operations, so that the converter can read it unchanged. ``function`` and ``problem`` are the
+    results of `parse_flatbuffer`.
     """
 
     name: str
@@ -121,7 +119,7 @@ class Source(NamedTuple):
 
     @contextmanager
     def opened(self) -> Iterator[Content]:
-        """Open the model without reading all of a file. Raises FileError."""
+        """Open the model without reading the whole file. Raises FileError."""
         if self.content is not None:
             yield Content(memoryview(self.content), len(self.content))
         else:
@@ -129,29 +127,29 @@ class Source(NamedTuple):
                 yield Content(file, file.size_bytes)
 
     def parts(self) -> Iterator[memoryview]:
-        """All of the model. Raises FileError."""
+        """Yield the whole model in chunks. Raises FileError."""
         with self.opened() as content:
             yield from parts_of(content)
 
     def input(self) -> Input:
-        """The model as it is, for the converter."""
+        """Return the unchanged model as input of the converter."""
         return Input(self.form == "flatbuffer", self.parts())
 
 
 def parts_of(content: Content, start: int = 0, end: int | None = None) -> Iterator[memoryview]:
-    """The bytes from ``start`` to ``end``, or to the end of the content, in chunks."""
+    """Yield the bytes from ``start`` to ``end``, by default to the end of the content, in chunks."""
     end = content.size_bytes if end is None else end
     for at in range(start, end, _CHUNK_SIZE_BYTES):
         yield content.part(at, min(_CHUNK_SIZE_BYTES, end - at))
 
 
 def open_source(model: str | os.PathLike[str] | bytes, name: str = "<memory>") -> Source:
-    """Look at a file or at the content of one. Raises FileError where it cannot be read or is a damaged FlatBuffer."""
+    """Find out the form of a model, given by path or content. Raises FileError if it is unreadable or damaged."""
     source = Source(name, model) if isinstance(model, bytes) else Source(os.fspath(model), None)
     with source.opened() as file:
         start = bytes(file.part(0, _START_BYTES))
         if start.startswith(VGF_MAGIC):
-            help = "give the one that it was made from; convert --expose-intermediates makes outputs of its layers"
+            help = "name the TOSA model that it was made from; convert --expose-intermediates turns layers into outputs"
             raise unreadable(source.name, "is a VGF file, expected a TOSA model", help)
         if start[_IDENTIFIER_AT:] == _IDENTIFIER:
             try:
@@ -168,16 +166,16 @@ def open_source(model: str | os.PathLike[str] | bytes, name: str = "<memory>") -
 
 
 def _is_one_operation(content: bytes) -> bool:
-    """Tell whether the module of MLIR bytecode holds one operation, which is a function.
+    """Return whether the module in MLIR bytecode holds a single operation, which is a function.
 
-    Source: MLIR bytecode format. The section of the operations begins with a block that has the module, whose region
-    is a section of its own.
+    Source: MLIR bytecode format. The operations' section begins with the block of the module; the region of the module
+    is a section within it.
     """
     file = BytesIO(content)
 
     def number() -> int:
         first = file.read(1)[0]
-        size = (first & -first).bit_length() or 9  # the zeros below the first one count the bytes that follow
+        size = (first & -first).bit_length() or 9  # zeros below the lowest set bit count the following bytes
         return int.from_bytes(bytes([first]) + file.read(size - 1), "little") >> min(size, 8)
 
     def section() -> tuple[int, int]:
@@ -189,13 +187,13 @@ def _is_one_operation(content: bytes) -> bool:
 
     try:
         file.seek(len(_BYTECODE))
-        number()  # the version of the format, behind which the producer is named
+        number()  # the version of the format; the name of the producer follows
         file.seek(content.index(0, file.tell()) + 1)
         kind, end = section()
         while kind != _OPERATIONS_SECTION:
             file.seek(end)
             kind, end = section()
-        number(), number()  # operations of the block, and the name of the module operation
+        number(), number()  # the block's operations, the name of the module operation
         if file.read(1)[0] != _HAS_PROPERTIES_AND_REGIONS:
             return False
         number(), number(), number()  # location, properties, regions
@@ -208,10 +206,10 @@ def _is_one_operation(content: bytes) -> bool:
 
 @contextmanager
 def converter_errors(source: Source, model: Model | None = None, findings: Iterable[Diagnostic] = ()) -> Iterator[None]:
-    """Errors of the converter become those of the model that it does not convert.
+    """Turn errors of the converter into errors of the model.
 
-    ``model`` is what it was given in place of the source itself. Of the ``findings`` so far, what was left to the
-    converter may be the reason.
+    ``model`` is given if the converter reads another text than the source. The error repeats ``findings`` about
+    operations that were left to the converter, since they may be the reason.
     """
     try:
         yield
@@ -230,15 +228,14 @@ def converter_errors(source: Source, model: Model | None = None, findings: Itera
 
 
 def unreadable(path: str, message: str, help: str | None = None) -> ScenarioRunnerError:
-    """The error for a file that is no model."""
+    """Make the error for a file that is not a readable model."""
     return error_of([Diagnostic(INVALID, "error", None, message, help, path=path)])
 
 
 def parse_model(source: Source) -> Model:
-    """The model with its custom operations.
+    """Parse a model with its custom operations.
 
-    Raises FileError where it is not a TOSA model, and UnsupportedError where the converter is needed (for bytecode) and
-    not installed.
+    Raises FileError if it is not a TOSA model, and UnsupportedError if it is bytecode and the converter is missing.
     """
     path = source.name
     if source.problem:
@@ -247,9 +244,9 @@ def parse_model(source: Source) -> Model:
         return Model(path, None, (source.function,), is_users_text=False)
     model = None
     if source.form == "text":
-        assert source.content is not None, "only of a FlatBuffer it is not kept"
+        assert source.content is not None, "only FlatBuffers are read in parts"
         text = _decoded(source.content, path)
-        with suppress(NotUnderstoodError):  # it may be right all the same: as the converter writes it, it is read
+        with suppress(NotUnderstoodError):  # it may still be valid: the converter can print it in a known way
             model = parse_text(text, path)
     if model is None:
         with converter_errors(source):
@@ -268,4 +265,4 @@ def _decoded(content: bytes, path: str) -> str:
         if "\0" not in text:
             return text
         problem = f"there is a NUL character at the offset {text.index(chr(0))}"
-    raise unreadable(path, f"is no TOSA model: {problem}", "expected MLIR text, MLIR bytecode or a TOSA FlatBuffer")
+    raise unreadable(path, f"is not a TOSA model: {problem}", "expected MLIR text, MLIR bytecode or a TOSA FlatBuffer")

@@ -1,7 +1,7 @@
-"""The layers of a TOSA model: results of operators, which become outputs of the model to be seen one by one.
+"""The layers of a TOSA model: results of operators, which can become outputs of the model.
 
 Source: the schema of TOSA FlatBuffers (tosa.fbs of the TOSA serialization library); ArmCompileSpec.DebugMode.TOSA of
-ExecuTorch, whose locations are JSON.
+ExecuTorch, which writes locations as JSON.
 """
 
 import re
@@ -26,7 +26,7 @@ _LOCATION = re.compile(r'loc\("([^"]*)"(?::([0-9]+):[0-9]+)?\)')
 _NODE = re.compile(r'"(?:node_)?name": "([^"\\]+)"')
 _MODULE = re.compile(r'"nn_module_stack": \{[^}]*\["([^"\\]+)", "[^"]*"\]\}')
 
-_BYTES, _INTEGERS = 1, 4  # a string is bytes
+_BYTES, _INTEGERS = 1, 4  # strings are bytes
 _WINDOW: Layout = dict.fromkeys(range(3), _INTEGERS)
 _PAIR: Layout = {0: _BYTES, 1: _BYTES}
 _ATTRIBUTES: Final[Mapping[str, Layout]] = {
@@ -56,10 +56,10 @@ _GRAPH: Layout = {0: {}, 1: [{0: _BYTES, 1: [_BLOCK]}], 2: _WRITER, 3: {0: _WRIT
 
 
 class Layer(NamedTuple):
-    """A result of an operator. ``name`` is that of the model's output, ``tensor`` the one in the file.
+    """A result of an operator: ``name`` is the model's output, ``tensor`` the name in the file.
 
-    ``inputs`` are the names of layers and of the model's inputs that the operator reads, without its constants.
-    ``aliases`` are names of what it was lowered from: nodes and modules of a framework.
+    ``inputs`` are names of layers and model inputs that the operator reads; constants do not count. ``aliases`` name
+    the framework's nodes and modules from which the operator was lowered.
     """
 
     name: str
@@ -71,15 +71,15 @@ class Layer(NamedTuple):
 
 
 def expose(source: tosa.Source, pattern: str = "*") -> tuple[tosa.Source, tuple[Layer, ...]]:
-    """Make the layers whose name or operator matches ``pattern`` (* and ?) outputs, behind those that the model has.
+    """Turn layers into further outputs of a model. ``pattern`` (* and ?) matches names and operators of layers.
 
-    MLIR becomes a FlatBuffer, by the converter. Returns the model, whose outputs are named like the layers, and the
-    layers that are outputs in the order of their operators. Raises UsageError where none matches, and
-    ScenarioRunnerError where the model cannot be read.
+    The converter first turns MLIR into a FlatBuffer. Return the model with named outputs, and all layers that are
+    outputs, in the order of operators. Raises UsageError if no layer matches, and ScenarioRunnerError
+    for an unreadable model.
     """
     if source.form != "flatbuffer":
         if len(tosa.parse_model(source).functions) > 1:
-            raise UsageError(f"{source.name}: the model has several functions, of which no layers can be shown")
+            raise UsageError(f"{source.name}: the model has several functions; layers need a model with one function")
         options = ("--tosa-flatbuffer", "--emit-debug-info")
         with tosa.converter_errors(source), ConverterCall(source.input(), options) as call:
             source = tosa.open_source(bytes(call.result()), source.name)
@@ -105,9 +105,9 @@ def expose(source: tosa.Source, pattern: str = "*") -> tuple[tosa.Source, tuple[
 
 
 def cut(model: bytes, tensor: str, known: Collection[str]) -> tuple[bytes, list[str]]:
-    """Keep the operator that makes a tensor, and those that make what it reads but the ``known`` tensors.
+    """Cut the operator of a tensor out of a model, with the operators of its inputs except ``known`` tensors.
 
-    Returns a FlatBuffer with this one output, and the names of its inputs.
+    Return a FlatBuffer with this single output, and the names of its inputs.
     """
     file, block = _tables(model)
     inputs: dict[str, int] = {}
@@ -135,13 +135,13 @@ def cut(model: bytes, tensor: str, known: Collection[str]) -> tuple[bytes, list[
 
 
 def _tables(data: bytes | bytearray) -> tuple[Tables, int]:
-    """The tables of a model, and its block."""
+    """Return the tables of a model, and the position of its block."""
     file = Tables(lambda at, size: memoryview(data)[at : at + size], len(data))
     return file, tosa.first_block(file)
 
 
 def select(layers: Sequence[Layer], pattern: str, path: str) -> list[Layer]:
-    """The layers whose name or operator matches ``pattern`` (* and ?). Raises UsageError where none does."""
+    """Select layers whose names or operators match ``pattern``. Raises UsageError if none does."""
     selected = []
     for layer in layers:
         names = (layer.name, layer.tensor, layer.operator)
@@ -154,7 +154,7 @@ def select(layers: Sequence[Layer], pattern: str, path: str) -> list[Layer]:
 
 
 def _layers(file: Tables, block: int) -> Iterator[Layer]:
-    """All layers, in the order of their operators."""
+    """Yield all layers in the order of their operators."""
     tensors = file.elements(block, tosa.BLOCK_TENSORS)
     types = {file.text(file.child(table, tosa.TENSOR_NAME)): tosa.tensor_type(file, table) for table in tensors}
     constants: set[str] = set()
@@ -183,7 +183,7 @@ def _layers(file: Tables, block: int) -> Iterator[Layer]:
 
 
 def _name(location: str) -> str:
-    """The name of MLIR's location, or its line; nothing where it has neither."""
+    """Return the name in an MLIR location, or the line; empty if it has neither."""
     match = _LOCATION.fullmatch(location)
     if match is None:
         return ""
@@ -191,7 +191,7 @@ def _name(location: str) -> str:
 
 
 def _append_names(data: bytearray, field: int, names: list[str]) -> None:
-    """Let the field refer to a new vector of strings behind the file. References only lead forward."""
+    """Append a vector of strings to the file and let the field refer to it. References only lead forward."""
     data += bytes(-len(data) % 4)
     struct.pack_into("<I", data, field, len(data) - field)
     data += struct.pack("<I", len(names))

@@ -1,8 +1,8 @@
-"""Patch the skeleton of a converted model: shaders, views, and everything that the converter leaves out.
+"""Patching of a skeleton with shaders, views, and the parts that the converter leaves out.
 
-In the skeleton every value is a tensor (`placeholders`). Here each shader gets its own views: other descriptor types,
-formats and samplers become further rows that share the memory of the value (alias groups). Of an input or output that
-has several views, the caller binds the one that is used first; the others are intermediates.
+In the skeleton every value is a tensor (`placeholders`). Patching gives each shader its own views. A view with another
+descriptor type, format or sampler is a further row that shares the memory of the value (alias groups). If an input or
+output has several views, the caller binds the view that is used first; the others are intermediates.
 """
 
 from collections import Counter
@@ -22,7 +22,7 @@ _COMPUTE_STAGE = 0x20  # VK_SHADER_STAGE_COMPUTE_BIT
 
 
 class Skeleton(NamedTuple):
-    """A skeleton, and for each shader the bindings that its operands have in it."""
+    """A skeleton, and for each shader the bindings of the operands in the skeleton."""
 
     vgf: Vgf
     bindings: Sequence[tuple[int, ...]]
@@ -31,21 +31,21 @@ class Skeleton(NamedTuple):
 def patched(
     skeleton: Skeleton, function: Function, shaders: Sequence[Shader], path: str
 ) -> tuple[Sequence[bytes | memoryview], list[Diagnostic]]:
-    """The file of the model with its shaders in parts, or what contradicts itself in it."""
+    """Return the parts of the model's file with its shaders, or the contradictions between the shaders."""
     vgf = _named(_Patch(skeleton, function, shaders).model(), function)
     problems = find_problems(vgf, path)
     return () if problems else vgf_parts(vgf), problems
 
 
 def with_names(content: memoryview, function: Function, path: str) -> Sequence[bytes | memoryview]:
-    """The file of a model without shaders, in parts; ``content`` is the one that the converter made."""
+    """Add the names of a function's inputs and outputs to the converted ``content``. Return the file in parts."""
     return vgf_parts(_named(parse_vgf(content, name=path), function))
 
 
 def _named(vgf: Vgf, function: Function) -> Vgf:
-    """The model with the names of the function, where there is one for each input, or for each output."""
+    """Name the inputs, or the outputs, if the function has a name for each."""
     inputs, outputs = function.input_names or (), function.output_names or ()
-    if len(inputs) > len(vgf.inputs):  # the converter leaves out what nothing reads; bindings count all
+    if len(inputs) > len(vgf.inputs):  # the converter leaves out unused inputs, but their bindings count
         inputs = tuple(inputs[slot.binding] for slot in vgf.inputs if slot.binding < len(inputs))
     return vgf._replace(
         input_names=inputs if len(inputs) == len(vgf.inputs) else vgf.input_names,
@@ -54,14 +54,14 @@ def _named(vgf: Vgf, function: Function) -> Vgf:
 
 
 class _Patch:
-    """The rows of a model while views are added to those of the skeleton."""
+    """The rows of a model: the rows of the skeleton, to which views are added."""
 
     def __init__(self, skeleton: Skeleton, function: Function, shaders: Sequence[Shader]) -> None:
         vgf = self._skeleton = skeleton.vgf
         self._bindings = skeleton.bindings
         self._function = function
         self._shaders = shaders
-        # Of each row of the skeleton: the number of its value. New values follow.
+        # The number of the value behind each row. New values get further numbers.
         self._number: dict[int, int] = {}
         ends = [*vgf.inputs, *vgf.outputs]
         for slot in ends + [slot for segment in vgf.segments for slot in (*segment.inputs, *segment.outputs)]:
@@ -70,8 +70,9 @@ class _Patch:
         self._rows = [row._replace(alias_group=None) for row in vgf.resources]
         self._views = {(number, self._rows[row]): row for row, number in reversed(self._number.items())}
         self._origin: list[int] = list(range(len(self._rows)))
-        """Of each row: the row of the skeleton behind which it stands."""
+        """For each row, the row of the skeleton that it follows."""
         self._first_use: dict[int, int] = {}
+        """The order of rows by their first use."""
 
     def model(self) -> Vgf:
         skeleton = self._skeleton
@@ -99,7 +100,7 @@ class _Patch:
         )
 
     def _arguments(self) -> list[Slot]:
-        """The inputs of the model: all arguments, those that nothing reads as well."""
+        """List the inputs of the model: all arguments, also unused ones."""
         bound = {slot.binding: slot for slot in self._skeleton.inputs}
         slots: list[Slot] = []
         for number, argument in enumerate(self._function.arguments):
@@ -130,7 +131,7 @@ class _Patch:
         operation, attributes, workgroups = self._shaders[number]
         bound = dict(segment.slots)
         for binding, value in enumerate(operation.results, len(operation.operands)):
-            if binding not in bound:  # nobody reads it, but the shader writes it
+            if binding not in bound:  # only the shader itself uses this result
                 unread, behind = value.row("intermediate"), len(self._skeleton.resources)
                 bound[binding] = self._add(unread, behind, next(self._new_numbers))
         results = range(len(operation.operands), len(operation.operands) + len(operation.results))
@@ -154,11 +155,11 @@ class _Patch:
         return tuple(sorted(slots, key=lambda slot: slot.binding))
 
     def _view(self, row: int, view: View) -> int:
-        """The row through which a shader sees the value of a row of the skeleton."""
-        of = self._rows[row]
-        # without a shape a file does not say how large a buffer is
-        shape = of.shape or ((1,) if view.is_buffer else ())
-        view_resource = of._replace(
+        """Find or add the row for a shader's view of a value in the skeleton."""
+        skeleton_row = self._rows[row]
+        # the shape tells the size of a buffer
+        shape = skeleton_row.shape or ((1,) if view.is_buffer else ())
+        view_resource = skeleton_row._replace(
             descriptor_type=view.descriptor_type, format=view.format.value, shape=shape, sampler=view.sampler
         )
         number = self._number[row]
@@ -169,7 +170,7 @@ class _Patch:
         return other
 
     def _listed(self, ends: Iterable[int]) -> dict[int, int]:
-        """For inputs and outputs of the skeleton, the row that the model lists: the view that is used first."""
+        """Return for each input and output of the skeleton the row to list: the view that is used first."""
         views: dict[tuple[int, str], list[int]] = {}
         for row in self._first_use:
             views.setdefault((self._number[row], self._rows[row].category), []).append(row)
@@ -182,7 +183,7 @@ class _Patch:
         return listed
 
     def _resources(self, order: Sequence[int]) -> tuple[ModelResource, ...]:
-        """The rows with alias groups: one for each value that has several."""
+        """Return the rows, with an alias group for each value that has several."""
         numbers = [self._number.get(row) for row in order]
         shared = [number for number, rows in Counter(numbers).items() if number is not None and rows > 1]
         groups: dict[int | None, int] = {number: group for group, number in enumerate(shared)}
@@ -199,16 +200,18 @@ class _Patch:
 
 
 def skeleton_in(converted: Vgf, function: Function, simplified: Callable[[], Function]) -> Skeleton:
-    """The skeleton that the converter made of a function, which it may have ``simplified``."""
-    if [segment.type for segment in converted.segments] == ["compute"]:  # the operands of which the converter mixes up
+    """Return the skeleton of a function that the converter may have ``simplified``."""
+    if [segment.type for segment in converted.segments] == ["compute"]:  # the converter mixes up such operands
         return skeleton_of(simplified())
     skeleton = Skeleton(_with_merged_results(converted, function), equal_operands(function))
     return skeleton._replace(bindings=equal_operands(simplified())) if _lacks_operands(skeleton) else skeleton
 
 
 def _lacks_operands(skeleton: Skeleton) -> bool:
-    """Tell whether a placeholder lacks an operand that is not the same value as an earlier one: the converter has found
-    out that it is, and the simplified function knows which."""
+    """Return whether a placeholder lacks an operand.
+
+    The converter has then found two operands to be the same value; the simplified function tells which.
+    """
     for segment in skeleton.vgf.segments:
         if segment.type == "compute":
             number, _ = shader_and_result(skeleton.vgf.modules[segment.module_index].entry_point)
@@ -218,10 +221,7 @@ def _lacks_operands(skeleton: Skeleton) -> bool:
 
 
 def _with_merged_results(converted: Vgf, function: Function) -> Vgf:
-    """The skeleton: what the converter made of the placeholders, with one segment for each shader.
-
-    Modules and segments are numbered anew where that leaves out some.
-    """
+    """Merge the segments of placeholders to one segment for each shader, and number modules and segments anew."""
     segments: list[Segment] = []
     of_shader: dict[int, int] = {}
     for segment in converted.segments:
@@ -252,15 +252,15 @@ _VERSION = (0, 5, 0)
 
 
 def skeleton_of(function: Function) -> Skeleton:
-    """The skeleton of a function of which every operation is a shader.
+    """Make the skeleton of a function that holds only shaders.
 
-    Values are numbered as the converter numbers them: arguments, values that are read again, other results. What is
-    returned and read has two rows. Every operand must be an argument or the result of an earlier operation.
+    Values have the same numbers as from the converter: first arguments, then values with a reader, then other results.
+    A value that is both returned and read has two rows. Every operand must be an argument or an earlier result.
     """
     rows: list[ModelResource] = []
     numbers = {argument.name: number for number, argument in enumerate(function.arguments)}
     new_numbers = count(len(function.arguments))
-    read: dict[str, int] = {}  # rows by the names of values
+    read: dict[str, int] = {}  # rows by names of values
     written: dict[str, int] = {}
 
     def add(value: Value, row: ModelResource, *tables: dict[str, int]) -> None:

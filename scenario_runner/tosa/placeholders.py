@@ -1,12 +1,12 @@
-"""The skeleton of a converted model: what the converter makes of the model with placeholders for its shaders.
+"""Placeholders for the shaders of a model. The converter turns the model with placeholders into a skeleton.
 
-A placeholder binds operand *i* at the binding *i* (`equal_operands`), its result behind them, all as tensors, and its
-entry point names the shader. So the segments, numbers and rows of the skeleton tell which values each shader reads and
-writes, whatever its attributes are. `patching` puts these in. A model of nothing but shaders needs no converter:
-`skeleton_of` makes its skeleton.
+A placeholder sees all values as tensors. Operand *i* is at the binding *i* (`equal_operands`), the result is at the
+next binding, and the entry point names the shader. So the skeleton shows which values each shader reads and writes,
+whatever the shader's attributes are. `patching` then inserts the attributes. For a model of shaders alone,
+`patching.skeleton_of` makes the skeleton without the converter.
 
-A shader of several results has one placeholder for each: the converter gives the results of one operation to the
-bindings in the order in which they are used, without saying so. Their segments are merged again.
+A shader with several results has a placeholder for each result, because the converter orders the results of one
+operation by their use without recording the order. `patching` merges the segments again.
 """
 
 import json
@@ -25,20 +25,20 @@ _SIMPLIFIED_BEFORE = "ModelPartitionMarkingPass"
 
 
 def entry_point(number: int, result: int = 0) -> str:
-    """The entry point of the placeholder for a result of the shader ``number`` of the function."""
+    """Name the entry point of the placeholder for a result of the shader ``number``."""
     return f"shader_{number}_{result}"
 
 
 def shader_and_result(entry_point: str) -> tuple[int, int]:
-    """The numbers of the shader and of its result that a placeholder stands for."""
+    """Return the numbers of the shader and of its result from the name of a placeholder's entry point."""
     _, shader, result = entry_point.split("_")
     return int(shader), int(result)
 
 
 def with_placeholders(source: Source, model: Model, function: Function) -> Input:
-    """The model with this function alone, and placeholders for its shaders. Lines of text stay where they are.
+    """Return the model with only this function, and with placeholders for its shaders. Lines of text keep their place.
 
-    A FlatBuffer has no room for operators of one result in place of one with several: it becomes text.
+    A FlatBuffer has no room for several placeholders of one shader: such a model becomes text.
     """
     if model.text is None:
         spans = {shader.attributes_span for shader in function.shaders if len(shader.results) == 1}
@@ -51,7 +51,7 @@ def with_placeholders(source: Source, model: Model, function: Function) -> Input
 
 
 def _flatbuffer_parts(source: Source, function: Function) -> Iterator[bytes | memoryview]:
-    """The file with the attributes of placeholders behind it, to which the references to those of shaders lead."""
+    """Append the attributes of placeholders to the file, and redirect the references to the shaders' attributes."""
     with source.opened() as file:
         behind = bytearray(-file.size_bytes % 4)
         at = 0
@@ -87,7 +87,10 @@ def _text_parts(text: str, model: Model, function: Function) -> Iterator[bytes]:
 
 
 def _operations(number: int, shader: CustomOperation, prefix: str) -> Iterator[str]:
-    """A placeholder for each result, and a cast, which the converter folds, that names their values as the shader."""
+    """Yield a placeholder for each result, and a cast that gives the values the shader's names.
+
+    The converter folds the cast.
+    """
     operands = ", ".join(operand.shown_name for operand in shader.operands)
     operand_types = ", ".join(operand.type.text for operand in shader.operands)
     for result, value in enumerate(shader.results):
@@ -118,9 +121,9 @@ def _attributes(number: int, result: int, shader: CustomOperation) -> str:
 
 
 def equal_operands(function: Function) -> Sequence[tuple[int, ...]]:
-    """List the bindings that operands have in the skeleton, by shader: (0, 0, 1) where the operands are (a, a, b).
+    """List the bindings of operands in the skeleton by shader: (0, 0, 1) for the operands (a, a, b).
 
-    The converter binds a value once: operands are at the bindings of their places among those that differ.
+    The converter binds each value once, at its position among the different operands.
     """
     places = []
     for shader in function.shaders:
@@ -131,10 +134,10 @@ def equal_operands(function: Function) -> Sequence[tuple[int, ...]]:
 
 
 def simplified(source: Source, model: Model, function: Function) -> Function:
-    """The function as the converter has simplified it, with one placeholder of each shader: an operation that changes
-    nothing, such as a reshape to the same shape, is replaced by its operand, and what nobody reads is gone.
+    """Let the converter simplify a function, and return it with one placeholder for each shader.
 
-    Raises ScenarioRunnerError, and NotUnderstoodError where the converter writes what is not read here.
+    The converter replaces an operation without effect, such as a reshape to the same shape, by the operand, and drops
+    values without a reader. Raises ScenarioRunnerError, and NotUnderstoodError for text that `parse_text` cannot read.
     """
     text = dump(with_placeholders(source, model, function), _SIMPLIFIED_BEFORE)
     (function,) = parse_text(text, model.path).functions

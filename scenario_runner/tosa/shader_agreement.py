@@ -1,4 +1,4 @@
-"""Shaders compiled and compared with their attributes: entry point, workgroups, bindings, constants, types."""
+"""Comparison of compiled shaders with their attributes: entry point, workgroups, bindings, push constants, types."""
 
 from collections.abc import Mapping, Sequence
 from math import prod
@@ -17,16 +17,16 @@ from scenario_runner.tosa.attributes import Attributes, Types
 from scenario_runner.tosa.variables import check_push_constants, check_types, check_variables, views_and_types
 
 _CODE = "/shader_code"
-_ELEMENTS = 4  # that one invocation often makes: those of a vec4
+_ELEMENTS = 4  # an invocation often makes a vec4
 
 
 def check_agreement(
     attributes: Attributes, module: Module, types: Types | None = None
 ) -> tuple[Interface | None, list[Diagnostic]]:
-    """The interface of the entry point, and what the module and the attributes say differently.
+    """Compare a module with attributes. Return the interface of the entry point, and the differences.
 
-    Pointers start from the attributes. ``types`` are those of the operands and results, where they are known. Raises
-    `SpirvError` for a module that cannot be read.
+    Pointers of findings lead into the attributes. ``types`` are the types of operands and results, if known. Raises
+    `SpirvError` for an unreadable module.
     """
     name = attributes.operation
     entry, findings = find_entry_point(module, name, attributes.module_entry_point, "compute", "")
@@ -50,9 +50,9 @@ def check_agreement(
 
 
 def check_workgroup_sizes(attributes: Attributes, interface: Interface, types: Types | None) -> list[Diagnostic]:
-    """A workgroup_sizes that may be meant as the local size.
+    """Find a workgroup_sizes that probably means the local size.
 
-    Models run this number of workgroups, whatever the description of the attributes says.
+    Models run so many workgroups, although the description of the attributes calls the key a local size.
     """
     counts, size = attributes.workgroup_sizes, interface.local_size()
     if size is None:
@@ -69,7 +69,7 @@ def check_workgroup_sizes(attributes: Attributes, interface: Interface, types: T
         severity = warning
         message = f"{list(counts)} is the local size of the shader; it is used as the number of workgroups: {runs}"
     elif invocations * (1 if images else _ELEMENTS) < most_elements:
-        severity = note  # a shader may make many more elements in one invocation
+        severity = note  # one invocation may make many more elements
         message = f"{runs} are {invocations} invocations, but the largest output has {most_elements} elements or texels"
     else:
         return []
@@ -81,7 +81,7 @@ def _times(sizes: Sequence[int]) -> str:
 
 
 def _check_places(attributes: Attributes, slots: Mapping[tuple[int, int], Slot]) -> list[Diagnostic]:
-    """Bindings that only the shader, or only the attributes have."""
+    """Find bindings that only the shader or only the attributes have."""
     views = {(view.set, view.binding): view for view in attributes.views}
     missing = [slot for place, slot in slots.items() if slot.used and place not in views]
     unused = [view for place, view in views.items() if place not in slots or not slots[place].used]
@@ -106,8 +106,11 @@ def _check_places(attributes: Attributes, slots: Mapping[tuple[int, int], Slot])
 
 
 class CheckedShader(NamedTuple):
-    """A shader and what was found. ``module`` is SPIR-V and ``interface`` that of the entry point; both are None for a
-    placeholder and for what does not compile. ``findings`` leave out the warnings of `Attributes`."""
+    """A shader with its SPIR-V module, the interface of its entry point, and findings.
+
+    A placeholder and a shader that does not compile have neither module nor interface. ``findings`` do not repeat the
+    warnings of `Attributes`.
+    """
 
     attributes: Attributes
     module: bytes | None
@@ -116,12 +119,12 @@ class CheckedShader(NamedTuple):
 
     @property
     def is_good(self) -> bool:
-        """True where no finding is an error."""
+        """True if no finding is an error."""
         return all(finding.severity != "error" for finding in self.findings)
 
     @property
     def local_size(self) -> tuple[int, int, int] | None:
-        """The local size of the code, where there is one."""
+        """The local size in the code; None without code."""
         return None if self.interface is None else self.interface.local_size()
 
 
@@ -133,10 +136,10 @@ def check_shaders(
     cache_dir: str | None = None,
     use_cache: bool = True,
 ) -> list[CheckedShader]:
-    """Compile shaders side by side and compare each with its attributes, and with the ``types`` of its operation.
+    """Compile shaders side by side, and compare each with its attributes and the ``types`` of its operation.
 
-    ``compiler`` names the GLSL compiler. Nothing is raised for what is wrong with a shader. Raises UsageError where the
-    environment names a compiler or validator that is not there.
+    ``compiler`` names the GLSL compiler. Errors of shaders are findings. Raises UsageError if the environment names a
+    compiler or validator that does not exist.
     """
     sources = [
         CompileRequest(shader.language, source=shader.code, name=_label(shader), entry=shader.module_entry_point)
@@ -173,7 +176,7 @@ def _checked(attributes: Attributes, module: bytes | ScenarioRunnerError | None,
             interface, findings = check_agreement(attributes, read_module(module, name=attributes.operation), types)
         except ScenarioRunnerError as error:
             failure = error
-    for problem in failure.problems if failure else ():  # those without a line of the source stand at the attribute
+    for problem in failure.problems if failure else ():  # without a line of the source, the place is the attribute
         findings.append(problem if problem.path else problem._replace(pointer=problem.pointer or _CODE))
     if interface is None:
         findings += check_types(attributes, types)

@@ -1,8 +1,8 @@
-"""Custom operations and functions in MLIR text: strings, attributes, types, values, and where they stand.
+"""The parser of functions and custom operations in MLIR text.
 
-Only these are read; all other operations are passed over, and skipped by their brackets. Functions and returns are
-expected as MLIR prints them by default, custom operations as that or in the generic form. `NotUnderstoodError` says
-that the text is written in a way that is not read here, though MLIR may accept it. Source: the MLIR language reference.
+The parser skips all other operations by their brackets. It expects functions and returns in MLIR's default form, and
+custom operations in the default or generic form. `NotUnderstoodError` stands for other text, which may still be valid
+MLIR. Source: the MLIR language reference.
 """
 
 import re
@@ -23,7 +23,7 @@ _VALUES = re.compile(rf"{_VALUE.pattern}(?:\s*,\s*{_VALUE.pattern})*")
 _KEY = re.compile(rf"({STRING})|[A-Za-z_][\w$.]*", re.DOTALL)
 _SYMBOL = re.compile(rf"@(?:({STRING})|([A-Za-z_][\w$.]*))", re.DOTALL)
 _ESCAPE = re.compile(rb"\\(n|t|\"|\\|[0-9A-Fa-f]{2})")
-# Tokens that matter when something is skipped: strings, comments, arrows (whose > closes nothing) and brackets.
+# Tokens that count while text is skipped: strings, comments, brackets, and arrows, which contain no bracket.
 _BRACKET = re.compile(rf"({STRING})|//[^\n]*|->|[\[\](){{}}<>]|,", re.DOTALL)
 _OPENING, _CLOSING = "[({<", "])}>"
 _LOCATION = re.compile(r"loc\s*(?=\()")
@@ -33,18 +33,18 @@ _DIMENSION = re.compile(r"(\*|\?|[0-9]+)x")
 
 
 class NotUnderstoodError(Exception):
-    """The text is written in a way that is not read here."""
+    """The parser does not know this way of writing a model."""
 
 
 class Text(NamedTuple):
-    """A string of the text: what it says, and where it stands with its quotes."""
+    """A string: its value, and its place with the quotes."""
 
     value: str
     span: tuple[int, int]
 
 
 def unescaped(string: str) -> str:
-    """Read a string with its quotes. Raises NotUnderstoodError where that is not UTF-8."""
+    """Return the value of a quoted string. Raises NotUnderstoodError unless it is UTF-8."""
 
     def byte(match: re.Match[bytes]) -> bytes:
         code = match[1]
@@ -57,20 +57,20 @@ def unescaped(string: str) -> str:
 
 
 def escaped(value: str) -> str:
-    """A string with its quotes that says ``value``."""
+    """Quote a string."""
     plain = (chr(byte) if 32 <= byte < 127 and byte not in b'"\\' else f"\\{byte:02X}" for byte in value.encode())
     return f'"{"".join(plain)}"'
 
 
 class Cursor:
-    """A place in the text that moves on behind what is read."""
+    """A position in the text. Reading moves it behind the text that was read."""
 
     def __init__(self, text: str, at: int = 0) -> None:
         self.text = text
         self.at = at
 
     def match(self, pattern: re.Pattern[str]) -> re.Match[str] | None:
-        """Move behind what the pattern matches next; None where that is something else."""
+        """Read text that matches a pattern; None if the next text does not."""
         match = pattern.match(self.text, self.next)
         if match is not None:
             self.at = match.end()
@@ -78,51 +78,51 @@ class Cursor:
 
     @property
     def next(self) -> int:
-        """The place behind spaces and comments."""
+        """The position behind spaces and comments."""
         match = _SPACE.match(self.text, self.at)
         return match.end() if match else self.at
 
     def looks_at(self, token: str) -> bool:
-        """Tell whether ``token`` is next."""
+        """Return whether ``token`` is next."""
         return self.text.startswith(token, self.next)
 
     def take(self, token: str) -> bool:
-        """Move behind ``token`` where it is next."""
+        """Read ``token`` if it is next. Return whether it was."""
         if not self.looks_at(token):
             return False
         self.at = self.next + len(token)
         return True
 
     def expect(self, token: str) -> None:
-        """Move behind ``token``."""
+        """Read ``token``. Raises NotUnderstoodError if it is not next."""
         if not self.take(token):
             raise self.expected(repr(token))
 
-    def expected(self, what: str) -> NotUnderstoodError:
-        """The error for something else than ``what``."""
-        return NotUnderstoodError(f"expected {what} at the offset {self.next}")
+    def expected(self, syntax: str) -> NotUnderstoodError:
+        """Make the error for text other than ``syntax``."""
+        return NotUnderstoodError(f"expected {syntax} at the offset {self.next}")
 
     def values(self) -> list[str]:
-        """The names of the values that are next, separated by commas."""
+        """Read names of values with commas between them."""
         match = self.match(_VALUES)
         return [f"{name}#{number or 0}" for name, number in _VALUE.findall(match[0])] if match else []
 
     def entries(self, closing: str) -> Iterator[None]:
-        """Step through what is separated by commas, to behind the closing bracket."""
+        """Yield before each entry of a list with commas. Read the commas and the closing bracket."""
         while not self.take(closing):
             yield
             if not self.take(",") and not self.looks_at(closing):
                 raise self.expected(f"',' or {closing!r}")
 
     def skip_brackets(self) -> None:
-        """Move behind the bracket that is next, and what it encloses."""
+        """Skip the next bracket with its content."""
         self.at = self.next + 1
         while self.text[self.skip_entry()] == ",":
             self.at += 1
         self.at += 1
 
     def skip_entry(self) -> int:
-        """Move to the comma or the closing bracket behind what is next; gives the offset."""
+        """Skip to the comma or closing bracket after an entry. Return the offset."""
         depth = 0
         for match in _BRACKET.finditer(self.text, self.at):
             token = match[0]
@@ -133,14 +133,14 @@ class Cursor:
         raise NotUnderstoodError(f"a bracket before the offset {self.at} is not closed")
 
     def skip_location(self) -> None:
-        """Move behind the location that is next."""
+        """Skip a location if one is next."""
         if self.match(_LOCATION):
             self.skip_brackets()
 
     def attributes(self, *, is_inner: bool = False) -> dict[str, object]:
-        """The dictionary of attributes that is next: strings as `Text`, dictionaries of such, None for others.
+        """Read a dictionary of attributes. A string becomes `Text`, an inner dictionary a dict, any other value None.
 
-        Dictionaries in an inner one are others: they may be nested to any depth.
+        Dictionaries within an inner one, which may be nested to any depth, become None too.
         """
         self.expect("{")
         attributes: dict[str, object] = {}
@@ -162,7 +162,7 @@ class Cursor:
         return None
 
     def type(self) -> ValueType:
-        """The type that is next. Types other than tensors have no shape, and their own text as the element."""
+        """Read a type. A type other than a tensor has no shape, and the whole text as the element."""
         match = self.match(_TYPE_NAME)
         if match is None:
             raise self.expected("a type")
@@ -173,7 +173,7 @@ class Cursor:
         return tensor_type(self.text[match.start() : self.at])
 
     def types(self) -> list[ValueType]:
-        """The types that are next: one, or several in parentheses, which may have attributes."""
+        """Read one type, or several types in parentheses, each with or without attributes."""
         if not self.take("("):
             return [self.type()]
         types = []
@@ -185,7 +185,7 @@ class Cursor:
 
 
 def tensor_type(text: str) -> ValueType:
-    """The type that is written as ``text``."""
+    """Parse the text of a type."""
     text = "".join(text.split())
     if not (text.startswith("tensor<") and text.endswith(">")):
         return ValueType(None, text, text)
@@ -203,9 +203,9 @@ def tensor_type(text: str) -> ValueType:
 
 _RESULT = re.compile(rf"({VALUE})(?::([0-9]{{1,6}}))?")
 _CUSTOM = r'(?:"tosa\.custom"|tosa\.custom(?![\w.$]))'
-# Places at which the search stops: values with the custom operation that defines them, strings and comments (which may
-# hold anything), braces, and what else matters. Most alternatives begin with one character, which Python's engine looks
-# at first. All values of a list are taken at once, whatever follows: an operation may have thousands.
+# The search stops at results with their custom operation, at strings and comments (they may hold anything), at braces,
+# and at keywords. Most alternatives begin with a fixed character, so that Python's engine is fast. A list of
+# results is one match, since an operation may have thousands.
 _STOP = re.compile(
     rf"(?P<results>{_RESULT.pattern}(?:\s*,\s*{_RESULT.pattern})*)(?:\s*=\s*(?P<custom>{_CUSTOM}))?|"
     rf"{STRING}|//[^\n]*|[{{}}]|"
@@ -216,7 +216,7 @@ _VISIBILITY = re.compile(r"(?:public|private|nested)\b")
 
 
 def parse_text(text: str, path: str) -> Model:
-    """The model that ``text`` is. Raises NotUnderstoodError where it is written in a way that is not read here."""
+    """Parse a model. Raises NotUnderstoodError for text that the parser does not know."""
     functions: list[Function] = []
     at = depth = 0
     while match := _STOP.search(text, at):
@@ -262,7 +262,7 @@ def _arguments(cursor: Cursor) -> tuple[Value, ...]:
     arguments: list[Value] = []
     for _ in cursor.entries(")"):
         name = cursor.match(_VALUE)
-        if name is None:  # a declaration has types only
+        if name is None:  # a declaration has only types
             cursor.at = start
             cursor.skip_brackets()
             return ()
@@ -282,13 +282,13 @@ def _names(entry: object, key: str) -> tuple[str, ...] | None:
 
 
 def _with_body(function: Function, text: str, at: int) -> Function:
-    """The function with its operations, which begin at the offset ``at``."""
+    """Parse the body of a function from the offset ``at`` on. Return the function with its operations."""
     operations: list[CustomOperation] = []
     nested: list[CustomOperation] = []
     spans: list[tuple[int, int]] = []
     returned: tuple[Value, ...] | None = None
     start, depth = at, 1
-    counted, line = 0, 1  # the number of the line at an offset
+    counted, line = 0, 1  # an offset, and the number of its line
     while depth:
         match = _STOP.search(text, at)
         if match is None:
@@ -312,7 +312,7 @@ def _with_body(function: Function, text: str, at: int) -> Function:
     if returned is None:
         raise NotUnderstoodError("a function without a return")
     all_are_shaders = bool(operations) and not nested and all(operation.is_shader for operation in operations)
-    between = pairwise([(start, start), *spans, (at - 1, at)])  # only spaces and comments in a function of shaders
+    between = pairwise([(start, start), *spans, (at - 1, at)])  # shaders alone have only spaces and comments between
     return function._replace(
         operations=tuple(operations),
         nested=tuple(nested),
@@ -323,7 +323,7 @@ def _with_body(function: Function, text: str, at: int) -> Function:
 
 
 def _return(text: str, at: int) -> tuple[tuple[Value, ...], int]:
-    """The values that are returned behind the word, and the offset behind them."""
+    """Parse the values after a "return". Return them and the offset behind them."""
     cursor = Cursor(text, at)
     names = cursor.values()
     types: list[ValueType] = []
@@ -336,7 +336,7 @@ def _return(text: str, at: int) -> tuple[tuple[Value, ...], int]:
 
 
 def _custom(text: str, match: re.Match[str], line: int) -> CustomOperation:
-    """The custom operation whose results and name were found."""
+    """Parse a custom operation; ``match`` has its results and its name."""
     names = [
         f"{name}#{number}"
         for name, count in _RESULT.findall(match["results"] or "")

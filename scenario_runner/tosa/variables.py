@@ -1,4 +1,4 @@
-"""One input or output, and the push constants, against the declarations of the shader and the types of the values.
+"""Comparison of inputs, outputs and push constants with the shader's declarations and the types of values.
 
 Source: "Vulkan Custom Shader Conversion to VGF"; images hold values of the shape [height, width, components].
 """
@@ -29,16 +29,16 @@ TYPE_OF_KIND: Final = {
     "sampler": vgf_model.COMBINED_IMAGE_SAMPLER,
     "tensor": vgf_model.TENSOR,
 }
-"""The descriptor type that attributes have for each kind of variable."""
+"""The descriptor type in attributes for each kind of variable."""
 
 _NUMBERS: Final = {"sfloat": "float", "sint": "int", "uint": "uint"}
 
 
 def check_variables(view: View, slot: Slot, type: ValueType) -> Iterator[Diagnostic]:
-    """Compare ``view``, whose operand or result has the type ``type``, with the variables at its place."""
+    """Compare a view of an operand or result with the variables at its binding."""
     expected_type = TYPE_OF_KIND.get(slot.kind)
     if expected_type is None:
-        return  # said where the shader is
+        return  # `slots_of` reports it
     if view.descriptor_type != expected_type:
         yield error(
             "SR-CUSTOM-011",
@@ -85,7 +85,7 @@ def _check_buffer(view: View, variable: DescriptorBinding, block: Struct, type: 
 
 
 def element_of(block: Struct) -> Scalar | None:
-    """The numbers that the only member of a block holds; None for other blocks."""
+    """Return the type of numbers in a block with a single member; None for other blocks."""
     if len(block.members) != 1:
         return None
     type = block.members[0].type
@@ -97,8 +97,10 @@ def element_of(block: Struct) -> Scalar | None:
 
 
 def _reads_as(element: Scalar, format: Format) -> bool:
-    """Tell whether numbers of a format are what a shader calls ``element``. Words of 32 bits may hold anything, since
-    smaller types need features of the device."""
+    """Return whether numbers of a format fit the shader's ``element``.
+
+    Words of 32 bits may hold anything, since smaller types need features of the device.
+    """
     if (element.kind == "uint" and element.width_bits == 32) or format.is_packed or format.is_compressed:
         return True
     kind = _NUMBERS.get(format.numeric)
@@ -108,11 +110,11 @@ def _reads_as(element: Scalar, format: Format) -> bool:
 def _check_access(view: View, slot: Slot) -> Iterator[Diagnostic]:
     used = [variable for _, variable in slot.variables if variable.used]
     if not used:
-        return  # said where the place is
+        return  # `shader_agreement` reports it
     if view.name.startswith("input"):
         if any(variable.writes and variable.writable and variable.followed for variable in used):
             message = f"the shader writes {described(slot.variable)}, which is {view.name}"
-            yield warning("SR-CUSTOM-013", f"/{view.name}_binding", message, "operands are for reading only")
+            yield warning("SR-CUSTOM-013", f"/{view.name}_binding", message, "a shader must only read operands")
     elif all(variable.followed and not variable.writes for variable in used):
         message = f"the shader does not write {described(slot.variable)}, which is {view.name}"
         yield warning("SR-CUSTOM-013", f"/{view.name}_binding", message, "the result would be undefined")
@@ -125,7 +127,7 @@ _HELP = 'write names and sizes in bytes, such as "scale: 4, bias: 4"'
 
 
 def read_push_constants(text: str) -> tuple[tuple[PushConstant, ...], list[Diagnostic]]:
-    """The push constants that a text lists, each behind the one before it, and what is wrong with the text."""
+    """Parse a list of push constants, which follow each other in memory. Return them and the errors."""
     if not text.strip():
         return (), []
     constants: list[PushConstant] = []
@@ -154,7 +156,7 @@ def _wrong(message: str) -> Diagnostic:
 
 
 def check_push_constants(attributes: Attributes, interface: Interface) -> list[Diagnostic]:
-    """Compare ``push_constants`` with the shader's block."""
+    """Compare the attribute ``push_constants`` with the shader's block."""
     declared = attributes.push_constants
     of_shader = () if interface.push_constants is None else constants_of(interface.push_constants)
     if not of_shader:
@@ -178,15 +180,15 @@ def check_push_constants(attributes: Attributes, interface: Interface) -> list[D
 
 
 def constants_of(block: Struct) -> tuple[PushConstant, ...]:
-    """The members of a push constant block, in the order of their offsets; without names where it has none."""
+    """Return the members of a push constant block in the order of offsets; names may be empty."""
     members = sorted(block.members, key=lambda member: member.offset_bytes or 0)
     return tuple(PushConstant(member.name, member.size_bytes, member.offset_bytes or 0) for member in members)
 
 
 def laid_out(attributes: Attributes, interface: Interface | None) -> tuple[tuple[PushConstant, ...], int]:
-    """The push constants at the offsets that the shader gives them, and the bytes of the range that holds them.
+    """Return the push constants at the shader's offsets, and the size of their range in bytes.
 
-    The shader may leave gaps between them (a vec4 begins at a multiple of 16). Without an interface there are none.
+    The shader may leave gaps, since a vec4 begins at a multiple of 16. Without an interface there are no gaps.
     """
     declared = attributes.push_constants
     block = None if interface is None else interface.push_constants
@@ -200,24 +202,22 @@ def laid_out(attributes: Attributes, interface: Interface | None) -> tuple[tuple
 
 
 def written(constants: Iterable[PushConstant]) -> str:
-    """The text of the attribute for these."""
+    """Format push constants as the attribute has them."""
     return ", ".join(f"{constant.name[:100] or 'unnamed'}: {constant.size_bytes}" for constant in constants)
 
 
 _WHOLE = frozenset({"uint", "sint", "unorm", "snorm", "uscaled", "sscaled", "srgb"})
-
-
 _UNKNOWN = ValueType(None, "")
 
 
 def views_and_types(attributes: Attributes, types: Types | None) -> Iterator[tuple[View, ValueType]]:
-    """Each view with the type of its operand or result, which has no shape and no format where it is not known."""
+    """Yield each view with the type of its operand or result. An unknown type has no shape and no format."""
     for views, known in zip((attributes.inputs, attributes.outputs), types or ((), ()), strict=True):
         yield from zip(views, chain(known, repeat(_UNKNOWN)), strict=False)
 
 
 def check_types(attributes: Attributes, types: Types | None) -> Iterator[Diagnostic]:
-    """Values that cannot be what the attributes make of them."""
+    """Find contradictions between attributes and types of values."""
     for view, type in views_and_types(attributes, types):
         if view.is_image:
             yield from _check_image(view, type)
@@ -227,7 +227,7 @@ def check_types(attributes: Attributes, types: Types | None) -> Iterator[Diagnos
 
 
 def _fits(format: Format, expected: Format) -> bool:
-    """Tell whether elements have the size of ``expected`` and are floats of the same encoding, or integers."""
+    """Return whether elements have the size of ``expected``, and are integers or floats of the same encoding."""
     if format.block_size_bytes != expected.block_size_bytes:
         return False
     is_whole = expected.numeric in ("sint", "uint", "bool") and format.numeric in _WHOLE

@@ -243,9 +243,9 @@ def test_wrong_uses(folder: Path, program: Program) -> None:
     tensor = f"the layer is {TYPE}"
     for words, code, message, help in (
         (("model.vgf", "--expected", "reference"), 4, "model.vgf: is a VGF file, expected a TOSA model",
-         "give the one that it was made from; convert --expose-intermediates makes outputs of its layers"),
+         "name the TOSA model that it was made from; convert --expose-intermediates turns layers into outputs"),
         (("functions.mlir", "--expected", "reference"), 2,
-         "functions.mlir: the model has several functions, of which no layers can be shown", None),
+         "functions.mlir: the model has several functions; layers need a model with one function", None),
         ((*COMMAND[1:], "reference", "--layers", "relu*"), 2, "model.mlir: no layer matches 'relu*'",
          f"the layers: {', '.join(NAMES)}"),
         (("model.mlir", "--expected", "reference", "--input", "y=x.npy"), 2, "--input y: model.mlir has no such input",
@@ -253,7 +253,7 @@ def test_wrong_uses(folder: Path, program: Program) -> None:
         (("model.mlir", "--expected", "reference", "--input", "0=y.npy"), 4,
          "y.npy: cannot be opened: no such file or directory", None),
         ((*COMMAND[1:], "missing.npz"), 4, "missing.npz: cannot be opened: no such file or directory", None),
-        ((*COMMAND[1:], "x.npy"), 4, "x.npy: is no .npz file with arrays of numbers",
+        ((*COMMAND[1:], "x.npy"), 4, "x.npy: is not a .npz file with arrays of numbers",
          "numpy.savez(FILE, **arrays) writes one"),
         ((*COMMAND[1:], "empty"), 4, "empty: holds no arrays, expected results of layers by name", None),
         ((*COMMAND[1:], "none.npz"), 2, "none.npz: no array has the name, type and shape of a layer",
@@ -291,5 +291,5 @@ def test_a_reference_model_that_fails_or_is_missing(folder: Path, program: Progr
     done = subprocess.run([sys.executable, "-c", code], cwd=folder, capture_output=True, text=True)
     assert (done.returncode, done.stdout, done.stderr.splitlines()) == (6, "", [
         "error: TOSA's reference model (package tosa-tools) is not installed",
-        "  help: install it: pip install tosa-tools",
+        "  help: pip install tosa-tools",
     ])  # fmt: skip

@@ -163,7 +163,7 @@ def test_more_than_ten_inputs() -> None:
         ),
         (
             {"output_0_binding": 0},
-            "SR-CUSTOM-004 /output_0_binding: output_0 has the set 0 and the binding 0, as input_0 has",
+            "SR-CUSTOM-004 /output_0_binding: output_0 has the same set 0 and binding 0 as input_0",
         ),
         (
             {"input_0_sampler": {"min_filter": "VK_FILTER_LINEER", **{key: SAMPLER[key] for key in list(SAMPLER)[2:]}}},

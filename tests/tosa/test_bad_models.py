@@ -108,8 +108,8 @@ CASES = {
         "model.mlir: the converter cannot lower this model: 'spirv.Tosa.Add' op operand #0 must be …",
     ),
     "text that is no model": ("hello", "model.mlir: has no function"),
-    "a NUL character": ("\0", "model.mlir: is no TOSA model: there is a NUL character at the offset 0"),
-    "bytes": (b"\xff\xfe" * 40, "model.mlir: is no TOSA model: the byte at the offset 0 is not UTF-8"),
+    "a NUL character": ("\0", "model.mlir: is not a TOSA model: there is a NUL character at the offset 0"),
+    "bytes": (b"\xff\xfe" * 40, "model.mlir: is not a TOSA model: the byte at the offset 0 is not UTF-8"),
     "bytecode that was cut": (
         (FIXTURES / "mixed.mlirbc").read_bytes()[:900],
         "model.mlir: is not a valid TOSA model: attempting to parse …",
@@ -255,8 +255,8 @@ def test_cycles_of_a_flatbuffer(tmp_path: Path) -> None:
     with pytest.raises(FileError) as caught:
         convert(bytes(damaged))
     assert str(caught.value) == (
-        "<memory>: is no valid TOSA model: operator 2 (custom operation 'Mix') reads 'layer_2', which none before it"
-        " makes"
+        "<memory>: is not a valid TOSA model: operator 2 (custom operation 'Mix') reads 'layer_2', which no operator"
+        " before it makes"
     )
 
 
