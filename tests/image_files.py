@@ -6,7 +6,8 @@ from os import PathLike
 
 from hypothesis import strategies as st
 
-from scenario_runner.files.codec import ImageHeader, codec_of, create_image, open_image
+from scenario_runner.files.codec import ImageHeader
+from scenario_runner.files.codec_table import codec_of, create_image, open_image
 from scenario_runner.files.vk_formats import Format
 
 

@@ -122,7 +122,7 @@ def _bindings(source: str, target: str) -> list[dict[str, Any]]:
 
 
 def _write_dds(path: Path, texels: np.ndarray) -> None:
-    from scenario_runner.files.codec import create_image
+    from scenario_runner.files.codec_table import create_image
     from scenario_runner.files.vk_formats import format_named
 
     with create_image(path, format_named(FORMAT), texels.shape[1], texels.shape[0], (texels.nbytes,)) as writer:

@@ -16,7 +16,8 @@ from scenario_runner.compare.metrics import Pair, psnr
 from scenario_runner.compare.wrong_elements import EQUAL, Rule, element_errors, wrong_elements
 from scenario_runner.errors import file_error
 from scenario_runner.errors.text import reason_of
-from scenario_runner.files.codec import all_codecs, codec_of, is_known
+from scenario_runner.files.codec import ArrayCodec
+from scenario_runner.files.codec_table import CODECS, codec_of, is_known
 from scenario_runner.files.elements import ELEMENTS, Array, Element, distance
 from scenario_runner.run.dump_files import DumpEntry, DumpIndex
 from scenario_runner.view.contents import Channel, Content, read_content
@@ -83,7 +84,7 @@ def compare(expected: Content, actual: Content, rule: Rule = EQUAL) -> Differenc
         texts = [channel.element.text(channel.raw[at : at + 1]) for channel in pairs[number]]
         result.first = expected.index(at, number), texts[0], texts[1]
         result.box = _box(expected.shape, numpy.concatenate(places))
-    is_image = expected.has_channel_axis or not codec_of(expected.path).is_array
+    is_image = expected.has_channel_axis or not isinstance(codec_of(expected.path), ArrayCodec)
     if is_image and result.errors and not any(result.nan_counts[:2]):
         noise = psnr([Pair(e.name, a.numbers, e.numbers, e.peak, e.raw.shape, _finite(e, a)) for e, a in pairs])
         result.psnr = noise if math.isfinite(noise) else None
@@ -206,7 +207,7 @@ def _element_of_dump(
     path: str, entry: DumpEntry, counterpart: DumpEntry, elements: Mapping[str | None, Element]
 ) -> Element | None:
     """The type of the items of a file that does not name it itself."""
-    if not codec_of(path).is_array:
+    if not isinstance(codec_of(path), ArrayCodec):
         return None
     if entry.format is not None:
         return ELEMENTS["float8_e5m2"] if "FLOAT8E5M2" in entry.format else None
@@ -235,7 +236,7 @@ def folder_pairs(one: str, other: str) -> tuple[list[str], list[str], list[str]]
     """
     first, second = _files(one), _files(other)
     if not first and not second:
-        known = ", ".join(codec.extension for codec in all_codecs())
+        known = ", ".join(codec.extension for codec in CODECS)
         raise file_error(one, f"and {other!r} hold none of the files that can be compared: {known}")
     return sorted(first & second), sorted(first - second), sorted(second - first)
 

@@ -9,7 +9,8 @@ from typing import NamedTuple
 import numpy
 
 from scenario_runner.errors import file_error
-from scenario_runner.files.codec import codec_of
+from scenario_runner.files.codec import ArrayCodec
+from scenario_runner.files.codec_table import codec_of
 from scenario_runner.files.elements import ELEMENTS, Array, Element, element_of_format, is_numeric
 from scenario_runner.files.npy import read_array
 from scenario_runner.plan.graph_records import TensorPlan
@@ -136,7 +137,7 @@ def ignored_elements(planes: Sequence[Plane], mask: str | None, border: int) -> 
 
 def _covered(path: str) -> Array:
     """The elements where a mask is not zero, in its own shape."""
-    if codec_of(path).is_array:
+    if isinstance(codec_of(path), ArrayCodec):
         array = read_array(path)
         if not is_numeric(array):
             raise file_error(path, f"is a mask of the type {array.dtype.str!r}, expected numbers or bool")

@@ -347,7 +347,7 @@ class DdsCodec(codec.Codec):
             raise codec.mismatch(path, f"{len(header.mip_levels)} mip levels", str(mip_count))
 
     def create_image(
-        self, path: str, format: Format, width: int, height: int, planes: tuple[int, ...], create: CreateOutput
+        self, path: str, format: Format, width: int, height: int, planes: Sequence[int], create: CreateOutput
     ) -> codec.ContentWriter:
         mip_count, maps = len(planes) // len(format.aspects), texel_maps(format)
         header = format_header(format, width, height, mip_count)

@@ -307,13 +307,12 @@ def composed(depths: memoryview, stencils: memoryview | None = None) -> bytes:
     return words.tobytes()
 
 
-class NpyCodec(codec.Codec):
+class NpyCodec(codec.ArrayCodec):
     """NumPy's arrays: items of a type and a shape."""
 
     extension = ".npy"
     signature = MAGIC
     resources = frozenset({"buffer", "tensor", "image"})
-    is_array = True
 
     def why_not(self, format: Format) -> str | None:
         return "NumPy has no block-compressed types" if format.numpy_dtype is None else None
@@ -326,7 +325,6 @@ class NpyCodec(codec.Codec):
         return codec.ImageHeader(None, sides[1], sides[0])
 
     def _open(self, path: str, format: Format) -> NpyReader:
-        codec.check_destination(path, format)
         return _NpyImage(path, format)
 
     def _check(self, path: str, header: NpyHeader, format: Format, width: int, height: int, mip_count: int) -> None:
@@ -342,7 +340,7 @@ class NpyCodec(codec.Codec):
             raise codec.mismatch(path, f"items of the type {header.descr!r}", shown)
 
     def create_image(
-        self, path: str, format: Format, width: int, height: int, planes: tuple[int, ...], create: CreateOutput
+        self, path: str, format: Format, width: int, height: int, planes: Sequence[int], create: CreateOutput
     ) -> codec.ContentWriter:
         assert format.numpy_dtype is not None, "the codec was asked whether it holds the format"
         header = format_header(format.numpy_dtype, (1, height, width, format.numpy_items))

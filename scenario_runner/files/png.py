@@ -320,7 +320,6 @@ class PngCodec(codec.Codec):
         return codec.ImageHeader(format_named(f"VK_FORMAT_{channels}_UNORM"), header.width, header.height)
 
     def _open(self, path: str, format: Format) -> _PngReader:
-        codec.check_destination(path, format)
         return _PngReader(path, format)
 
     def _check(self, path: str, header: PngHeader, format: Format, width: int, height: int, mip_count: int) -> None:
@@ -335,7 +334,7 @@ class PngCodec(codec.Codec):
             raise codec.mismatch(path, f"channels of {header.bit_depth} bits", f"{format.name!r} with {bits}")
 
     def create_image(
-        self, path: str, format: Format, width: int, height: int, planes: tuple[int, ...], create: CreateOutput
+        self, path: str, format: Format, width: int, height: int, planes: Sequence[int], create: CreateOutput
     ) -> codec.ContentWriter:
         encode = partial(_encoded, format=format, shape=(height, width, format.components))
         return codec.HeldImageWriter(create(path, 0), planes, encode)

@@ -13,7 +13,7 @@ from scenario_runner.checks.bindings import declared_otherwise, described, name_
 from scenario_runner.errors import ScenarioRunnerError
 from scenario_runner.errors.diagnostic import Diagnostic, error, warning
 from scenario_runner.files.byte_data import ArrayLike
-from scenario_runner.files.codec import check_destination, stored_levels
+from scenario_runner.files.codec_table import check_image_format, stored_levels
 from scenario_runner.files.vk_formats import Format, format_named, full_mip_count
 from scenario_runner.plan.image_records import ImagePlan, ImageUsage, SamplerPlan, TexelAccess
 from scenario_runner.plan.plan import FramePlan, ResourcePlan
@@ -116,7 +116,7 @@ class Images(ResourceResolver):
         levels = resource.mips
         if resource.dst is not None:
             try:
-                check_destination(resource.dst, format)
+                check_image_format(resource.dst, format)
                 if resource.uid not in self._shown:
                     levels = stored_levels(resource.dst, resource.mips)
             except ScenarioRunnerError as error:

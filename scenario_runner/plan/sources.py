@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from scenario_runner.errors import FileError, UsageError
 from scenario_runner.files.byte_data import ArrayLike, array_of, plain_bytes
-from scenario_runner.files.codec import codec_of, open_image
+from scenario_runner.files.codec_table import codec_of, open_image
 from scenario_runner.files.input import Identity, SourceFile, file_identity, lease
 from scenario_runner.files.npy import NpyReader, read_header
 from scenario_runner.files.vk_formats import Format

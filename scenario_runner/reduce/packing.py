@@ -19,7 +19,8 @@ from typing import Any, NamedTuple
 
 from scenario_runner.errors import ScenarioRunnerError, UsageError
 from scenario_runner.errors.text import Json, numbered
-from scenario_runner.files.codec import codec_of
+from scenario_runner.files.codec import ArrayCodec
+from scenario_runner.files.codec_table import codec_of
 from scenario_runner.files.elements import ELEMENTS
 from scenario_runner.files.input import SourceFile
 from scenario_runner.files.output import OutputFile, OutputSet
@@ -312,6 +313,7 @@ def _of_content(scenario: Scenario, resource: Any) -> Write:
                 source = content_source(scenario, resource, dims if min(dims, default=0) > 0 else None, format)
             element = ELEMENTS[source.element]
             descr = source.descr or element.raw_dtype or element.dtype
+            assert isinstance(codec, ArrayCodec), "only images have other files"
             writer = codec.create_array(path, descr, source.shape, files.create)
         with writer:
             for at in range(0, source.size_bytes, _CHUNK_BYTES):

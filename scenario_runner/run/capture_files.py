@@ -17,7 +17,8 @@ from typing import Any
 
 from scenario_runner.errors import FileError, file_error
 from scenario_runner.errors.text import Json, numbered
-from scenario_runner.files.codec import ContentWriter, all_codecs, codec_for
+from scenario_runner.files.codec import ContentWriter
+from scenario_runner.files.codec_table import CODECS, codec_for
 from scenario_runner.files.input import read_file
 from scenario_runner.files.output import OutputFile, OutputSet, check_destination
 from scenario_runner.files.sandbox import check_folder_to_write
@@ -130,7 +131,7 @@ def captured_files(plan: Plan, folder: str, repeat: int) -> Iterator[dict[str, d
 def _extensions(plan: ResourcePlan) -> list[str]:
     if not plan.is_image:
         return [codec_for(plan.kind).extension]
-    fitting = [codec.extension for codec in all_codecs() if codec.holds(plan.format, plan.mips)]
+    fitting = [codec.extension for codec in CODECS if codec.holds(plan.format, plan.mips)]
     return fitting or [codec_for(plan.kind, plan.format, plan.mips).extension]
 
 

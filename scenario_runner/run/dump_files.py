@@ -13,7 +13,8 @@ from typing import Any, BinaryIO, NamedTuple, get_type_hints
 
 from scenario_runner.errors import file_error
 from scenario_runner.errors.text import Json, close_files_help, json_reason, reason_of
-from scenario_runner.files.codec import ContentWriter, all_codecs, codec_for
+from scenario_runner.files.codec import ArrayCodec, ContentWriter
+from scenario_runner.files.codec_table import CODECS, codec_for
 from scenario_runner.files.input import read_file
 from scenario_runner.files.output import OutputFile
 from scenario_runner.plan.accesses import (
@@ -61,8 +62,8 @@ def _parts_of(plan: Any) -> list[_Part]:
     whole = range(plan.size_bytes)
     if plan.npy is not None:
         return [_Part(codec_for(plan.kind).extension, whole, plan.npy)]
-    for codec in all_codecs():
-        if not codec.is_array and codec.holds(plan.format, plan.mips):
+    for codec in CODECS:
+        if not isinstance(codec, ArrayCodec) and codec.holds(plan.format, plan.mips):
             return [_Part(codec.extension, whole, None)]
     parts = []
     for layout in plan.parts:

@@ -14,7 +14,8 @@ from typing import Self, TypeAlias
 
 from scenario_runner.errors import FileError, SandboxError, error_of, log
 from scenario_runner.errors.diagnostic import Diagnostic
-from scenario_runner.files.codec import ContentWriter, codec_of, create_image
+from scenario_runner.files.codec import ArrayCodec, ContentWriter
+from scenario_runner.files.codec_table import codec_of, create_image
 from scenario_runner.files.output import CreateOutput, OutputSet, check_destination, marker_path
 from scenario_runner.plan.plan import FramePlan, Plan, ResourcePlan
 from scenario_runner.processes import progress
@@ -70,7 +71,9 @@ def create_resource_file(
     """
     array = plan.npy or array
     if array is not None:
-        return codec_of(path, plan.kind).create_array(path, *array, create)
+        codec = codec_of(path, plan.kind)
+        assert isinstance(codec, ArrayCodec), "other codecs hold no items of a type"
+        return codec.create_array(path, *array, create)
     assert plan.is_image, "all other resources have an array type"
     return create_image(path, plan.format, plan.width, plan.height, plan.plane_sizes_bytes, create=create)
 

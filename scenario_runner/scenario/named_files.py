@@ -10,6 +10,7 @@ from typing import Final, NamedTuple
 
 from scenario_runner.errors import FileError, ScenarioRunnerError
 from scenario_runner.errors.text import Json, reason_of
+from scenario_runner.files.codec_table import CODECS
 from scenario_runner.files.input import SourceFile
 from scenario_runner.files.output import marker_path
 from scenario_runner.files.sandbox import allows
@@ -122,8 +123,6 @@ def _identity(path: str) -> tuple[int, int] | None:
 
 
 def _holds_output(path: str) -> bool:
-    from scenario_runner.files.codec import all_codecs
-
     with suppress(ScenarioRunnerError), SourceFile(path) as file:
-        return file.read(16).startswith(tuple(codec.signature for codec in all_codecs()))
+        return file.read(16).startswith(tuple(codec.signature for codec in CODECS))
     return False

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any
 from scenario_runner.errors import ScenarioError
 from scenario_runner.errors.text import Json, numbered
 from scenario_runner.files.byte_data import ArrayLike, array_of
-from scenario_runner.files.codec import codec_for, codec_of
+from scenario_runner.files.codec import ArrayCodec
+from scenario_runner.files.codec_table import codec_for, codec_of
 from scenario_runner.files.output import OutputFile
 from scenario_runner.files.vk_formats import Format, find_format
 from scenario_runner.scenario.entries import Model, Resource
@@ -147,7 +148,7 @@ def _write(path: str, resource: Any, files: ExitStack) -> None:
         return
     array = _array(resource, content)
     codec = codec_of(path)
-    if codec.is_array:
+    if isinstance(codec, ArrayCodec):
         descr = f"|V{array.dtype.itemsize}" if array.dtype.kind == "V" else array.dtype.str
         writer = codec.create_array(path, descr, array.shape)
     else:

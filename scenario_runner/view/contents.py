@@ -18,7 +18,8 @@ from typing import Any, NamedTuple
 import numpy
 
 from scenario_runner.errors import FileError, UsageError, file_error
-from scenario_runner.files.codec import Codec, all_codecs, codec_of
+from scenario_runner.files.codec import ArrayCodec, Codec
+from scenario_runner.files.codec_table import CODECS, codec_of
 from scenario_runner.files.dds import format_header
 from scenario_runner.files.elements import ELEMENTS, Array, Element, element_of, element_of_format
 from scenario_runner.files.npy import read_array, read_header
@@ -146,7 +147,7 @@ def read_content(
     rest. Raises FileError, and UsageError for an option that this kind of file does not have.
     """
     codec = codec_of(path)
-    if not codec.is_array:
+    if not isinstance(codec, ArrayCodec):
         if element is not None or shape is not None:
             raise UsageError(f"{path}: --dtype and --shape reinterpret .npy files; an image names the format itself")
         return read_image(path, codec, mip)
@@ -157,7 +158,7 @@ def read_content(
 
 def _no_level(path: str, count: int, level: int) -> FileError:
     has = f"{count} mip levels" if count > 1 else "one mip level"
-    others = " and ".join(codec.extension for codec in all_codecs() if codec.holds_levels)
+    others = " and ".join(codec.extension for codec in CODECS if codec.holds_levels)
     return file_error(path, f"has {has}, so that there is no level {level}", help=f"{others} files may have more")
 
 

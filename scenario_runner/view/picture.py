@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy
 
-from scenario_runner.files.codec import create_image
+from scenario_runner.files.codec_table import create_image
 from scenario_runner.files.elements import Array
 from scenario_runner.files.vk_formats import format_named
 from scenario_runner.view.contents import Channel, Content, statistics_of

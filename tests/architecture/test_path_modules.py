@@ -35,7 +35,7 @@ RUN = modules(
         "": "runner",
         "cli": "arguments console file_runner option_groups options run run_files",
         "errors": "diagnostic installation log text version",
-        "files": "byte_data cache_folder codec input npy output sandbox vk_formats",
+        "files": "byte_data cache_folder codec codec_table dds input npy output png sandbox vk_formats",
         "plan": "limits plan plan_cache records sources",
         "processes": "last_words progress signals system_limits temporary",
         "run": "device_session output_files",

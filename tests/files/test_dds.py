@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from scenario_runner.errors import FileError
-from scenario_runner.files.codec import create_image
+from scenario_runner.files.codec_table import create_image
 from scenario_runner.files.dds import DdsReader, read_header
 from scenario_runner.files.vk_formats import all_formats, format_named
 from tests.image_files import mutated, write_dds

@@ -14,7 +14,7 @@ from typing import Final, NamedTuple
 
 from scenario_runner.errors import ExpectationError, FileError, SandboxError, UsageError, file_error
 from scenario_runner.errors.diagnostic import Diagnostic, escape
-from scenario_runner.files.codec import all_codecs, codec_for, codec_of, stored_levels
+from scenario_runner.files.codec_table import CODECS, codec_for, codec_of, stored_levels
 from scenario_runner.files.elements import Element, element_of, element_of_format
 from scenario_runner.files.input import ParameterizedFile, is_model
 from scenario_runner.files.npy import write_npy
@@ -90,7 +90,7 @@ def _give_inputs(model: BareModel, path: str) -> Iterator[Diagnostic]:
     stem = os.path.splitext(os.path.basename(path))[0]
     for lack in model.lacks():
         is_input = lack.kind == "input"
-        files = (os.path.join(folder, lack.uid + codec.extension) for codec in all_codecs() if is_input)
+        files = (os.path.join(folder, lack.uid + codec.extension) for codec in CODECS if is_input)
         file = next(filter(os.path.exists, files), None)
         if file is not None:
             model.give("input", lack.name, file, lambda problem: problem, "inputs")

@@ -18,7 +18,7 @@ from scenario_runner.compare.tosa_rules import rule_problems
 from scenario_runner.errors import ExpectationError, ScenarioError, ScenarioRunnerError, error_class
 from scenario_runner.errors.diagnostic import Diagnostic, escape
 from scenario_runner.errors.text import Json, reason_of
-from scenario_runner.files.codec import is_known
+from scenario_runner.files.codec_table import is_known
 from scenario_runner.files.input import MAX_SCENARIO_BYTES, SourceFile, is_model
 from scenario_runner.files.sandbox import around, check_path
 from scenario_runner.scenario.json_model import findings

@@ -11,7 +11,7 @@ from scenario_runner.compare.wrong_elements import Rule
 from scenario_runner.errors import ExpectationError, FileError, ScenarioRunnerError, error_of
 from scenario_runner.errors.diagnostic import Diagnostic
 from scenario_runner.errors.text import close_match, listed
-from scenario_runner.files.codec import all_codecs, is_known
+from scenario_runner.files.codec_table import CODECS, is_known
 from scenario_runner.files.elements import ELEMENTS, Array, Element, element_of_format, encoded
 from scenario_runner.files.input import is_model
 from scenario_runner.files.npy import read_array, read_header
@@ -198,7 +198,7 @@ def _stored(
             message += close_match(stem, by_file)
             help = "a resource is an output where it has a 'dst'; captured frames are in folders such as 'frame_0'"
         elif unknown is not None:
-            known = ", ".join(codec.extension for codec in all_codecs())
+            known = ", ".join(codec.extension for codec in CODECS)
             code, message = "SR-EXPECT-008", f"is named like the output {name!r}, but its extension is none of {known}"
             path, help = unknown, "convert it, or move it elsewhere"
         elif others:
