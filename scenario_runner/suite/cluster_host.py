@@ -5,19 +5,19 @@ linked, so that a run cannot change them: a file /a/b of the host that started t
 keeps relative paths valid. SCRATCH is removed from all paths in results.
 """
 
-import asyncio
 import hashlib
 import json
 import os
 import shutil
 import socket
 import threading
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import ExitStack, suppress
-from queue import Empty, SimpleQueue
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
 from typing import Final, NamedTuple, NoReturn
 
 from scenario_runner.errors import NoDeviceError, ScenarioRunnerError, version
+from scenario_runner.errors.diagnostic import Diagnostic
 from scenario_runner.errors.text import reason_of
 from scenario_runner.files.cache_folder import bound, default_cache_dir, distrust, replace_own
 from scenario_runner.processes.jobs import Device, WorkerOptions
@@ -31,7 +31,6 @@ from scenario_runner.suite.verdicts import Expected
 KIND: Final = "contents"
 HOST_CANNOT_KEEP_FILES: Final = "SR-CLUSTER-008"
 _IDLE_S: Final = 60.0  # without a shard: the suite may have been killed
-_POLL_S: Final = 10.0
 
 
 class SentItem(NamedTuple):
@@ -45,11 +44,6 @@ class SentItem(NamedTuple):
     expected: Expected
     files: dict[str, str]
     absolute: tuple[str, ...] = ()
-
-
-Reply = Result | str | tuple[Device, ...] | Exception | None
-"""A message of a host about a shard: a result, a note for the user, or the devices. None is its end, and an error that
-of the host."""
 
 
 def sent_item(item: Item, expected: Expected) -> SentItem:
@@ -171,16 +165,30 @@ class Layout:
         self._placed.clear()
 
 
-class _Supervisor:
-    """Runs the shards of a suite on this host, in workers that stay from shard to shard.
+class Reply(NamedTuple):
+    """The answer of a host to a shard: the hashes of files that it ``lacks``, or the results of the items that ran.
 
-    Life cycle: created for the first shard; a thread runs shards until `stop`, an error, or a minute without a shard.
+    ``problem`` tells why this host can run nothing more; items without a result run elsewhere.
     """
 
-    def __init__(self, session: str, options: WorkerOptions) -> None:
-        self.session = session
-        self.shards = SimpleQueue[list[SentItem] | None]()
-        self._replies = SimpleQueue[Reply]()
+    address: str
+    lacks: tuple[str, ...] = ()
+    results: tuple[Result, ...] = ()
+    devices: tuple[Device, ...] = ()
+    notes: tuple[str, ...] = ()
+    problem: Diagnostic | None = None
+    seconds: float = 0.0
+
+
+class _HostSession:
+    """The processes that run a suite on this host. They stay from shard to shard.
+
+    Life cycle: created for the first shard; `run` for each; closed when the suite ends, or after a minute without a
+    shard.
+    """
+
+    def __init__(self, options: WorkerOptions) -> None:
+        self.notes: list[str] = []
         self._rules = rules_of(options)
         with ExitStack() as stack:
             stack.callback(bound, default_cache_dir(), KIND)
@@ -191,60 +199,35 @@ class _Supervisor:
             if work.options.results_folder is not None:
                 work = work._replace(options=work.options._replace(results_folder=self.results))
             options = options._replace(task_options=work)
-            self._workers = stack.enter_context(SuiteWorkers(options, on_note=self._replies.put))
+            self.workers = stack.enter_context(SuiteWorkers(options, on_note=self.notes.append))
             self._stack = stack.pop_all()
-        self.thread = threading.Thread(target=self._serve, daemon=True)
-        self.thread.start()
 
-    def replies(self) -> list[Reply]:
-        """Wait some time for replies. Raises OSError if there are none, and will be none."""
-        try:
-            replies = [self._replies.get(timeout=_POLL_S)]
-        except Empty:
-            if not self.thread.is_alive():
-                raise OSError("its supervisor has ended") from None
-            return []
-        with suppress(Empty):
-            while True:
-                replies.append(self._replies.get_nowait())
-        return replies
+    def close(self) -> None:
+        """End the processes and remove their files."""
+        self._stack.close()
 
-    def stop(self, *, now: bool) -> None:
-        """Begin no further item of the current shard; ``now`` also ends the items that run, and the supervisor."""
-        if now:
-            self.shards.put(None)
-        self._workers.stop(now=now)
-        if now:
-            self._replies.put(None)
-
-    def _serve(self) -> None:
-        try:
-            with self._stack, suppress(Empty):
-                while shard := self.shards.get(timeout=_IDLE_S):
-                    with _turn:
-                        self._run({sent.item.id: sent for sent in shard})
-                    self._layout.clear()
-                    self._replies.put(self._workers.devices)
-                    if self._lost_devices():
-                        raise NoDeviceError(f"no device is left: {self._lost_devices()}")
-                    self._replies.put(None)
-        except Exception as error:
-            self._replies.put(error)
-
-    def _run(self, shard: Mapping[str, SentItem]) -> None:
-        for result in self._workers.run(self._placed(shard.values()), lambda name: shard[name].expected):
+    def run(self, shard: Mapping[str, SentItem]) -> Iterator[Result]:
+        """Run items, by their ids. Raises NoDeviceError after the last result if no device is left."""
+        unplaced: list[Result] = []
+        for result in self.workers.run(self._placed(shard.values(), unplaced), lambda name: shard[name].expected):
             # an item for which no device of this host is left may run on another host
             last = result.attempts[-1]
             is_left = last.status == "Missing" and not last.diagnostics
             if not (is_left and self._lost_devices()):
-                self._finish(result._replace(item=shard[result.item.id].item))
+                attempts = tuple(map(self._layout.there, result.attempts))
+                item = shard[result.item.id].item
+                yield result._replace(item=item, attempts=attempts, host=socket.gethostname())
+        yield from unplaced
+        self._layout.clear()
+        if self._lost_devices():
+            raise NoDeviceError(f"no device is left: {self._lost_devices()}")
 
     def _lost_devices(self) -> str:
         """Return why no device is left; empty if one is."""
-        reasons = [device.given_up for device in self._workers.devices]
+        reasons = [device.given_up for device in self.workers.devices]
         return "; ".join(reasons) if all(reasons) else ""
 
-    def _placed(self, shard: Iterable[SentItem]) -> Iterator[Item]:
+    def _placed(self, shard: Iterable[SentItem], unplaced: list[Result]) -> Iterator[Item]:
         for sent in shard:
             try:
                 yield self._layout.place(sent)
@@ -253,48 +236,76 @@ class _Supervisor:
                     raise  # another host may
                 diagnostics = tuple(problem.as_json() for problem in error.problems)
                 outcome = Outcome("Missing", 0.0, str(error.problems[0]), error.exit_code, diagnostics)
-                self._finish(self._rules.result(sent.item, sent.expected, outcome))
-
-    def _finish(self, result: Result) -> None:
-        attempts = tuple(map(self._layout.there, result.attempts))
-        self._replies.put(result._replace(attempts=attempts, host=socket.gethostname()))
+                result = self._rules.result(sent.item, sent.expected, outcome)
+                unplaced.append(result._replace(host=socket.gethostname()))
 
 
-_supervisors: dict[str, _Supervisor] = {}  # by keys
-_ended: set[str] = set()  # sessions
-_turn = threading.Lock()  # of one suite at a time
+_sessions: dict[str, _HostSession] = {}  # by the keys of suites
+_ended: set[str] = set()  # keys of suites
+_timers: dict[str, threading.Timer] = {}
+_turn = threading.Lock()  # of one shard at a time
 
 
-def begin(session: str, key: str, options: WorkerOptions, shard: list[SentItem]) -> None:
-    """Begin with a shard of a suite; call `replies` with its key until the last one.
+def run_shard(key: str, options: WorkerOptions, shard: Sequence[SentItem], is_complete: bool) -> Reply:
+    """Run a shard of a suite. Unless it ``is_complete``, a host that lacks files returns their hashes instead.
 
-    ``options`` are those of its workers; the folder of results in them is that of the host that started the suite.
+    The folder of results in ``options`` belongs to the host that started the suite.
     """
-    if session not in _ended:
-        supervisor = _supervisors.get(key)
-        if supervisor is None or not supervisor.thread.is_alive():
-            supervisor = _supervisors[key] = _Supervisor(session, options)
-        supervisor.shards.put(shard)
+    from distributed import get_worker  # an optional package
+
+    begun = time.monotonic()
+    reply = Reply(get_worker().address)
+    results: list[Result] = []
+    try:
+        hashes = {hash for sent in shard for path, hash in sent.files.items() if path not in sent.absolute}
+        lacks = missing(hashes)
+        if lacks and not is_complete:
+            return reply._replace(lacks=tuple(lacks))
+        with _turn:
+            if key in _ended:
+                return reply
+            if key in _timers:
+                _timers.pop(key).cancel()
+            session = _sessions[key] = _sessions.get(key) or _HostSession(options)
+            try:
+                for result in session.run({sent.item.id: sent for sent in shard}):
+                    results.append(result)
+            finally:
+                _end_later(key, _IDLE_S)
+        reply = reply._replace(devices=session.workers.devices, notes=tuple(session.notes))
+        session.notes.clear()
+    except ScenarioRunnerError as error:
+        reply = reply._replace(problem=error.problems[0])
+    return reply._replace(results=tuple(results), seconds=time.monotonic() - begun)
 
 
-async def replies(key: str) -> list[Reply]:
-    """Wait some time for replies of a host's supervisor."""
-    return await asyncio.to_thread(_supervisors[key].replies)
+def _end_later(key: str, seconds: float) -> None:
+    timer = _timers[key] = threading.Timer(seconds, _end, [key])
+    timer.daemon = True
+    timer.start()
+
+
+def _end(key: str) -> None:
+    with _turn:
+        session = _sessions.pop(key, None)
+        if session is not None:
+            session.close()
 
 
 def take(key: str, name: str) -> bytes:
     """Read and remove a file about a failure by its name below the results."""
-    path = os.path.join(_supervisors[key].results, name)
+    path = os.path.join(_sessions[key].results, name)
     with open(path, "rb") as file:
         data = file.read()
     os.unlink(path)
     return data
 
 
-def stop(session: str, now: bool) -> None:
-    """Begin no further item of the current shard. ``now`` ends the suite, without waiting for its processes."""
-    if now:
-        _ended.add(session)
-    for supervisor in _supervisors.values():
-        if supervisor.session == session:
-            supervisor.stop(now=now)
+def stop(key: str, now: bool) -> None:
+    """Begin no further item of a suite. ``now`` ends its processes too, without waiting for their ends."""
+    _ended.add(key)
+    session = _sessions.get(key)
+    if session is not None:
+        session.workers.stop(now=now)
+        if now:
+            _end_later(key, 0.0)

@@ -1,32 +1,35 @@
-"""Run items on the hosts of a cluster: the counterpart of `processes.workers.Workers` with Dask.
+"""Items on the hosts of a cluster: the counterpart of `suite_workers` with Dask.
 
-The user names the scheduler, or it is started here with workers on this machine. One thread takes items and yields
-results; one more for each worker of Dask sends it shards (`cluster_shards`). Unfinished items are scheduled here: Dask
-would repeat whole shards, and blame all tasks of a worker for its end.
+The user names the scheduler, or it is started here with workers on this machine. Dask schedules shards of items.
+`cluster_host` has the functions that run on the hosts.
 """
 
 from __future__ import annotations
 
 import json
+import os
+import pickle
 import threading
 import time
 import uuid
-from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections import deque
+from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from importlib.util import find_spec
+from itertools import chain, islice
 from queue import Empty, SimpleQueue
-from typing import TYPE_CHECKING, Final, NoReturn
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, NoReturn
 
-from scenario_runner.errors import ScenarioRunnerError, error_of
+from scenario_runner.errors import ScenarioRunnerError, error_of, version
 from scenario_runner.errors.diagnostic import Diagnostic
 from scenario_runner.errors.log import silence
 from scenario_runner.errors.text import Json
 from scenario_runner.files.input import read_file
+from scenario_runner.files.output import OutputFile
+from scenario_runner.files.sandbox import open_file
 from scenario_runner.processes.jobs import Device, WorkerOptions
 from scenario_runner.suite import cluster_host as remote
-from scenario_runner.suite.cluster_host import HOST_CANNOT_KEEP_FILES
-from scenario_runner.suite.cluster_shards import MOST_LOSSES, Failure, Host, Message, Shards, Suite, next_size
+from scenario_runner.suite.cluster_host import HOST_CANNOT_KEEP_FILES, SentItem, sent_item
 from scenario_runner.suite.hashes import program_hash
 from scenario_runner.suite.outcomes import Item, Outcome, Result
 from scenario_runner.suite.problems import SuiteProblems, refuse
@@ -34,9 +37,10 @@ from scenario_runner.suite.suite_workers import rules_of
 from scenario_runner.suite.verdicts import Expected
 
 if TYPE_CHECKING:
-    from distributed import Client
+    from distributed import Client, Future
 
 _LOCAL: Final = "local:"
+_LARGE_GRAPH: Final = "distributed.admin.large-graph-warning-threshold"
 _CONNECT_S: Final = 20
 _LOOK_AT_WORKERS_S: Final = 0.2
 _EXPECTED: Final = (
@@ -56,7 +60,10 @@ def connected(address: str) -> Iterator[Client]:
     if find_spec("distributed") is None:
         message = "--cluster needs the package 'distributed', which is not installed"
         refuse("SR-CLUSTER-001", None, message, "pip install distributed")
+    import dask
+
     silence("distributed")  # losses are reported here
+    dask.config.set({_LARGE_GRAPH: "1 TiB"})  # a file of a scenario may be large
     with ExitStack() as stack:
         yield stack.enter_context(_local(address, stack) if address.startswith(_LOCAL) else _client(address))
 
@@ -127,15 +134,35 @@ def workers_of(client: Client) -> dict[str, Json] | None:
 RESOURCE: Final = "vulkan"
 """If workers of Dask have this resource, only those are used, each for one shard at a time."""
 
-_MOST_FAILURES: Final = 3  # of a host in a row
+MOST_LOSSES: Final = 3
+"""So often a shard is submitted again after all hosts that it was submitted to are lost."""
+
+_RETRIES: Final = 2  # of Dask, after an error
+_SHARDS_PER_HOST: Final = 2  # one runs, one waits there
+_SHARD_S: Final = 4.0  # the intended duration of a shard
+_FIRST_ITEMS: Final = 1  # of a shard; a host may run each of them for long
+_MOST_ITEMS: Final = 50
+_BATCH_BYTES: Final = 8 << 20
 _LOOK_S: Final = 0.5
 _PATIENCE_S: Final = 60.0
 _LATE_S: Final = 5.0  # to wait for other hosts after one that cannot be used
 _END_S: Final = 10.0
 
 
+class _Shard(NamedTuple):
+    """Items that run together on one of the ``hosts`` (addresses), after some ``losses`` of all hosts before."""
+
+    items: tuple[SentItem, ...]
+    hosts: frozenset[str] = frozenset()
+    losses: int = 0
+
+
 class ClusterWorkers:
-    """Life cycle: connected to the cluster; `run` once; closed."""
+    """Life cycle: connected to the cluster; `run` once; closed.
+
+    Each shard of items is a future of Dask, which chooses the host, and another one if that host is lost. The hosts
+    that Dask may choose from have this program, as a first future on each of them has found.
+    """
 
     def __init__(
         self,
@@ -147,21 +174,28 @@ class ClusterWorkers:
         patience_s: float = _PATIENCE_S,
     ) -> None:
         """``patience_s`` bounds the wait for a first or another host. Raises the errors of `connected`."""
+        self._options = options
         self._rules = rules_of(options)
         self._problems = problems
         self._note = on_note
         self._patience_s = patience_s
-        self._messages: SimpleQueue[tuple[Host, Message]] = SimpleQueue()
-        self._hosts: dict[str, Host] = {}
-        self._failures: Counter[str] = Counter()  # of hosts in a row, by their addresses
+        self._key = uuid.uuid4().hex[:12]
+        self._program = program_hash({})
+        self._hosts: dict[str, str] = {}  # names by addresses
+        self._seen: set[str] = set()  # addresses
+        self._resources: dict[str, float] | None = None
+        self._checks: dict[Future[Any], str] = {}
+        self._running: dict[Future[Any], _Shard] = {}
+        self._waiting: deque[_Shard] = deque()
+        self._ended: SimpleQueue[Future[Any]] = SimpleQueue()
+        self._shard_items = _FIRST_ITEMS
         self._devices: dict[tuple[str, str], Device] = {}
         self._error: ScenarioRunnerError | None = None  # of the first host that is not used
         self._has_results = False
         self._silent_since: float | None = None  # the scheduler
         self._stopping = False
         self._stack = ExitStack()
-        client = self._stack.enter_context(connected(address))
-        self._suite = Suite(client, uuid.uuid4().hex[:12], options, program_hash({}))
+        self._client = self._stack.enter_context(connected(address))
 
     def find_devices(self) -> None:
         """Return None: the devices of hosts are unknown before they run items."""
@@ -180,63 +214,84 @@ class ClusterWorkers:
     def run(self, items: Iterable[Item], expected: Callable[[str], Expected]) -> Iterator[Result]:
         """Run items; see `processes.workers.Workers.run`.
 
-        When no host can run anything any more, what is left is Missing. Raises the error of the first host where none
-        could from the start, and NoDeviceError when the scheduler is gone.
+        When no host is left, the other items are Missing. Raises the error of the first host if none could run
+        anything, and NoDeviceError when the scheduler is gone.
         """
         self._expected = expected
-        self._shards = Shards(items, expected)
+        self._items = (sent_item(item, expected(item.id)) for item in items)
         alone_since: float | None = None
         looked = 0.0
         while True:
             if time.monotonic() - looked >= _LOOK_S:
                 yield from self._look()
                 looked = time.monotonic()
-            self._hand_out()
-            if not any(host.pending for host in self._hosts.values()):
-                if self._stopping or not self._shards.has_more():
-                    return
-                patience_s = min(self._patience_s, _LATE_S if self._error else self._patience_s)
-                if self._hosts or self._silent_since is not None:
-                    alone_since = None
-                elif alone_since is None:
-                    alone_since = looked
-                    self._note(f"the cluster has no worker that can be used: waiting {patience_s:.0f} s for one")
-                elif looked - alone_since > patience_s:
-                    yield from self._missing()
-                    return
-            try:
-                host, message = self._messages.get(timeout=_LOOK_S)
-            except Empty:
-                continue
-            if host is self._hosts.get(host.address):
-                yield from self._take(host, message)
+            most = 0 if self._silent_since is not None else _SHARDS_PER_HOST * len(self._hosts)
+            while len(self._running) < most and not self._stopping and self._has_more():
+                self._submit(self._waiting.popleft())
+            if not self._running and (self._stopping or not self._has_more()):
+                return
+            patience_s = min(self._patience_s, _LATE_S if self._error else self._patience_s)
+            if self._hosts or self._checks or self._silent_since is not None:
+                alone_since = None
+            elif alone_since is None:
+                alone_since = looked
+                self._note(f"the cluster has no worker that can be used: waiting {patience_s:.0f} s for one")
+            elif looked - alone_since > patience_s:
+                yield from self._missing()
+                return
+            with suppress(Empty):
+                yield from self._take(self._ended.get(timeout=_LOOK_S))
 
     def stop(self) -> None:
         """Begin no further item; those that run end in their time, and are given."""
         self._stopping = True
-        self._stop_hosts([host.address for host in self._hosts.values() if host.pending], now=False)
+        self._stop_hosts(now=False)
 
     def close(self) -> None:
-        """End what runs, and leave the cluster."""
-        self._stop_hosts(list(self._hosts), now=True)
-        for host in self._hosts.values():
-            host.abandon()
+        """End the items that run, and leave the cluster."""
+        self._stop_hosts(now=True)
         self._hosts.clear()
         self._stack.close()
 
-    def _stop_hosts(self, addresses: list[str], *, now: bool) -> None:
+    def _stop_hosts(self, *, now: bool) -> None:
+        addresses = list(self._hosts)
+
         def stop() -> None:
             with suppress(Exception):  # Dask raises any error if a worker or the scheduler is gone
-                self._suite.client.run(remote.stop, self._suite.session, now, workers=addresses, on_error="ignore")
+                self._client.run(remote.stop, self._key, now, workers=addresses, on_error="ignore")
 
         if addresses:
             thread = threading.Thread(target=stop, daemon=True)
             thread.start()
             thread.join(_END_S)  # a worker that does not answer is abandoned
 
+    def _has_more(self) -> bool:
+        """Return whether a shard waits; the next items become one."""
+        if not self._waiting and (items := tuple(islice(self._items, self._shard_items))):
+            self._waiting.append(_Shard(items))
+        return bool(self._waiting)
+
+    def _call(
+        self, function: Callable[..., object], *arguments: object, hosts: Iterable[str], **options: Any
+    ) -> Future[Any]:
+        """Submit a call of a function of this program to one of the hosts."""
+        future = self._client.submit(
+            _unpickling_call(), pickle.dumps((function, arguments)), workers=list(hosts), pure=False, **options
+        )
+        future.add_done_callback(self._ended.put)
+        return future
+
+    def _submit(self, shard: _Shard, host: str | None = None, lacks: Collection[str] = ()) -> None:
+        """Submit a shard to any host, or to one host with the files that it lacks."""
+        hosts = self._hosts if host is None else (host,)
+        arguments = (remote.run_shard, self._key, self._options, shard.items, host is not None)
+        needs = [self._call(remote.receive, batch, hosts=hosts) for batch in _batches(shard.items, lacks)]
+        future = self._call(*arguments, hosts=hosts, resources=self._resources, retries=_RETRIES, needs=needs)
+        self._running[future] = shard._replace(hosts=frozenset(hosts))
+
     def _look(self) -> Iterator[Result]:
         """Note the workers that have joined or left."""
-        workers = workers_of(self._suite.client)
+        workers = workers_of(self._client)
         if workers is None:
             now = time.monotonic()
             if self._silent_since is None:
@@ -246,68 +301,101 @@ class ClusterWorkers:
                 refuse_lost_scheduler("does not answer")
             return
         self._silent_since = None
-        has_resource = any(worker["resources"].get(RESOURCE) for worker in workers.values())
-        for address, about in workers.items():
-            failures = self._failures[address]
-            is_new = address not in self._hosts and failures < _MOST_FAILURES
-            if is_new and (not has_resource or about["resources"].get(RESOURCE)):
-                self._hosts[address] = Host(self._suite, address, self._hear, has_failed=failures > 0)
-        for host in list(self._hosts.values()):
-            if host.address not in workers:
-                problem = Diagnostic("SR-CLUSTER-003", "error", None, "it has left the cluster")
-                yield from self._failed(host, Failure(problem))
+        if any(about["resources"].get(RESOURCE) for about in workers.values()):
+            workers = {address: about for address, about in workers.items() if about["resources"].get(RESOURCE)}
+            self._resources = {RESOURCE: 1}
+        for address in workers.keys() - self._seen:
+            self._seen.add(address)
+            self._checks[self._call(remote.describe, hosts=[address])] = address
+        self._checks = {future: address for future, address in self._checks.items() if address in workers}
+        for address in self._hosts.keys() - workers.keys():
+            self._note(f"{self._hosts.pop(address)} ({address}) is lost: it has left the cluster")
+        for future, shard in list(self._running.items()):
+            if shard.hosts.isdisjoint(self._hosts):
+                del self._running[future]
+                future.cancel()
+                yield from self._lost(shard, shard.losses + 1, "no host that it was submitted to is left")
 
-    def _hear(self, host: Host, message: Message) -> None:
-        self._messages.put((host, message))
+    def _take(self, future: Future[Any]) -> Iterator[Result]:
+        """Handle a future that has ended."""
+        address, shard = self._checks.pop(future, None), self._running.pop(future, None)
+        if address is None and shard is None:
+            return  # it has sent files, or was given up
+        reply: Any = None
+        error: Exception | None = None
+        try:
+            reply = future.result(timeout=_CONNECT_S)
+        except Exception as caught:  # any error of the function or of Dask
+            error = caught
+        if address is not None:
+            self._checked(address, reply, error)
+        elif shard is not None and error is None:
+            yield from self._received(shard, reply)
+        elif shard is not None and future.status == "error":
+            yield from self._lost(shard, MOST_LOSSES, f"{type(error).__name__}: {error}".splitlines()[0])
+        elif shard is not None:  # its host or the scheduler has gone with the result
+            self._waiting.appendleft(shard)
 
-    def _hand_out(self) -> None:
-        for host in self._hosts.values():
-            if host.is_waiting and not self._stopping:
-                shard = self._shards.take(next_size(host.size, host.seconds))
-                if not shard:
-                    return
-                host.give(shard)
+    def _checked(self, address: str, about: dict[str, str], error: Exception | None) -> None:
+        """Use a host from now on, if it has this program."""
+        self._hosts[address] = address
+        if error is not None:  # it cannot import the function: Dask may raise that as another error
+            why = f"its Python has no such scenario-runner as this one ({error})".splitlines()[0]
+            self._not_used(address, Diagnostic("SR-CLUSTER-003", "error", None, why))
+            return
+        self._hosts[address] = about["host"]
+        if about["program"] != self._program:
+            why = f"its scenario-runner {about['version']} has other source files than this one, {version.__version__}"
+            self._not_used(address, Diagnostic("SR-CLUSTER-003", "error", None, why))
 
-    def _take(self, host: Host, message: Message) -> Iterator[Result]:
-        match message:
-            case None:
-                if not self._stopping:
-                    self._shards.back(host.pending.values())
-                host.pending.clear()
-                host.is_waiting = True
-                host.seconds = time.monotonic() - host.started_s
-            case Result():
-                if host.pending.pop(message.item.id, None):
-                    del self._failures[host.address]
-                    self._has_results = True
-                    yield message
-            case Failure():
-                yield from self._failed(host, message)
-            case str():
-                self._note(f"{host.name}: {message}")
-            case devices:
-                self._devices.update({(device.uuid, device.name): device for device in devices})
+    def _received(self, shard: _Shard, reply: remote.Reply) -> Iterator[Result]:
+        """Handle the reply of a host. Items without a result run on another host."""
+        if reply.lacks:
+            self._submit(shard, reply.address, reply.lacks)
+            return
+        for note in reply.notes:
+            self._note(f"{self._hosts.get(reply.address, reply.address)}: {note}")
+        self._devices.update({(device.uuid, device.name): device for device in reply.devices})
+        for result in reply.results:
+            self._has_results = True
+            self._fetch(reply.address, result)
+            yield result
+        if reply.problem is None:
+            items_per_s = len(shard.items) / max(reply.seconds, 0.001)
+            self._shard_items = max(1, min(_MOST_ITEMS, round(_SHARD_S * items_per_s)))
+        elif reply.address in self._hosts:
+            self._not_used(reply.address, reply.problem)
+        done = {result.item.id for result in reply.results}
+        left = tuple(sent for sent in shard.items if sent.item.id not in done)
+        if left and not self._stopping:
+            self._waiting.appendleft(shard._replace(items=left))
 
-    def _failed(self, host: Host, failure: Failure) -> Iterator[Result]:
-        """Handle the end of a host, of whose shard items may be left. After too many failures it is not used."""
-        del self._hosts[host.address]
-        host.abandon()
-        problem = failure.problem
-        if failure.is_final:
-            self._failures[host.address] = _MOST_FAILURES
-            self._shards.back(host.pending.values())
+    def _fetch(self, address: str, result: Result) -> None:
+        """Copy files about failures into the folder of the results."""
+        checks = (check for attempt in result.attempts for check in attempt.outputs)
+        for name in dict.fromkeys(name for check in checks for name in check.files.values()):
+            try:
+                with OutputFile(os.path.join(self._options.task_options.options.results_folder, name)) as file:
+                    file.write(self._client.run(remote.take, self._key, name, workers=[address])[address])
+            except Exception as error:  # of this host, or any error of Dask
+                self._note(f"a file about {result.item.id} is not kept: {error}")
+
+    def _lost(self, shard: _Shard, losses: int, why: str) -> Iterator[Result]:
+        """Handle a shard that was lost with hosts: it runs again, its items run alone, or its one item is a crash."""
+        if losses < MOST_LOSSES:
+            self._waiting.appendleft(shard._replace(losses=losses))
+        elif len(shard.items) > 1:
+            self._waiting.extendleft(_Shard((sent,)) for sent in reversed(shard.items))
         else:
-            self._note(f"{host.name} ({host.address}) is lost: {problem}")
-            given_up = self._shards.lost(host.pending.values())
-            for item in given_up:
-                outcome = _given_up(problem)
-                yield self._rules.result(item, self._expected(item.id), outcome)._replace(host=host.name)
-            self._failures[host.address] += not given_up  # else the item is the likely cause
-        if self._failures[host.address] >= _MOST_FAILURES:
-            message = f"the host {host.name} ({host.address}) is not used: {problem}"
-            code = problem.code if failure.is_final else "SR-CLUSTER-003"
-            self._error = self._error or error_of([Diagnostic(code, "error", None, message, problem.help)])
-            self._problems.found("SR-CLUSTER-004", None, message, problem.help, severity="warning")
+            (sent,) = shard.items
+            outcome = Outcome("Crash", reason=f"it was lost with each host that ran it: {why}")
+            yield self._rules.result(sent.item, sent.expected, outcome)
+
+    def _not_used(self, address: str, problem: Diagnostic) -> None:
+        message = f"the host {self._hosts.pop(address)} ({address}) is not used: {problem}"
+        code = "SR-CLUSTER-003" if problem.code == HOST_CANNOT_KEEP_FILES else problem.code
+        self._error = self._error or error_of([Diagnostic(code, "error", None, message, problem.help)])
+        self._problems.found("SR-CLUSTER-004", None, message, problem.help, severity="warning")
 
     def _missing(self) -> Iterator[Result]:
         """Yield the other items as Missing when no host is left. Raises the first host's error if no item has run."""
@@ -317,14 +405,32 @@ class ClusterWorkers:
             raise self._error or error_of([Diagnostic("SR-CLUSTER-003", "error", None, message, help)])
         why = f": {self._error}" if self._error else ""
         missing = Outcome("Missing", reason=f"no host of the cluster is left{why}")
-        for item in self._shards.rest():
-            yield self._rules.result(item, self._expected(item.id), missing)
+        waiting = (sent for shard in self._waiting for sent in shard.items)
+        for sent in chain(waiting, self._items):
+            yield self._rules.result(sent.item, sent.expected, missing)
 
 
-def _given_up(problem: Diagnostic) -> Outcome:
-    """The outcome of an item that is not tried on another host after this problem."""
-    if problem.code == HOST_CANNOT_KEEP_FILES:
-        reason = f"{MOST_LOSSES} times a host could not run it: {problem}"
-        return Outcome("Missing", reason=reason, diagnostics=(problem.as_json(),))
-    reason = f"{MOST_LOSSES} times a host was lost while it had this item, the last times with this one alone"
-    return Outcome("Crash", reason=reason)
+def _unpickling_call() -> Callable[..., object]:
+    """Return a function that Dask pickles by value: its scheduler unpickles tasks, and need not have this program."""
+
+    def call(data: bytes, needs: object = None) -> object:
+        import pickle
+
+        function, arguments = pickle.loads(data)
+        return function(*arguments)
+
+    return call
+
+
+def _batches(shard: Iterable[SentItem], hashes: Collection[str]) -> Iterator[dict[str, bytes]]:
+    """Read the files of a shard that a host lacks."""
+    paths = {hash: path for sent in shard for path, hash in sent.files.items()}
+    batch: dict[str, bytes] = {}
+    for hash in hashes:
+        with suppress(OSError), open(open_file(paths[hash]), "rb") as file:  # else it is Missing there
+            batch[hash] = file.read()
+        if sum(map(len, batch.values())) >= _BATCH_BYTES:
+            yield batch
+            batch = {}
+    if batch:
+        yield batch

@@ -20,7 +20,7 @@ DATA = "layout(binding = 0) buffer B { uint a[]; };\n"
 INCLUDING = (
     '#version 450\n#include "add.glsl"\nlayout(binding = 0) buffer B { uint a[]; };\nvoid main() { a[0] += ADDED; }'
 )
-SOME_TIME = 20  # work groups of WAIT that take long enough to be interrupted: lavapipe ends a loop after 65,536 rounds
+SOME_TIME = 200  # work groups of WAIT that take long enough to be interrupted: lavapipe ends a loop after 65,536 rounds
 WAIT = glsl("for (uint i = 0u; i < a[0] * 6000000u; i++) a[3] = a[3] * 3u + i;", DATA)
 
 
@@ -95,7 +95,7 @@ def test_a_suite_on_two_hosts(cluster: Cluster, program: Program, tmp_path: Path
 
 def test_a_host_that_is_killed(program: Program, tmp_path: Path, shader_cache: Path) -> None:
     """The worker of Dask that is killed in the middle costs nothing but time: each item has one result, and passes."""
-    for number in range(24):  # enough for a first shard on each host
+    for number in range(24):  # more than the first shards have
         scenario(tmp_path / "suite" / f"{number:02}", WAIT, groups=SOME_TIME)
         output = {"unchecked": True}
         (tmp_path / "suite" / f"{number:02}" / "check.json").write_text(json.dumps({"outputs": {"a": output}}))
@@ -103,7 +103,7 @@ def test_a_host_that_is_killed(program: Program, tmp_path: Path, shader_cache: P
     hosts.mkdir()
     journal = tmp_path / "r" / "journal.jsonl"
     with cluster_of(2, hosts) as cluster, started(tmp_path, cluster) as process:
-        while not journal.exists() or journal.read_text().count("\n") < 4:
+        while not journal.exists() or journal.read_text().count("\n") < 2:
             assert process.poll() is None
             time.sleep(0.02)
         os.kill(cluster.processes[0], signal.SIGKILL)

@@ -15,7 +15,6 @@ import pytest
 
 from scenario_runner.errors import ScenarioRunnerError
 from scenario_runner.errors.diagnostic import Diagnostic
-from scenario_runner.suite import cluster_shards
 from scenario_runner.suite import cluster_workers as workers
 from scenario_runner.suite.cluster_workers import ClusterWorkers, connected, workers_of
 from scenario_runner.suite.outcomes import EvaluationOptions, Item, Result
@@ -96,24 +95,34 @@ def test_no_worker_and_then_no_scheduler(items: list[Item], tmp_path: Path, monk
 
 
 def test_a_host_that_cannot_keep_files(one_host: Cluster, items: list[Item], monkeypatch: pytest.MonkeyPatch) -> None:
-    """An item is tried three times. When all that a host was given failed, nothing more is; the error says why."""
-    monkeypatch.setattr(cluster_shards, "REST_S", 0.0)
+    """It is not used any more. Where it is the only one, the error of the suite names the reason."""
     monkeypatch.setattr(workers, "_LATE_S", 0.0)
     cache = one_host.folder / "host-0" / "cache"
     cache.write_text("no folder")
     try:
         suite = Suite(one_host.address)
-        running = suite.run(items)
-        first = next(running)
-        assert (first.item.id, first.attempts[-1].status) == ("a", "Missing")
-        assert first.attempts[-1].diagnostics[0]["code"] == "SR-CLUSTER-008"
-        problem = failure(running)
+        problem = failure(suite.run(items))
         assert problem.code == "SR-CLUSTER-003"
         assert "is not used: " in problem.message
         assert "cannot be kept there" in problem.message
         assert [each.code for each in suite.problems] == ["SR-CLUSTER-004"]
     finally:
         cache.unlink()
+
+
+def test_an_item_that_ends_each_host(items: list[Item], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Dask gives the shard of a lost host to another one. After too many losses its items run alone: one is a crash."""
+    hosts = tmp_path / "hosts"
+    hosts.mkdir()
+    monkeypatch.setattr(workers, "_FIRST_ITEMS", 2)  # both are in one shard
+    deadly = SuiteWork("tests.suite.cluster.hosts:end_of_host", EvaluationOptions(None))
+    monkeypatch.setattr(sys.modules[__name__], "OPTIONS", suite_options(deadly, jobs=1))
+    with cluster_of(2, hosts) as cluster:
+        suite = Suite(cluster.address)
+        found = {result.item.id: result for result in suite.run(items)}
+    assert {name: result.verdict for name, result in found.items()} == {"a": "Crash", "b": "Pass"}
+    assert found["a"].attempts[-1].reason.startswith("it was lost with each host that ran it: ")
+    assert [note for note in suite.notes if "is lost" in note]
 
 
 def test_a_host_without_the_program(one_host: Cluster, items: list[Item], monkeypatch: pytest.MonkeyPatch) -> None:

@@ -97,3 +97,14 @@ def test_files_that_the_host_lacks(tmp_path: Path, store: None, is_absolute: boo
     (problem,) = caught.value.problems
     assert (problem.code, problem.path) == (code, item.path if is_absolute else str(data))
     assert problem.message.endswith(message)
+
+
+def test_a_cache_that_is_no_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A host that cannot make the folder of kept files says so before it is sent any."""
+    cache = tmp_path / "cache"
+    cache.write_text("no folder")
+    monkeypatch.setenv("SCENARIO_RUNNER_CACHE", str(cache))
+    with pytest.raises(FileError) as caught:
+        missing([hash_of(b"x")])
+    (problem,) = caught.value.problems
+    assert (problem.code, problem.path) == ("SR-CLUSTER-008", str(cache))
