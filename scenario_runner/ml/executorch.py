@@ -1,6 +1,7 @@
-"""ExecuTorch programs (.pte): the VGF models in them, verbatim, and the order in which a program calls them.
+"""ExecuTorch programs (.pte): the VGF models in a program, and the order of the calls.
 
-Source: the schema of ExecuTorch (program.fbs). An extended header tells where the FlatBuffer ends and segments begin.
+Source: the schema of ExecuTorch (program.fbs). An extended header has the end of the FlatBuffer and the start of the
+segments.
 """
 
 import struct
@@ -15,12 +16,12 @@ from scenario_runner.ml.vgf_model import ModelResource, Segment, Slot, Vgf
 _BACKEND = "VgfBackend"
 _MOST_PROGRAM_BYTES = 64 << 20
 _EXTENDED = b"eh00"
-# Numbers of the fields of tables.
+# Numbers of fields in tables.
 _PLANS, _INLINE, _SEGMENTS = 1, 3, 4
 _INPUTS, _OUTPUTS, _CHAINS, _OPERATORS, _DELEGATES = 3, 4, 5, 6, 7
 _INSTRUCTIONS = 2
 _KERNEL_CALL, _DELEGATE_CALL, _FREE_CALL = 1, 2, 5
-# Kernels whose last argument is the first one in another form.
+# Kernels that turn the first argument into another form, the last argument.
 _CHANGES_OF_FORM = ("quantized_decomposed::quantize_", "quantized_decomposed::dequantize_")
 
 
@@ -32,16 +33,16 @@ class Part(NamedTuple):
 
 
 class Call(NamedTuple):
-    """One call of a model: the numbers of the program's values that are its inputs and outputs, in its order."""
+    """One call of a model: the numbers of the program's values for inputs and outputs, in the model's order."""
 
     part: Part
     values: tuple[int, ...]
 
 
 class Program(NamedTuple):
-    """``calls`` are in the order of the program; ``others`` are the operators that no VGF model has.
+    """A program: the ``calls`` of models in order, and ``others``, the operators outside VGF models.
 
-    A value and its quantised or dequantised form have one number.
+    A value and its quantized or dequantized form have the same number.
     """
 
     calls: tuple[Call, ...]
@@ -56,12 +57,12 @@ class Program(NamedTuple):
 
 
 def is_program(file: SourceFile) -> bool:
-    """Tell whether a file is an ExecuTorch program, by its identifier ("ET12" of the present version)."""
+    """Return whether a file is an ExecuTorch program, by the identifier ("ET12" in the present version)."""
     return file.read(2, 4) == b"ET"
 
 
 def read_program(file: SourceFile) -> Program:
-    """The first method of the program. Raises FileError for a damaged one, and where it calls no VGF model."""
+    """Read the first method of a program. Raises FileError if it is damaged or calls no VGF model."""
     try:
         program = _read(file)
     except (DamagedError, struct.error, IndexError, StopIteration) as error:
@@ -118,10 +119,10 @@ def _read(file: SourceFile) -> Program:
 
 
 def in_program_order(program: Program, vgf: Vgf) -> Vgf:
-    """The only model of a program, its inputs and outputs in the order of the program and named by their places there.
+    """Return the only model of a program, with inputs and outputs in the program's order and named by it.
 
-    In the VGF file their order is that of operators. A model that has other values than those of the program, such as
-    results of operators around it, keeps its order.
+    A VGF file has them in the order of operators. A model with values that are not the program's own, such as results
+    of other operators, keeps that order.
     """
     (call,) = program.calls
     count = len(vgf.inputs)
@@ -135,7 +136,7 @@ def in_program_order(program: Program, vgf: Vgf) -> Vgf:
 
 
 def _with_ends(vgf: Vgf, program: Program, inputs: Mapping[int, Slot], outputs: Mapping[int, Slot]) -> Vgf:
-    """The model with these inputs and outputs, by values of the program, in its order."""
+    """Give a model these inputs and outputs, which the program's values number, in the program's order."""
     ins = [value for value in dict.fromkeys(program.inputs) if value in inputs]
     outs = [value for value in dict.fromkeys(program.outputs) if value in outputs]
     return vgf._replace(
@@ -147,10 +148,10 @@ def _with_ends(vgf: Vgf, program: Program, inputs: Mapping[int, Slot], outputs: 
 
 
 def joined_models(program: Program, models: Sequence[Vgf]) -> Vgf:
-    """The model whose segments are those of ``models``, one model for each call of the program.
+    """Join the segments of ``models``, one for each call of the program, to a single model.
 
-    Inputs and outputs have the numbers of the program's values as bindings; rows of one value share an alias group.
-    Raises ValueError where a call has another number of values than its model.
+    The bindings of inputs and outputs are the numbers of the program's values. Rows of the same value share an alias
+    group. Raises ValueError if a call and a model have different numbers of values.
     """
     joined = models[0]._replace(modules=(), resources=(), segments=(), constants=())
     written: set[int] = set()
@@ -188,7 +189,10 @@ def joined_models(program: Program, models: Sequence[Vgf]) -> Vgf:
 
 
 def _resource(row: ModelResource, value: int | None, leader: int, written: set[int], program: Program) -> ModelResource:
-    """A row, of a value of the program or (None) of its own model; ``leader`` is the first row of its alias group."""
+    """Return a row for the joined model. The row belongs to a value of the program, or (None) only to the model.
+
+    ``leader`` is the first row of the alias group.
+    """
     if value is None:
         return row if row.alias_group is None else row._replace(alias_group=2 * leader)
     category = row.category
@@ -198,7 +202,7 @@ def _resource(row: ModelResource, value: int | None, leader: int, written: set[i
 
 
 def _segment(segment: Segment, joined: Vgf) -> Segment:
-    """A segment behind those of ``joined``."""
+    """Renumber a segment that follows the segments of ``joined``."""
     return segment.with_rows(lambda row: len(joined.resources) + row)._replace(
         index=len(joined.segments) + segment.index,
         module_index=len(joined.modules) + segment.module_index,

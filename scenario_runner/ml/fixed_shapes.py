@@ -1,8 +1,8 @@
 """Fixed shapes for a graph module that was compiled for tensors of any size.
 
-Drivers may be given tensor types without a shape, yet values between two operators need memory of some size: the
-emulation layers end the process over them. So every type that leaves its shape open is replaced by one with the shape
-that follows from the inputs. Types stay unique, as SPIR-V demands: a type that exists already moves up.
+Drivers accept tensor types without a shape, but values between operators need memory of a known size: the emulation
+layers end the process over such types. So every type with an open shape is replaced by a type with the shape that
+follows from the inputs. SPIR-V demands unique types: if the new type exists further down, it moves up.
 
 Source: SPIR-V specification, "Types and Variables"; SPV_ARM_tensors, OpTypeTensorARM; SPV_ARM_graph, OpTypeGraphARM.
 """
@@ -20,7 +20,7 @@ from scenario_runner.shaders.spirv.index import Rewriting
 
 
 def declared_shape(type: Type) -> Shape | None:
-    """Return the shape that a type says, `UNKNOWN` where it leaves sizes open; None without a rank."""
+    """Return the shape of a type with `UNKNOWN` for open sizes; None without a rank."""
     if not isinstance(type, Tensor) or type.rank is None:
         return None
     return (UNKNOWN,) * type.rank if type.shape is None else type.shape
@@ -35,9 +35,9 @@ def with_shapes(
 ) -> array[int]:
     """Return the words of the module with types of these shapes.
 
-    ``places`` are those of definitions by id, in the order of the module. ``shapes`` has every value whose type leaves
-    a shape open, with several shapes for a structure. ``bound`` are those of the inputs and outputs of the entry point
-    at the word ``entry``. Raises ShapeError where a rank is not a 32-bit constant.
+    ``places`` has the words of definitions by id, in the order of the module. ``shapes`` has every value with an open
+    type; a structure has several shapes. ``bound`` has the shapes of inputs and outputs of the entry point at the word
+    ``entry``. Raises ShapeError if a rank is not a 32-bit constant.
     """
     index = declarations.index
     types = _Types(declarations, places)
@@ -56,14 +56,14 @@ def with_shapes(
 
 
 class _Types:
-    """The types of a module and new ones; each of these is defined behind the one that it replaces."""
+    """The types of a module, and new types. A new type is defined behind the type that it replaces."""
 
     def __init__(self, declarations: Declarations, places: Mapping[int, int]) -> None:
         self._declarations = declarations
         self._words = declarations.index.words
         self.changes = Rewriting(declarations.index)
         self._at = dict(places)
-        self._known: dict[tuple[int, ...], int] = {}  # by opcode and operands; of tensors the element and the shape
+        self._known: dict[tuple[int, ...], int] = {}  # by opcode and operands, for tensors by element and shape
         words = self._words
         for id, at in places.items():
             if words[at] & 0xFFFF == op.TYPE_TENSOR:
@@ -74,7 +74,7 @@ class _Types:
                 self._known.setdefault((op.TYPE_POINTER, *words[at + 2 : at + 4]), id)
 
     def with_shapes(self, type: int, shapes: Sequence[Shape]) -> int:
-        """Return the id of a type like ``type`` with shapes; the type itself when it leaves nothing open."""
+        """Return the id of a type like ``type`` with shapes, or ``type`` itself if no shape is open."""
         open_type = self._type_of(type)
         if isinstance(open_type, Struct):
             at = self._at[type]
@@ -99,12 +99,12 @@ class _Types:
         return type if pointee == tensor else self._composed(op.TYPE_POINTER, (storage, pointee), at)
 
     def _composed(self, opcode: int, operands: Sequence[int], at: int) -> int:
-        """Return the id for the type of other types that replaces that at ``at``."""
+        """Return the id of a composite type that replaces the type at ``at``."""
         id, is_new = self._place((opcode, *operands), at)
         return self.changes.define(at, opcode, operands, id) if is_new else id
 
     def _place(self, key: tuple[int, ...], at: int) -> tuple[int, bool]:
-        """Return the id for the type that replaces that at ``at``, and whether it is to be defined there."""
+        """Return the id of a type that replaces the type at ``at``, and whether the caller must define it there."""
         id = self._known.get(key)
         if id is None:
             id = self._known[key] = self.changes.new_id()
@@ -116,7 +116,7 @@ class _Types:
         return id, True
 
     def _define_tensor(self, at: int, id: int, shape: Shape) -> None:
-        """Define a tensor type with a shape behind the one at ``at`` that leaves it open."""
+        """Define a tensor type with a shape behind the open type at ``at``."""
         words = self._words
         if words[at] >> 16 < 4:
             raise ShapeError("has tensors of any rank, which cannot be given a shape")

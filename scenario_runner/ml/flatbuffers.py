@@ -1,4 +1,4 @@
-"""Read FlatBuffers, and copy parts: a table begins with the distance to the table of the offsets of its fields."""
+"""Reading of FlatBuffers, and copying of their parts. A table begins with the distance to its vtable."""
 
 import struct
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -6,58 +6,58 @@ from typing import NamedTuple, TypeAlias
 
 
 class DamagedError(Exception):
-    """An offset leads out of the file: the end of a sentence that begins with its path."""
+    """An offset leads out of the file. The message ends a sentence that begins with the file's path."""
 
     def __init__(self, message: str = "is damaged or was cut short") -> None:
         super().__init__(message)
 
 
 class Tables:
-    """A FlatBuffer. Every offset is checked; the position of an absent field, table, vector or string is 0."""
+    """A FlatBuffer with checks of every offset. The position of an absent field, table, vector or string is 0."""
 
     def __init__(self, part: Callable[[int, int], bytes | memoryview], size_bytes: int) -> None:
-        """``part`` gives so many bytes from an offset on, which lie within ``size_bytes``."""
+        """``part`` returns bytes by offset and size; the range lies within ``size_bytes``."""
         self._part = part
         self._size_bytes = size_bytes
         self._elements_left = size_bytes  # damaged vectors may overlap
 
     def part(self, at: int, size: int) -> bytes:
-        """``size`` bytes at a position."""
+        """Return ``size`` bytes at a position."""
         if not 0 <= at <= self._size_bytes - size:
             raise DamagedError
         return bytes(self._part(at, size))
 
     def number(self, at: int, format: str = "I") -> int:
-        """The number at a position; ``format`` is a letter of `struct`."""
+        """Return the number at a position; ``format`` is a letter of `struct`."""
         return int(struct.unpack(f"<{format}", self.part(at, struct.calcsize(format)))[0])
 
     def field(self, table: int, index: int) -> int:
-        """The position of a field of a table."""
+        """Return the position of a field of a table."""
         vtable = table - self.number(table, "i")
         entry = 4 + 2 * index
         offset = self.number(vtable + entry, "H") if entry < self.number(vtable, "H") else 0
         return table + offset if offset else 0
 
     def value(self, table: int, index: int, format: str = "I") -> int:
-        """The number in a field, 0 where it is absent."""
+        """Return the number in a field, 0 if it is absent."""
         field = self.field(table, index)
         return self.number(field, format) if field else 0
 
     def at(self, field: int) -> int:
-        """The position that a field refers to."""
+        """Return the position that a field refers to."""
         return field + self.number(field) if field else 0
 
     def child(self, table: int, index: int) -> int:
-        """The table, vector or string in a field."""
+        """Return the table, vector or string in a field."""
         return self.at(self.field(table, index))
 
     def vector(self, table: int, index: int) -> tuple[int, int]:
-        """The position of the elements of a vector, and their number."""
+        """Return the position and the number of the elements of a vector."""
         vector = self.child(table, index)
         return vector + 4, self.number(vector) if vector else 0
 
     def elements(self, table: int, index: int) -> Iterator[int]:
-        """The tables or strings in a vector."""
+        """Yield the tables or strings in a vector."""
         start, count = self.vector(table, index)
         for i in range(count):
             self._elements_left -= 1
@@ -66,38 +66,41 @@ class Tables:
             yield self.at(start + 4 * i)
 
     def numbers(self, table: int, index: int) -> tuple[int, ...]:
-        """The elements of a vector of 32-bit integers."""
+        """Return the elements of a vector of 32-bit integers."""
         start, count = self.vector(table, index)
         return struct.unpack(f"<{count}i", self.part(start, 4 * count)) if count else ()
 
     def content(self, vector: int) -> bytes:
-        """The bytes of a vector or string."""
+        """Return the bytes of a vector or string."""
         return self.part(vector + 4, self.number(vector)) if vector else b""
 
     def text(self, string: int) -> str:
-        """A string."""
+        """Return a string."""
         return self.content(string).decode(errors="replace")
 
     def texts(self, table: int, index: int) -> tuple[str, ...]:
-        """A vector of strings."""
+        """Return the strings in a vector."""
         return tuple(self.text(string) for string in self.elements(table, index))
 
 
 class Union(NamedTuple):
-    """The tables that a field may refer to, by the number in the field before it; the others have no references."""
+    """A field that may refer to several kinds of tables.
+
+    ``layouts`` has them by the number in the preceding field; kinds without an entry contain no references.
+    """
 
     layouts: "Mapping[int, Layout]"
 
 
 Layout: TypeAlias = "int | list[Layout] | Mapping[int, Layout] | Union"
-"""The references in a part of a file: the fields of a table that are references, the element of a vector of references,
-or the size of an element of a string or of another vector."""
+"""The references in a part of a file: for a table the fields that are references, for a vector of references the layout
+of an element in a list, for a string or other vector the size of an element."""
 
 
 def copy_reachable(file: Tables, layout: Layout, kept: Mapping[int, Sequence[int]]) -> bytes:
-    """Copy what the root refers to, so that the rest of the file takes no space.
+    """Copy the parts that are reachable from the root.
 
-    ``kept`` are the positions of the elements that the vectors at some positions have in the copy.
+    ``kept`` replaces the elements of some vectors: it has positions of elements by positions of vectors.
     """
     copy = bytearray(file.part(0, 8))  # the reference to the root, and the identifier
 
@@ -108,7 +111,7 @@ def copy_reachable(file: Tables, layout: Layout, kept: Mapping[int, Sequence[int
         offsets_copy = len(copy)
         if offsets:
             copy.extend(file.part(offsets, file.number(offsets, "H")))
-        copy.extend(bytes((at - len(copy)) % 8))  # the alignment is as it was
+        copy.extend(bytes((at - len(copy)) % 8))  # keeps the alignment
         start = len(copy)
         struct.pack_into("<I", copy, field, start - field)
         if isinstance(layout, int):

@@ -1,6 +1,6 @@
-"""The SPIR-V module of a graph: read once, then given the shapes of each dispatch that needs it.
+"""The SPIR-V module of a graph, which is read once and then fixed to the shapes of each dispatch.
 
-Whether a module is valid is for the converter and its driver; a damaged one is an error where it is read here.
+Validation is left to the converter and the driver; reading only reports damage that it meets.
 
 Source: SPV_ARM_graph and SPV_ARM_tensors; SPIR-V extended instruction set "TOSA.001000.1".
 """
@@ -19,10 +19,10 @@ from scenario_runner.shaders.spirv import GraphEntryPoint, Module, Struct, Type,
 from scenario_runner.shaders.spirv._generated import opcodes as op
 from scenario_runner.shaders.spirv.declarations import declarations_of
 
-# Models see a handful of shapes in one process; one that sees more keeps the last ones.
+# A model sees a handful of shapes in a process. Of more shapes, the last ones are kept.
 _MOST_KEPT = 16
 _CONSTANTS = frozenset({*range(op.CONSTANT_TRUE, op.CONSTANT_NULL + 1), op.CONSTANT_COMPOSITE_REPLICATE})
-# The converter writes it with --emit-debug-info; operands are the graph, the name of an operator, and its results.
+# The converter's --emit-debug-info writes these instructions. Operands are graph, operator name and results.
 _DEBUG_INFO, _DEBUG_OPERATION = "NonSemantic.Graph.DebugInfo.1", 2
 _ORIGINS = {op.EXT_INST: "an operator", op.GRAPH_INPUT: "an input", op.GRAPH_CONSTANT: "a graph constant"}
 
@@ -30,9 +30,9 @@ _ORIGINS = {op.EXT_INST: "an operator", op.GRAPH_INPUT: "an input", op.GRAPH_CON
 class FixedGraph(NamedTuple):
     """A graph for tensors of given shapes.
 
-    ``outputs`` are the shapes of its outputs by set and binding, -1 where a size does not follow from the inputs;
-    ``code`` is its module, None where some shape in it does not follow: ``unknown`` names that value then. ``largest``
-    names the largest result of an operator, with its shape.
+    ``outputs`` has shapes by set and binding; a size that does not follow from the inputs is -1. ``code`` is the
+    module, or None if the shape of a value does not follow; then ``unknown`` names the value. ``largest`` has the name
+    and shape of the largest result of an operator.
     """
 
     outputs: dict[tuple[int, int], Shape]
@@ -42,9 +42,9 @@ class FixedGraph(NamedTuple):
 
 
 class GraphOperator(NamedTuple):
-    """An operator of TOSA in a module; ``label`` is its name in the model, empty where the module has none.
+    """An operator of TOSA in a module; ``label`` is its name in the model, or empty.
 
-    ``shapes`` are those of its results, None where the rank is open.
+    ``shapes`` has the shapes of results; a shape of open rank is None.
     """
 
     name: str
@@ -53,21 +53,21 @@ class GraphOperator(NamedTuple):
 
 
 def operators_of(code: bytes, name: str) -> list[GraphOperator]:
-    """The operators of a module's graphs, in their order. Raises SpirvError."""
+    """List the operators of a module's graphs in order. Raises SpirvError."""
     body = GraphBody(read_module(code, name=name))
     body.read()
     return body.operators()
 
 
 class GraphModule:
-    """One module with graphs.
+    """A module with graphs; ``is_open`` if it was compiled for tensors of any size.
 
-    ``is_open`` tells whether it was compiled for tensors of any size. ``unbuildable`` is the reason why the emulation
-    layers cannot build it, with {device} for the device's name, and what to do; empty where they can.
+    ``unbuildable`` is the reason why the emulation layers cannot build it, with {device} for the device's name, and
+    advice; both are empty if they can.
     """
 
     def __init__(self, code: bytes, name: str) -> None:
-        """Raises SpirvError for bytes that are not a module, or a damaged one."""
+        """Raises SpirvError for bytes that are no module, and for a damaged module."""
         self.code = code
         self.module = read_module(code, name=name)
         body = GraphBody(self.module)
@@ -78,9 +78,9 @@ class GraphModule:
         self._with_shapes = lru_cache(_MOST_KEPT)(self._inferred)
 
     def fixed(self, entry: GraphEntryPoint, inputs: Mapping[tuple[int, int], Shape]) -> FixedGraph:
-        """Infer the shapes of the graph for inputs of these shapes by set and binding; unknown ones are left out.
+        """Infer the shapes of the graph from the known shapes of inputs, by set and binding.
 
-        Raises ScenarioError where they do not fit each other.
+        Raises ScenarioError if shapes do not fit each other.
         """
         if not self.is_open:
             return FixedGraph({}, self.code, "", self._largest)
@@ -99,7 +99,7 @@ class GraphModule:
 
 
 class GraphBody:
-    """The instructions of a module's graphs. ``inputs`` are shapes of the inputs of the graph with the id ``graph``."""
+    """The instructions of a module's graphs; ``inputs`` has shapes for the inputs of the graph ``graph``."""
 
     def __init__(self, module: Module, graph: int = 0, inputs: Sequence[Shape | None] = ()) -> None:
         self._module = module
@@ -112,17 +112,17 @@ class GraphBody:
         self._debug_info = {id for id, name in names.items() if name == _DEBUG_INFO}
         self._graph, self._inputs = graph, inputs
         self._places = dict(self._index.definitions)
-        # Of each value: one shape, or several where it is a structure of tensors.
+        # By value: one shape, or several for a structure of tensors.
         self._shapes: dict[int, tuple[Shape | None, ...]] = {}
         self._outputs: dict[int, Shape] = {}
-        self._operators: list[int] = []  # and what takes their results, in the order of the module
-        self._remarks: list[int] = []  # non-semantic instructions, whose results have no shape
+        self._operators: list[int] = []  # with extractions of their results, in the order of the module
+        self._remarks: list[int] = []  # non-semantic instructions, which give no tensors
         self._computed: tuple[int, str, str] | None = None
         self.open_values: list[int] = []
-        """Results whose types leave something of their shapes open."""
+        """Results with at least one open size in their types."""
 
     def read(self) -> None:
-        """Read all instructions and follow shapes. Raises SpirvError with the place of the one that cannot be read."""
+        """Read all instructions and infer shapes. Raises SpirvError with the place of an unreadable instruction."""
         words, graph = self._words, 0
         handlers: dict[int, Callable[[int], None]] = {
             op.EXT_INST: self._operator,
@@ -150,7 +150,7 @@ class GraphBody:
                     raise self._index.error(f"byte {at * 4}: {self._subject(at)} {what}", "SR-GRAPH-014") from None
 
     def _subject(self, at: int) -> str:
-        """Name the instruction at a word in the message of an error."""
+        """Name the instruction at a word for a message."""
         opcode = self._words[at] & 0xFFFF
         if opcode != op.EXT_INST:
             return f"the instruction {opcode} of the graph"
@@ -159,7 +159,7 @@ class GraphBody:
         return f"the operator {self._name(at)} with the result {id}" + (f" ({label!r:.100})" if label else "")
 
     def _declare(self, id: int, type: Type) -> None:
-        """Note what a type says of the shape of a value."""
+        """Note the shape of a value from its type."""
         types = [member.type for member in type.members] if isinstance(type, Struct) else [type]
         shapes = self._shapes[id] = tuple(map(declared_shape, types))
         if any(shape is None or UNKNOWN in shape for shape in shapes):
@@ -187,7 +187,7 @@ class GraphBody:
                 inputs.append(self._shape(id))
         known = [shape for shape in inputs if shape is not None]
         if not self._graph or len(known) < len(inputs):
-            return  # of a rank that only the device learns
+            return  # only the device learns the rank of such inputs
         shapes = []
         for declared, inferred in zip(self._shapes[words[at + 2]], result_shapes(name, known, constants), strict=True):
             shape = inferred if declared is None else merged(declared, inferred)
@@ -213,7 +213,7 @@ class GraphBody:
             self._outputs[self._numbers(self._words[at + 2], at)[0]] = shape
 
     def fixed(self, entry: int, places: Sequence[tuple[int, int]]) -> FixedGraph:
-        """Give all types the shapes that were inferred; the entry point is at a word, its outputs at ``places``."""
+        """Give all types the inferred shapes. ``entry`` is the word of the entry point, ``places`` are its outputs."""
         outputs = {place: self._outputs[i] for i, place in enumerate(places) if i in self._outputs}
         shapes: dict[int, Sequence[Shape]] = {}
         for id in self.open_values:
@@ -259,10 +259,11 @@ class GraphBody:
         ]
 
     def unbuildable(self) -> tuple[str, str]:
-        """Explain why the emulation layers would end the process, and what to do; empty where they would not.
+        """Explain why the emulation layers would end the process, and advise; both texts are empty if they would not.
 
-        They look for zero points, shifts and the like only among a module's constants, although TOSA's extension
-        EXT-DYNAMIC allows others; and they leave results out that no output depends on, then follow a null pointer.
+        The layers expect zero points, shifts and the like among a module's constants, although TOSA's extension
+        EXT-DYNAMIC allows other operands. The layers also drop results without an effect on outputs, and then follow a
+        null pointer.
         """
         layers = "the ML emulation layers, through which {device} runs graphs, end the process over such"
         if self._computed:
@@ -275,12 +276,12 @@ class GraphBody:
         return "", ""
 
     def _lost_part(self) -> str:
-        """Name the first result of an operator with several (FFT2D, RFFT2D) that no output depends on."""
+        """Name the first unused result of an operator with several results (FFT2D, RFFT2D); empty if there is none."""
         words, index, lost = self._words, self._index, ""
         outputs = (at for at in index.instructions() if index.opcode(at) == op.GRAPH_SET_OUTPUT and index.count(at) > 1)
         needed = {words[at + 1] for at in outputs}
         extracted: dict[int, set[int]] = {}
-        for at in reversed(self._operators):  # a value is defined before it is used
+        for at in reversed(self._operators):  # uses follow definitions
             result = words[at + 2]
             if words[at] & 0xFFFF == op.COMPOSITE_EXTRACT:
                 if result in needed:
@@ -300,7 +301,7 @@ class GraphBody:
         return self._declarations.type(id, len(self._words))
 
     def _shape(self, id: int) -> Shape | None:
-        """Return the shape of a value, None where its rank is not known."""
+        """Return the shape of a value, None for an unknown rank."""
         if id in self._shapes:
             (shape,) = self._shapes[id]
             return shape
@@ -311,7 +312,7 @@ class GraphBody:
         return value if isinstance(value, tuple) else (value,)  # type: ignore[return-value]
 
     def _name(self, at: int) -> str:
-        """Return the name of the operator at a word, empty for one of another instruction set."""
+        """Return the name of the operator at a word; empty for other instruction sets."""
         words = self._words
         is_known = words[at + 3] in self._tosa and words[at + 4] < len(tosa_operators.OPERATORS)
         return tosa_operators.OPERATORS[words[at + 4]] if is_known else ""

@@ -1,7 +1,7 @@
 """The scenario that runs a VGF file.
 
-`scenario_for` makes the template of ``vgf scenario FILE``: complete but for input files and absent shaders. `BareModel`
-fills the template with inputs by name, number or position, for a model that runs without a scenario file.
+`scenario_for` makes the template of ``vgf scenario FILE``, which only lacks input files and missing shaders. For a
+model without a scenario file, `BareModel` fills the template with inputs by name, number or position.
 """
 
 import json
@@ -27,14 +27,14 @@ from scenario_runner.ml.vgf_model import (
 )
 from scenario_runner.scenario import Scenario, from_dict, loads
 
-# As the reference runner calls it; `dispatch_graph` is the older name.
+# The reference runner's name for the command; `dispatch_graph` is an older name.
 COMMAND = "dispatch_vgf"
 Body: TypeAlias = dict[str, Any]
-"""A resource, a command or a whole scenario as JSON has it."""
+"""A resource, a command or a whole scenario in JSON."""
 Place: TypeAlias = Callable[[Diagnostic], Diagnostic]
-"""Moves a problem of a file that the user gives to the place where the user gives it."""
+"""Moves a problem with a user's file to the option that names the file."""
 Kind: TypeAlias = Literal["input", "shader", "raw_data"]
-# For files of shaders: the list in the command, the keys of resource and shader in its entries, what to say of one.
+# For files of shaders: the list in the command, the keys of resource and shader in an entry, and a message.
 _LISTS: Final[dict[Kind, tuple[str, str, str, str]]] = {
     "shader": ("shader_substitutions", "shader_ref", "target", "the model has no code for the shader {!r}"),
     "raw_data": ("push_constants", "push_data_ref", "shader_target", "the shader {!r} takes push constants"),
@@ -43,12 +43,11 @@ _WRITE_SCENARIO = "write a scenario with 'scenario-runner vgf scenario'"
 
 
 def scenario_for(vgf: Vgf, vgf_path: str) -> Body:
-    """A scenario as JSON-ready data with one ``dispatch_vgf`` of the model at ``vgf_path``.
+    """Make a scenario in JSON with a ``dispatch_vgf`` of the model at ``vgf_path``.
 
-    Inputs are read from ``NAME.npy`` and outputs written to ``NAME.npy`` (images: ``NAME.dds``). Every module without
-    code gets a shader resource and a substitution, every push-constant range of the file a ``raw_data`` to fill.
-    Dynamic dimensions stay -1 and a buffer whose size the file does not say gets the size 0: both are left to the
-    user.
+    It reads inputs from ``NAME.npy`` and writes outputs to ``NAME.npy`` (images: ``NAME.dds``). Every module without
+    code gets a shader resource and a substitution, every range of push constants a ``raw_data`` to fill. The user must
+    replace dynamic dimensions, which are -1, and unknown sizes of buffers, which are 0.
     """
     uids = _Uids()
     graph: Body = {"uid": uids.make("graph"), "src": vgf_path}
@@ -59,7 +58,7 @@ def scenario_for(vgf: Vgf, vgf_path: str) -> Body:
     for direction, ports in (("input", vgf.input_ports), ("output", vgf.output_ports)):
         for port in ports:
             if port.binding in bound:
-                # The model returns an input as it is: one resource is both.
+                # The model returns an input unchanged: a single resource is both.
                 body = bound[port.binding]
                 body["shader_access"] = "readwrite"
                 body["dst"] = f"{uids.make(port.name or body['uid'] + '_out', port.binding)}.npy"
@@ -70,7 +69,7 @@ def scenario_for(vgf: Vgf, vgf_path: str) -> Body:
             if direction == "input":
                 body["shader_access"] = "readonly"
                 body["src"] = f"{uid}.npy"
-                # A sampled image has an access of its own in the format.
+                # The format has a special access for sampled images.
                 if resource.descriptor_type == COMBINED_IMAGE_SAMPLER:
                     body["shader_access"] = "image_read"
             else:
@@ -92,13 +91,13 @@ def scenario_for(vgf: Vgf, vgf_path: str) -> Body:
 
 
 class _Uids:
-    """Hands out uids that are also safe file names, each once."""
+    """A source of unique uids that are safe file names."""
 
     def __init__(self) -> None:
         self._taken: set[str] = set()
 
     def make(self, name: str, binding: int | None = None) -> str:
-        # A name comes from the file, so it must not lead out of the directory, hide a file or be endless.
+        # The name comes from a file. It must not lead out of the folder, hide a file or be endless.
         safe = "".join(c if c.isascii() and (c.isalnum() or c in "-_.") else "_" for c in name[:80]).lstrip(".-")
         uid = base = safe or "unnamed"
         number = 2 if binding is None else binding
@@ -110,7 +109,7 @@ class _Uids:
 
 
 def _resource(uid: str, resource: ModelResource) -> tuple[Body, str]:
-    """The part of a scenario resource that does not depend on its direction, and its kind."""
+    """Make a resource without the keys that depend on the direction. Return it and its kind."""
     if resource.descriptor_type in BUFFER_TYPES:
         return {"uid": uid, "size": resource.size_bytes or 0}, "buffer"
     body: Body = {"uid": uid, "dims": list(resource.shape), "format": resource.format_name}
@@ -134,13 +133,13 @@ def _sampler(sampler: Sampler) -> dict[str, str]:
 
 
 def _add_shaders(vgf: Vgf, uids: _Uids, resources: list[Body]) -> list[dict[str, str]]:
-    """Add a shader for every compute module that a segment runs and that has no code; gives their substitutions."""
+    """Add a shader for every used compute module without code. Return the substitutions."""
     substitutions = []
     for index in dict.fromkeys(segment.module_index for segment in vgf.segments):
         module = vgf.modules[index]
         if module.code is None:
             uid = uids.make(module.name)
-            # GLSL always compiles to the entry point main, so another name can only be SPIR-V.
+            # GLSL always compiles to the entry point main; another name needs SPIR-V.
             kind, suffix = ("GLSL", "comp") if module.entry_point == "main" else ("SPIR-V", "spv")
             shader = {"uid": uid, "src": f"{uid}.{suffix}", "type": kind, "entry": module.entry_point}
             resources.append({"shader": shader})
@@ -149,7 +148,7 @@ def _add_shaders(vgf: Vgf, uids: _Uids, resources: list[Body]) -> list[dict[str,
 
 
 def _add_push_constants(vgf: Vgf, uids: _Uids, resources: list[Body]) -> list[dict[str, str]]:
-    """Add the data for every module with push constants; gives their entries in the command."""
+    """Add data for every module with push constants. Return the entries of the command."""
     entries = []
     modules = [segment.module_index for segment in vgf.segments if segment.push_constant_ranges]
     for name in dict.fromkeys(vgf.modules[index].name for index in modules):
@@ -160,7 +159,7 @@ def _add_push_constants(vgf: Vgf, uids: _Uids, resources: list[Body]) -> list[di
 
 
 class Lack(NamedTuple):
-    """A file that a model needs: of an input, or of a shader its source or its push constants ("raw_data")."""
+    """A missing file for an input, for a shader, or for a shader's push constants ("raw_data")."""
 
     kind: Kind
     name: str
@@ -169,10 +168,10 @@ class Lack(NamedTuple):
 
 
 class BareModel:
-    """The scenario of a model as data that is still being completed.
+    """The scenario of a model in JSON, which is completed step by step.
 
-    ``bodies`` are the resources of ``described`` by uid, ``command`` its only command, ``missing`` the inputs that have
-    no content so far, by binding.
+    ``bodies`` has the resources of ``described`` by uid; ``command`` is the only command. ``missing`` has the inputs
+    without content by binding.
     """
 
     def __init__(self, path: str) -> None:
@@ -191,10 +190,10 @@ class BareModel:
         self._places: dict[str, Place] = {}  # by uids
 
     def input(self, name: str | int, place: str) -> Body:
-        """The resource of the input with this name or binding number, which the caller now gives its content.
+        """Return the resource of an input by name or binding number, so that the caller can give it content.
 
-        The size of a buffer is 0 where the model does not say it. Raises FileError for a name that the model does not
-        have, UsageError for an input that was given before; ``place`` begins its message.
+        A buffer of unknown size has the size 0. Raises FileError for an unknown name, and UsageError, beginning with
+        ``place``, for an input that has content already.
         """
         try:
             port = find_port(self._inputs, name)
@@ -205,16 +204,15 @@ class BareModel:
         return self.bodies[self._uid_of[port.binding]]
 
     def give(self, kind: Kind, name: str, file: str, place: Place, option: str) -> None:
-        """Let an input or a shader have a file. Errors are those of `input`, for which ``option`` is the place, and
-        FileError."""
+        """Give an input or a shader a file. Raises FileError, and the errors of `input` at the place ``option``."""
         body = self.input(name, option) if kind == "input" else self._body_for_shader(kind, name)
         body["src"] = os.path.abspath(file)
         self._places[body["uid"]] = place
-        if body.get("size") == 0:  # a buffer of an unknown format, or with a dimension that the model leaves open
+        if body.get("size") == 0:  # a buffer of unknown format or with a dynamic dimension
             body["size"] = read_header(body["src"]).data_size_bytes
 
     def _body_for_shader(self, kind: Kind, name: str) -> Body:
-        """The resource with a file of a shader, which is added for one that the model does not ask for."""
+        """Find or add the resource for a file of a shader."""
         list_key, ref_key, target_key, _ = _LISTS[kind]
         entries = self.command.setdefault(list_key, [])
         uid = next((entry[ref_key] for entry in entries if entry[target_key] == name), None)
@@ -223,11 +221,11 @@ class BareModel:
             self.bodies[uid] = {"uid": uid}
             self.described["resources"].append({kind: self.bodies[uid]})
             entries.append({ref_key: uid, target_key: name})
-        self.bodies[uid].pop("type", None)  # of a shader: by the file's extension
+        self.bodies[uid].pop("type", None)  # the extension of a file tells the language of a shader
         return self.bodies[uid]
 
     def lacks(self) -> list[Lack]:
-        """The files that it still needs."""
+        """List the missing files."""
         lacks = []
         for port in self.missing.values():
             message = f"no file is given for the input {port.label}"
@@ -240,18 +238,18 @@ class BareModel:
         return lacks
 
     def check_outputs(self) -> None:
-        """Raise UnsupportedError where nothing says how large an output is."""
+        """Raise UnsupportedError if the size of an output is unknown."""
         for port in self._vgf.output_ports:
             if self.bodies[self._uid_of[port.binding]].get("size") == 0:
                 row = self._vgf.resources[port.resource_index]
-                output = f"{port.label} is, a buffer of the shape {list(row.shape)} and {row.format_name}"
-                message = f"{self._path}: nothing says how large the output {output}"
+                buffer = f"it is a buffer of the shape {list(row.shape)} and the format {row.format_name}"
+                message = f"{self._path}: the size of the output {port.label} is unknown: {buffer}"
                 raise UnsupportedError(message, help=f"{_WRITE_SCENARIO}, and the size of the buffer in it")
 
     def by_uid(self, inputs: Mapping[Any, ArrayLike] | tuple[ArrayLike, ...]) -> dict[str, ArrayLike]:
-        """Arrays that are given by position, name or binding number, by the uids of their resources.
+        """Sort arrays by uid of resource; the caller gives them by position, name or binding number.
 
-        The push constants of a shader are the input ``<shader>_push_constants``. Raises FileError and UsageError.
+        The input ``<shader>_push_constants`` has the push constants of a shader. Raises FileError and UsageError.
         """
         ports = self._inputs
         if not isinstance(inputs, Mapping):
@@ -266,16 +264,16 @@ class BareModel:
         }
 
     def scenario_with(self, inputs: Mapping[str, ArrayLike], *, to_files: bool) -> Scenario:
-        """The scenario with arrays for all inputs, by uid. Outputs have a ``dst`` only with ``to_files``.
+        """Make the scenario with arrays for all inputs, by uid. Outputs have a ``dst`` only with ``to_files``.
 
-        Raises UsageError, and UnsupportedError for a model that needs more than inputs.
+        Raises UsageError, and UnsupportedError for a model that also needs shaders.
         """
         for uid, data in inputs.items():
             body = self.bodies[uid]
             body["data"] = data
             del body["src"]
             if body.get("size") == 0:
-                del body["size"]  # that of the data
+                del body["size"]  # the data have a size
         self.check_outputs()
         missing = [port.name or str(port.binding) for port in self.missing.values()]
         missing += sorted(self._constants - inputs.keys())
@@ -292,13 +290,13 @@ class BareModel:
         return _of_model(from_dict(self.described, self._path))
 
     def scenario(self) -> Scenario:
-        """The scenario as it is now, with files for all inputs."""
+        """Make the scenario with the files given so far."""
         return _of_model(loads(json.dumps(self.described), self._path), self._places)
 
 
 @dataclass(frozen=True)
 class _ModelScenario(Scenario):
-    """A scenario that users never see: its problems have the place that they know."""
+    """A scenario that users never see. Problems name the user's options instead of places in the scenario."""
 
     places: Mapping[str, Place] = field(default_factory=dict, repr=False, compare=False)
 

@@ -1,8 +1,7 @@
 """The operators of TOSA 1.0: the roles of their operands, and the shapes of their results.
 
-A shape is a tuple of sizes, 1 or more each, with `UNKNOWN` where a size is not known. A rule takes the shapes of an
-operator's inputs in their order, constant operands by name, and returns the shape of each result. Rules raise
-`ShapeError` where shapes of inputs do not fit each other.
+A shape is a tuple of sizes of at least 1, or `UNKNOWN`. A rule takes the shapes of an operator's inputs in order, and
+constant operands by name. It returns the shape of the results, or raises `ShapeError` if the inputs do not fit.
 
 Source: TOSA 1.0 specification, the operators' argument tables, ERROR_IF and REQUIRE conditions; SPIR-V extended
 instruction set "TOSA.001000.1".
@@ -22,7 +21,7 @@ UNKNOWN: Final = -1
 INSTRUCTION_SET: Final = "TOSA.001000.1"
 
 OPERATORS: Final = tuple(OPERANDS)
-"""The operators by their number."""
+"""The operators by number."""
 
 _INPUTS: Final = frozenset({
     "input", "input1", "input2", "input3", "input_real", "input_imag", "a", "b", "weight", "bias", "values",
@@ -31,12 +30,14 @@ _INPUTS: Final = frozenset({
 
 
 class ShapeError(ValueError):
-    """Operands that an operator cannot have; the message is the end of a sentence whose subject is the operator."""
+    """An operator cannot have such operands. The message ends a sentence that begins with the operator."""
 
 
 def operands_of(operator: str, count: int) -> list[tuple[str, str]]:
-    """Name the ``count`` operands of an operator with their roles: "input", "constant" (an attribute), or "single", a
-    tensor of one element: zero points, shifts and the like."""
+    """Name the ``count`` operands of an operator, with their roles.
+
+    The role is "input", "constant" for an attribute, or "single" for a tensor of one element such as a zero point.
+    """
     names = OPERANDS[operator].split()
     if operator == "CONCAT" or (operator not in _RULES and operator != "MUL"):
         names += names[-1:] * (count - len(names))
@@ -50,14 +51,14 @@ def _role(operator: str, name: str) -> str:
 
 
 def result_shapes(name: str, inputs: Sequence[Shape], constants: Mapping[str, tuple[int, ...]]) -> tuple[Shape, ...]:
-    """Infer the shapes of the results of the operator ``name``, from inputs that are not of a single element.
+    """Infer the shapes of an operator's results. ``inputs`` lacks operands of a single element.
 
-    Raises ShapeError where the inputs do not fit.
+    Raises ShapeError if the inputs do not fit.
     """
     rule: Rule = _RULES.get(name, _elementwise)
     shape = rule(*inputs, **constants)
     if any(size < 1 and size != UNKNOWN for size in shape):
-        raise ShapeError(f"makes a tensor of {text(shape)}, whose sizes must be 1 or more")
+        raise ShapeError(f"makes a tensor of {text(shape)}, but sizes must be 1 or more")
     return (shape, shape) if name in ("FFT2D", "RFFT2D") else (shape,)
 
 
@@ -67,7 +68,7 @@ def text(shape: Shape) -> str:
 
 
 def merged(one: Shape, other: Shape) -> Shape | None:
-    """Combine what is known of one shape twice; None where it is contradictory."""
+    """Merge two partly known forms of one shape; None if they contradict each other."""
     if len(one) != len(other):
         return None
     for first, second in zip(one, other, strict=True):
@@ -76,15 +77,15 @@ def merged(one: Shape, other: Shape) -> Shape | None:
     return tuple(map(max, one, other))  # UNKNOWN is less than any size
 
 
-def _equal(one: int, other: int, what: str) -> int:
-    """Return the known one of two sizes that must be equal."""
+def _equal(one: int, other: int, sizes: str) -> int:
+    """Merge two sizes that must be equal; messages call them ``sizes``."""
     if one != other and UNKNOWN not in (one, other):
-        raise ShapeError(f"has {what}: {one} and {other}, expected the same")
+        raise ShapeError(f"has {sizes}: {one} and {other}, expected the same")
     return max(one, other)
 
 
 def _equation(equation: str) -> Rule:
-    """Make the rule of an equation as `numpy.einsum` has it: sizes of the same letter are equal."""
+    """Make a rule from an equation as in `numpy.einsum`: the same letter stands for equal sizes."""
     letters, result = equation.split(" -> ")
 
     def rule(*shapes: Shape, **_: object) -> Shape:
@@ -99,7 +100,7 @@ def _equation(equation: str) -> Rule:
 
 
 def _elementwise(*shapes: Shape, **_: object) -> Shape:
-    """Broadcast inputs of the same rank."""
+    """Infer the shape of an elementwise operator: inputs of the same rank are broadcast."""
     result = shapes[0]
     for shape in shapes[1:]:
         if len(shape) != len(result):
@@ -115,7 +116,7 @@ def _broadcast(one: int, other: int, shapes: Sequence[Shape]) -> int:
         return other
     if UNKNOWN in (one, other):
         return max(one, other)
-    raise ShapeError(f"has inputs of the shapes {' and '.join(map(text, shapes))}, whose sizes are neither equal nor 1")
+    raise ShapeError(f"has inputs of the shapes {' and '.join(map(text, shapes))} with sizes neither equal nor 1")
 
 
 def _first(first: Shape, *_others: Shape, **_: object) -> Shape:
@@ -140,7 +141,7 @@ def _pool(shape: Shape, *, kernel: Shape, pad: Shape, stride: Shape, **_: object
 def _convolution(
     shape: Shape, weight: Shape, bias: Shape, *, pad: Shape, stride: Shape, dilation: Shape, **_: object
 ) -> Shape:
-    """Infer the shape of CONV2D and CONV3D: any number of dimensions between batch and channels."""
+    """Infer the shape of a convolution with any number of dimensions between batch and channels."""
     batch, *sizes, channels = shape
     out, *kernel, in_channels = weight
     _equal(channels, in_channels, "different numbers of channels in input and weight")
@@ -188,7 +189,7 @@ def _windows(sizes: Sequence[int], kernel: Sequence[int], pad: Shape, stride: Sh
 
 
 def _with_bias(channels: int, bias: Shape) -> int:
-    """Return the channels of the result, which the bias has as well, unless it is one number for all."""
+    """Return the channels of the result. The bias has as many numbers, or a single number for all."""
     (count,) = bias
     return channels if count == 1 else _equal(channels, count, "different numbers of channels in weight and bias")
 

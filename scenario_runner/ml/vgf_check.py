@@ -1,7 +1,6 @@
-"""Cross references of a VGF file: rows that are one value, and everything that is wrong.
+"""Checks of a VGF file's cross references, and joining of rows with the same value.
 
-Indices come first: when one of them points nowhere, nothing else is looked at. Each check is linear in the size of
-the file.
+If an index is invalid, nothing else is checked. Each check takes time linear in the size of the file.
 """
 
 from collections.abc import Iterator
@@ -12,9 +11,9 @@ from scenario_runner.ml.vgf_model import IMAGE_TYPES, Segment, Slot, Vgf
 
 
 def join_by_number(vgf: Vgf) -> Vgf:
-    """The model with alias groups for rows that are one value; the same one where there are none to add.
+    """Add alias groups for rows with the same value, unless their sizes differ.
 
-    Rows of other sizes are left alone, and a model whose indices lead nowhere: `find_problems` says what is wrong.
+    A model with invalid indices stays unchanged, since `find_problems` reports it.
     """
     if next(_indices(vgf), None) is not None:
         return vgf
@@ -38,7 +37,7 @@ def join_by_number(vgf: Vgf) -> Vgf:
 
 
 def _joins(vgf: Vgf) -> Iterator[tuple[int, int]]:
-    """Pairs of rows: one of a segment, and the one that the model lists under its number."""
+    """Yield pairs of rows: a row of a segment, and the row that the model lists under the same number."""
     inputs, outputs = dict(vgf.inputs[::-1]), dict(vgf.outputs[::-1])
     outside = {vgf.value(slot.resource_index) for slot in (*vgf.inputs, *vgf.outputs)}
     written = {vgf.value(slot.resource_index) for segment in vgf.segments for slot in segment.outputs}
@@ -59,7 +58,7 @@ def _joins(vgf: Vgf) -> Iterator[tuple[int, int]]:
 
 
 _Finding = tuple[str, str]
-"""(JSON pointer into what `describe` makes of the file, what is wrong there)"""
+"""A JSON pointer into the result of `describe`, and the problem there."""
 
 _MOST_PROBLEMS = 20
 
@@ -115,14 +114,14 @@ def _resources(vgf: Vgf) -> Iterator[_Finding]:
 
 
 def _alias_groups(vgf: Vgf) -> Iterator[_Finding]:
-    """Views of one value that differ in size: the converter changes the formats of some for graphs alone."""
+    """Find views of the same value with different sizes. The converter changes the formats of some views for graphs."""
     first_of_group: dict[int, tuple[int, int]] = {}
     for i, resource in enumerate(vgf.resources):
         size, group, texel = resource.size_bytes, resource.alias_group, resource.known_format
         if not size or group is None or texel is None:
             continue
         if resource.descriptor_type not in IMAGE_TYPES and texel.components > 1:
-            continue  # the shape of a buffer may count vectors or components: the file does not say which
+            continue  # the file does not say whether the shape of a buffer counts vectors or components
         first, first_size = first_of_group.setdefault(group, (i, size))
         if size != first_size:
             what = f"{size} bytes (shape {list(resource.shape)}, {resource.format_name})"
@@ -166,7 +165,7 @@ def _segments(vgf: Vgf) -> Iterator[_Finding]:
 
 
 def unwritten_inputs(vgf: Vgf) -> Iterator[tuple[Segment, Slot]]:
-    """Iterate over inputs of segments that are not bound from outside and that no earlier segment writes."""
+    """Yield inputs of segments that the caller does not bind and no earlier segment writes."""
     written = {vgf.value(i) for i, resource in enumerate(vgf.resources) if resource.category == "input"}
     written.update(vgf.value(slot.resource_index) for slot in vgf.outputs)
     for segment in vgf.segments:

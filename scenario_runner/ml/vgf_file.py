@@ -1,15 +1,14 @@
-"""VGF files, read and written: header, tables, constants, then every cross reference.
+"""Reading and writing of VGF files: header, tables, constants, cross references.
 
-Since format 0.4 the constant section is raw: the tag ``CONST00\0``, a u64 count, one record per constant {u32
-resource, i32 sparsity dimension (-1 dense), u64 size, u64 offset from the end of the records}, then the payload, which
-is not read here for files on disk. Before, it was a FlatBuffers table, which only the library reads; those files are
-small, and their constants are copied.
+Since format 0.4 the constant section is raw. It has the tag ``CONST00\0``, a u64 count, a record per constant, and the
+payload. A record is {u32 resource, i32 sparsity dimension (-1 dense), u64 size, u64 offset from the end of the
+records}. The payload of a file on disk is not read. In older files the section is a FlatBuffers table; the library
+reads it, and its small constants are copied.
 """
 
 import io
 import os
 import struct
-from collections import OrderedDict
 from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple, TypeVar
 
@@ -29,16 +28,15 @@ from scenario_runner.ml.vgf_tables import (
     read_sequence,
 )
 
-_kept: OrderedDict[Identity, Vgf] = OrderedDict()
-
-# A process that runs one model after the other must not keep all of them.
-_MOST_KEPT = 4
+_models: dict[Identity, Vgf] = {}
+MOST_MODELS = 4
+"""A process that runs many models keeps only the last ones."""
 
 
 class Content(NamedTuple):
-    """The bytes of a VGF model in memory, or of one that begins at ``start_bytes`` of a file.
+    """The bytes of a VGF model in memory, or from ``start_bytes`` of a file.
 
-    A file is read, never mapped: one that is cut short while it is mapped ends the process.
+    A file is read, never mapped: truncating a mapped file ends the process.
     """
 
     source: memoryview | SourceFile
@@ -46,7 +44,7 @@ class Content(NamedTuple):
     start_bytes: int = 0
 
     def part(self, offset: int, size: int) -> memoryview:
-        """At most so many bytes from an offset on, fewer where the model ends. Parts of memory are views of it."""
+        """Return ``size`` bytes from an offset on, or fewer at the end. A part of memory is a view."""
         if isinstance(self.source, memoryview):
             return self.source[offset : offset + size]
         return memoryview(self.source.read(max(0, min(size, self.size_bytes - offset)), self.start_bytes + offset))
@@ -55,16 +53,16 @@ class Content(NamedTuple):
 SIZE_BYTES = 128
 VGF_MAGIC = b"VGF1"
 _LEGACY_MAGIC = struct.pack("<I", 0xF0E1D2C3)
-_TOSA = b"TOSA"  # behind the offset that each FlatBuffer begins with
+_TOSA = b"TOSA"  # behind the first offset of a FlatBuffer
 _OLDEST, _NEWEST = (0, 3), (0, 5)
 _CONSTANTS_SIZE_AT = 72
 _SECTION_NAMES = ("module", "model sequence", "model resource", "constant")
-# FlatBuffers offsets are 32 bits wide and signed in places, so no buffer is larger than this.
+# Offsets in FlatBuffers have 32 bits and are partly signed, so no buffer is larger.
 _FLATBUFFER_LIMIT_BYTES = 2**31 - 1
 
 
 class Section(NamedTuple):
-    """A part of the file that is known to lie within it."""
+    """A part of the file, checked to lie within it."""
 
     name: str
     offset_bytes: int
@@ -72,7 +70,7 @@ class Section(NamedTuple):
 
 
 class Header(NamedTuple):
-    """The format version and the sections in the order of the file."""
+    """The format version, and the sections in the order of the file."""
 
     version: tuple[int, int, int]
     modules: Section
@@ -82,11 +80,10 @@ class Header(NamedTuple):
 
 
 def read_header(start: bytes | memoryview, file_size_bytes: int, path: str) -> Header:
-    """Read and check the header, with which ``start`` begins.
+    """Read and check the header at the beginning of ``start``.
 
-    Raises FileError when this is not a VGF file, one of an unknown version, or a cut one.
+    Raises FileError for another kind of file, an unknown version and a truncated file.
     """
-
     if len(start) < SIZE_BYTES:
         message = f"the file has {file_size_bytes} bytes, but a VGF file begins with a header of {SIZE_BYTES} bytes"
         raise damaged(path, "/header", message)
@@ -129,7 +126,7 @@ _ALIGNMENT = 8
 
 
 def read_constants(content: Content, section: Section, path: str) -> tuple[Constant, ...]:
-    """Decode the constant section. Raises FileError when it is damaged."""
+    """Decode the constant section. Raises FileError for a damaged section."""
     if not section.size_bytes:
         return ()
     start = content.part(section.offset_bytes, min(_START_BYTES, section.size_bytes))
@@ -139,11 +136,11 @@ def read_constants(content: Content, section: Section, path: str) -> tuple[Const
 
 
 def raw_section(constants: Sequence[Constant]) -> list[bytes | memoryview]:
-    """The parts of a section with these constants, whose data are in memory."""
+    """Encode constants with data in memory. Return the section in parts."""
     parts: list[bytes | memoryview] = []
     records, offset = [], 0
     for constant in constants:
-        assert constant.data is not None, "the constants of files on disk are read before"
+        assert constant.data is not None, "the caller has read the constants of files"
         records.append(_RECORD.pack(constant.resource_index, _sparsity(constant), constant.data.nbytes, offset))
         padding = bytes(-constant.data.nbytes % _ALIGNMENT)
         parts += [constant.data, padding]
@@ -195,18 +192,18 @@ _Table = TypeVar("_Table")
 
 
 def read_vgf(path: str | os.PathLike[str]) -> Vgf:
-    """Read the VGF file at ``path`` (formats 0.3 to 0.5).
+    """Read a VGF file (formats 0.3 to 0.5).
 
-    The data of its constants are not read, only where they lie. Every index, size and cross reference is checked
-    (`find_problems`), so that users of the result need not. Raises FileError when the file cannot be read or is not
-    a valid VGF file, and UnsupportedError without the ``ml`` extra.
+    The data of constants are not read, only their places. `find_problems` checks every index, size and cross reference,
+    so that callers need not. Raises FileError for an unreadable or invalid file, and UnsupportedError without the
+    ``ml`` extra.
     """
     with SourceFile(path) as file:
         return read_open_vgf(file)
 
 
 def read_open_vgf(file: SourceFile) -> Vgf:
-    """Read an open file as `read_vgf` does; the models that an ExecuTorch program calls become one."""
+    """Read an open file as `read_vgf` does. The models of an ExecuTorch program are joined."""
     if not is_program(file):
         return _parsed(Content(file, file.size_bytes), file.path)
     program = read_program(file)
@@ -231,9 +228,9 @@ def read_open_vgf(file: SourceFile) -> Vgf:
 
 
 def parse_vgf(content: bytes | bytearray | memoryview, *, name: str = "<memory>") -> Vgf:
-    """Read a VGF file that is in memory; the data of its constants are views of ``content``. ``name`` is for messages.
+    """Read a VGF file in memory; the data of constants are views of ``content``. Messages begin with ``name``.
 
-    Raises like `read_vgf`.
+    Raises as `read_vgf` does.
     """
     view = memoryview(content).cast("B").toreadonly()
     return _parsed(Content(view, view.nbytes), name)
@@ -243,8 +240,7 @@ def _parsed(content: Content, name: str) -> Vgf:
     header = read_header(content.part(0, SIZE_BYTES), content.size_bytes, name)
 
     def table(read: Callable[[bytes, str], _Table], section: Section) -> _Table:
-        # The tables are decoded from copies: the library verifies them once and then trusts them, so they must not
-        # change.
+        # The library verifies a table once and then trusts it. So it gets a copy, which nothing can change.
         copied = bytes(content.part(section.offset_bytes, section.size_bytes))
         try:
             return read(copied, name)
@@ -266,16 +262,16 @@ def _parsed(content: Content, name: str) -> Vgf:
 
 
 def vgf_parts(vgf: Vgf) -> list[bytes | memoryview]:
-    """The parts, one after the other, of a file with this model, in the newest format; equal models give equal bytes.
+    """Encode a model in the newest format. Return the file in parts; equal models give equal bytes.
 
-    The data of constants must be in memory, and every index must lead somewhere (`find_problems`): the library checks
+    The data of constants must be in memory, and every index must be valid (`find_problems`), since the library checks
     nothing. Raises MissingPackageError without the ``ml`` extra.
     """
     vgfpy = library("writing")
     encoder = vgfpy.CreateEncoder(0)
     modules = [encoder.AddModule(*_module_arguments(vgfpy, module)) for module in vgf.modules]
     resources = [_add_resource(encoder, resource) for resource in vgf.resources]
-    # The data are written below: the library would copy them three times.
+    # The data follow below: the library would copy them three times.
     constants = [encoder.AddConstant(resources[row.resource_index], b"", _sparsity(row)) for row in vgf.constants]
 
     def slots(slots: Iterable[Slot]) -> list[VgfObject]:
@@ -301,7 +297,7 @@ def vgf_parts(vgf: Vgf) -> list[bytes | memoryview]:
         raise MemoryError
     tables = bytearray(file.getvalue())
     section = raw_section(vgf.constants)
-    # the size of the constant section, which is the last one, behind its offset in the header
+    # the constant section is the last one; in the header its size follows its offset
     struct.pack_into("<Q", tables, _CONSTANTS_SIZE_AT, sum(memoryview(part).nbytes for part in section))
     (start,) = struct.unpack_from("<Q", tables, _CONSTANTS_SIZE_AT - 8)
     return [memoryview(tables)[:start], *section]
@@ -334,17 +330,19 @@ def _sparsity(constant: Constant) -> int:
 
 
 def read_model(path: str) -> tuple[Vgf, Identity]:
-    """The VGF file at ``path``, and what the file was; the model of the last time, if the file is what it was then.
+    """Read a VGF file as `read_vgf` does, unless the file is unchanged since a model of it was kept.
 
-    Raises FileError and, without the ``ml`` extra, UnsupportedError.
+    Return the model and the identity of the file.
     """
-
     with SourceFile(path) as file:
-        model = _kept.pop(file.identity, None)
-        if model is None:
-            model = read_open_vgf(file)
+        model = _models.pop(file.identity, None) or read_open_vgf(file)
         if file.identity.settled:
-            while len(_kept) >= _MOST_KEPT:
-                _kept.popitem(last=False)
-            _kept[file.identity] = model
+            _models[file.identity] = model
+            if len(_models) > MOST_MODELS:
+                del _models[next(iter(_models))]
         return model, file.identity
+
+
+def forget_models() -> None:
+    """Keep no model."""
+    _models.clear()

@@ -1,6 +1,6 @@
-"""VGF files as frozen data: tables, descriptor types, sizes, and the inputs and outputs that callers see.
+"""The content of a VGF file as frozen data: tables, descriptor types, sizes, inputs and outputs.
 
-Every cross reference is an index into a tuple of `Vgf`. `describe` has all of that as JSON, for ``vgf show --json``.
+Every cross reference is an index into a tuple of `Vgf`. `describe` turns the data into JSON for ``vgf show --json``.
 """
 
 from collections.abc import Callable, Sequence
@@ -21,11 +21,11 @@ _NAMES = {
     TENSOR: "VK_DESCRIPTOR_TYPE_TENSOR_ARM",
 }
 DESCRIPTOR_TYPES = {name: number for number, name in sorted(_NAMES.items(), key=lambda named: named[1])}
-"""The VkDescriptorTypes that VGF files use, by name."""
+"""The VkDescriptorTypes in VGF files, by name."""
 
 
 def descriptor_type_name(descriptor_type: int | None) -> str | None:
-    """The name of a VkDescriptorType, ``VkDescriptorType(number)`` for an unknown one, None for none."""
+    """Return the name of a VkDescriptorType, or ``VkDescriptorType(number)`` if it is unknown."""
     if descriptor_type is None:
         return None
     return _NAMES.get(descriptor_type, f"VkDescriptorType({descriptor_type})")
@@ -37,7 +37,7 @@ Category = Literal["input", "output", "intermediate", "constant"]
 
 
 class Module(NamedTuple):
-    """A shader or graph module. ``code`` is SPIR-V as bytes, GLSL or HLSL as text, or None for a placeholder."""
+    """A module of a shader or graph. ``code`` is SPIR-V as bytes, GLSL or HLSL as text, or None for a placeholder."""
 
     type: Kind
     name: str
@@ -47,7 +47,7 @@ class Module(NamedTuple):
 
 
 class Sampler(NamedTuple):
-    """VkFilter, VkSamplerAddressMode and VkBorderColor values of a sampled image."""
+    """The VkFilter, VkSamplerAddressMode and VkBorderColor of a sampled image."""
 
     min_filter: int
     mag_filter: int
@@ -59,9 +59,9 @@ class Sampler(NamedTuple):
 class ModelResource(NamedTuple):
     """A row of the model resource table.
 
-    ``descriptor_type`` is a VkDescriptorType (None for constants), ``format`` a VkFormat, ``shape`` counts elements
-    with -1 for a dynamic dimension and ``()`` for a scalar or an unknown shape, ``strides`` is ``()`` when packed.
-    Rows with the same ``alias_group`` are views of one value and share its memory.
+    ``descriptor_type`` is a VkDescriptorType (None for constants), ``format`` a VkFormat. ``shape`` counts elements: -1
+    is a dynamic dimension, ``()`` a scalar or an unknown shape. ``strides`` is ``()`` for packed elements. Rows with
+    the same ``alias_group`` are views of one value and share its memory.
     """
 
     category: Category
@@ -74,7 +74,7 @@ class ModelResource(NamedTuple):
 
     @property
     def known_format(self) -> Format | None:
-        """The format, None for an unknown one. The converter writes -1 for a name that it does not know."""
+        """The format; None if it is unknown. For unknown names the converter writes -1."""
         try:
             return format_of_value(self.format)
         except UnsupportedError:
@@ -82,14 +82,14 @@ class ModelResource(NamedTuple):
 
     @property
     def format_name(self) -> str:
-        """The name of the format, or ``VkFormat(number)`` for an unknown one."""
+        """The name of the format, or ``VkFormat(number)`` if it is unknown."""
         return self.known_format.name if self.known_format else f"VkFormat({self.format})"
 
     @property
     def size_bytes(self) -> int | None:
-        """Packed size; None where a dimension is dynamic, there is no shape, or the format is not known.
+        """The packed size; None with a dynamic dimension, without a shape, or for an unknown format.
 
-        The last dimension of an image counts the components of its texels: shape [H, W, C] or [1, H, W, C].
+        The last dimension of an image counts components of texels: the shape is [H, W, C] or [1, H, W, C].
         """
         texel = self.known_format
         if texel is None or texel.is_compressed or not self.shape or min(self.shape) < 0:
@@ -99,10 +99,10 @@ class ModelResource(NamedTuple):
 
 
 class Slot(NamedTuple):
-    """A number and the resource behind it.
+    """A number with its resource.
 
-    In a descriptor set ``binding`` is the shader's binding number; in inputs and outputs it is the logical number of
-    the value within the whole model, which is what a scenario binds by.
+    In a descriptor set ``binding`` is the shader's binding. In inputs and outputs it is the number of the value within
+    the whole model, which scenarios use in bindings.
     """
 
     binding: int
@@ -110,14 +110,14 @@ class Slot(NamedTuple):
 
 
 class DescriptorSet(NamedTuple):
-    """One descriptor set of a segment; ``index`` is the set number that the shader uses."""
+    """One descriptor set of a segment; ``index`` is the shader's set number."""
 
     index: int  # type: ignore[assignment]  # in place of the method of tuples
     slots: tuple[Slot, ...]
 
 
 class GraphConstant(NamedTuple):
-    """Feeds row ``constant_index`` of the constants to the OpGraphConstantARM whose literal is ``id``."""
+    """A link from the OpGraphConstantARM with the literal ``id`` to a row of the constants."""
 
     id: int
     constant_index: int
@@ -134,7 +134,7 @@ class PushConstantRange(NamedTuple):
 class Segment(NamedTuple):
     """One step of the model: a graph or a compute shader. Segments run in the order of the file.
 
-    ``dispatch_shape`` is the workgroup count of a compute segment; (0, 0, 0) means that the file gives none.
+    ``dispatch_shape`` is the workgroup count of a compute segment, or (0, 0, 0) if the file has none.
     """
 
     index: int  # type: ignore[assignment]  # in place of the method of tuples
@@ -154,7 +154,7 @@ class Segment(NamedTuple):
         return [slot for descriptor_set in self.descriptor_sets for slot in descriptor_set.slots]
 
     def with_rows(self, row: Callable[[int], int]) -> "Segment":
-        """The segment with other resources behind its slots: ``row`` of the old ones."""
+        """Return the segment with slots that refer to other rows; ``row`` maps old rows to new ones."""
 
         def moved(slots: tuple[Slot, ...]) -> tuple[Slot, ...]:
             return tuple(Slot(slot.binding, row(slot.resource_index)) for slot in slots)
@@ -167,11 +167,11 @@ class Segment(NamedTuple):
 
 
 class Constant(NamedTuple):
-    """Constant data. ``sparsity_dimension`` is None for dense data and the axis of 2:4 semi-structured sparsity
-    otherwise.
+    """Constant data. ``sparsity_dimension`` is the axis of 2:4 semi-structured sparsity, None for dense data.
 
-    ``data`` are the bytes (a read-only view of what was parsed); of a file on disk they are not read, and
-    ``offset_bytes`` says where in it the ``size_bytes`` lie."""
+    ``data`` is a read-only view of a parsed model. For a file on disk it is None, and the bytes lie at
+    ``offset_bytes``.
+    """
 
     resource_index: int
     sparsity_dimension: int | None
@@ -183,10 +183,10 @@ class Constant(NamedTuple):
 class Port(NamedTuple):
     """One input or output of the model.
 
-    ``names`` is empty when the file does not say which name belongs to which slot, and has several entries for a result
-    that the model returns more than once. ``resource_index`` is the row that the model names; ``view_indices`` are all
-    rows of the same value, that row first: one allocation serves them all, with one Vulkan object for each (an input
-    that a graph reads as tensor and a shader as buffer has two).
+    ``names`` is empty if the file does not assign names to slots. A result that the model returns several times has
+    several names. ``resource_index`` is the row that the model lists. ``view_indices`` are all rows of the same value,
+    beginning with this row. They share an allocation, and each has a Vulkan object: an input that a graph reads as
+    tensor and a shader as buffer has two.
     """
 
     binding: int
@@ -196,20 +196,20 @@ class Port(NamedTuple):
 
     @property
     def name(self) -> str | None:
-        """The first of the names, if there is one."""
+        """The first name, if there is one."""
         return self.names[0] if self.names else None
 
     @property
     def label(self) -> str:
-        """Name of the port in messages: its name and number, or its number alone."""
+        """The name of the port for messages: name and number, or only the number."""
         return f"binding {self.binding}" if self.name is None else f"{self.name!r} (binding {self.binding})"
 
 
 class Vgf(NamedTuple):
     """A VGF file. ``version`` is (major, minor, patch) of the file format.
 
-    ``input_names`` and ``output_names`` are as the file has them and may be longer than the slots; ``input_ports`` and
-    ``output_ports`` say which name belongs to which slot.
+    ``input_names`` and ``output_names`` come from the file and may be longer than the slots. ``input_ports`` and
+    ``output_ports`` assign names to slots.
     """
 
     version: tuple[int, int, int]
@@ -229,17 +229,17 @@ class Vgf(NamedTuple):
 
     @property
     def input_ports(self) -> tuple[Port, ...]:
-        """The inputs of the model in the order of the file; a number that the file lists twice is one port."""
+        """The inputs of the model in the order of the file. A number that the file repeats is a single port."""
         return self._ports(self.inputs, self.input_names)
 
     @property
     def output_ports(self) -> tuple[Port, ...]:
-        """The outputs of the model in the order of the file; a result that the model returns twice is one port."""
+        """The outputs of the model in the order of the file. A result that the model repeats is a single port."""
         return self._ports(self.outputs, self.output_names)
 
     def _ports(self, slots: tuple[Slot, ...], names: tuple[str, ...]) -> tuple[Port, ...]:
-        # Names belong to positions. The converter drops the slots of unused arguments but keeps their names, so with
-        # unequal lengths no position can be trusted.
+        # Names belong to positions. The converter drops slots of unused arguments but keeps their names. So with
+        # unequal lengths no name is certain.
         trusted = names if len(names) == len(slots) else ("",) * len(slots)
         rows: dict[int, int] = {}
         names_of: dict[int, list[str]] = {}
@@ -249,16 +249,16 @@ class Vgf(NamedTuple):
         return tuple(Port(binding, tuple(names_of[binding]), row, self._views(row)) for binding, row in rows.items())
 
     def _views(self, index: int) -> tuple[int, ...]:
-        """Return the rows of the same value, that with the index first."""
+        """Return the rows of the same value, beginning with ``index``."""
         group = self.resources[index].alias_group
         others = [] if group is None else [i for i, row in enumerate(self.resources) if row.alias_group == group]
         return (index, *(i for i in others if i != index))
 
 
 def find_port(ports: Sequence[Port], key: str | int) -> Port:
-    """The port with the binding number or the name ``key``; a name wins over a number written as text.
+    """Find a port by binding number or name. A name has priority over a number that is written as text.
 
-    Raises FileError that lists what there is when none matches, or when several have that name.
+    Raises FileError with the existing ports if none or several match.
     """
     named = [port for port in ports if key in port.names]
     number = int(key) if isinstance(key, int) or (key.isascii() and key.isdigit() and len(key) < 11) else None
@@ -272,10 +272,10 @@ def find_port(ports: Sequence[Port], key: str | int) -> Port:
 
 
 def describe(vgf: Vgf) -> dict[str, Any]:
-    """All of the file but code and constant data: dicts, lists, texts, numbers and None, ready for ``json.dumps``.
+    """Describe the file, except code and constant data, as JSON data.
 
-    ``inputs`` and ``outputs`` are the ports of the model; the lists of all other slots say {binding, resource_index}.
-    Sampler values are Vulkan's numbers. The places in error messages about a file are JSON pointers into this.
+    ``inputs`` and ``outputs`` are the ports of the model. Other slots are {binding, resource_index}. Sampler values are
+    Vulkan's numbers. Error messages about a file have JSON pointers into this description.
     """
     return {
         "version": ".".join(map(str, vgf.version)),
@@ -291,7 +291,7 @@ def describe(vgf: Vgf) -> dict[str, Any]:
 
 
 def _plain(value: object) -> Any:
-    """Return a value as JSON has it: records are objects, other tuples are arrays."""
+    """Turn a value into JSON data: records into objects, other tuples into arrays."""
     if not isinstance(value, tuple):
         return value
     parts = [_plain(part) for part in value]

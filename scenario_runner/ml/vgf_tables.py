@@ -27,10 +27,9 @@ def library(doing: str) -> VgfObject:
 
 
 def decoder(factory: str, section: bytes | memoryview, path: str, name: str) -> VgfObject:
-    """The ``vgfpy`` decoder that ``vgfpy.<factory>`` makes of a section; the caller keeps ``section`` alive while
-    using it.
+    """Make the decoder ``vgfpy.<factory>`` of a section, which the caller must keep alive.
 
-    Raises MissingPackageError when the library is not installed and FileError when it refuses the section.
+    Raises MissingPackageError without the library, and FileError if the library rejects the section.
     """
     instance = getattr(library("reading"), factory)(section, len(section)) if len(section) else None
     if instance is None:
@@ -41,12 +40,12 @@ def decoder(factory: str, section: bytes | memoryview, path: str, name: str) -> 
 def damaged(
     path: str, pointer: str | None, message: str, help: str | None = None, code: str = "SR-FILE-013"
 ) -> FileError:
-    """The error for what is wrong at a place of a file."""
+    """Make the error for a damaged place of a file."""
     return FileError(Diagnostic(code, "error", pointer, message, help, path=path))
 
 
 def _named(value: VgfObject, names: tuple[_Name, ...], path: str, pointer: str) -> _Name:
-    """The name of an enumeration value. Raises FileError when it is not one of ``names``."""
+    """Return the name of an enumeration value. Raises FileError for an unknown number."""
     number = int(value)
     if not 0 <= number < len(names):
         message = f"the number {number} is unknown, expected 0 to {len(names) - 1} ({', '.join(names)})"
@@ -58,7 +57,7 @@ _KINDS: tuple[vgf_model.Kind, ...] = ("compute", "graph")
 
 
 def read_modules(section: bytes, path: str) -> tuple[vgf_model.Module, ...]:
-    """Decode the module section. Raises FileError when it is damaged."""
+    """Decode the module section. Raises FileError for a damaged section."""
     table = decoder("CreateModuleTableDecoder", section, path, "module")
     return tuple(_module(table, i, path) for i in range(table.size()))
 
@@ -83,7 +82,7 @@ _CATEGORIES: tuple[vgf_model.Category, ...] = ("input", "output", "intermediate"
 
 
 def read_resources(section: bytes, path: str) -> tuple[vgf_model.ModelResource, ...]:
-    """Decode the model resource section. Raises FileError when it is damaged."""
+    """Decode the model resource section. Raises FileError for a damaged section."""
     table = decoder("CreateModelResourceTableDecoder", section, path, "model resource")
     return tuple(_resource(table, i, path) for i in range(table.size()))
 
@@ -101,7 +100,7 @@ def _resource(table: VgfObject, i: int, path: str) -> vgf_model.ModelResource:
 
 
 def _numbers(view: memoryview | None) -> tuple[int, ...]:
-    """Copied at once: the library's views do not keep their buffer alive."""
+    """Copy numbers, since the library's views do not keep the buffer alive."""
     return () if view is None else tuple(view)
 
 
@@ -140,7 +139,7 @@ def _segment(table: VgfObject, s: int, path: str) -> vgf_model.Segment:
         ),
         inputs=_slots(table, table.getSegmentInputBindingSlotsHandle(s)),
         outputs=_slots(table, table.getSegmentOutputBindingSlotsHandle(s)),
-        # since 0.5 pairs of id and index; older files have indices only, which the library shows as (i, i)
+        # pairs of id and index; files before 0.5 have only indices, which the library returns as (i, i)
         constants=tuple(
             vgf_model.GraphConstant(binding.graphConstantId, binding.constantIndex)
             for binding in table.getSegmentConstantBindings(s)

@@ -18,7 +18,7 @@ from scenario_runner.files.npy import read_header
 from scenario_runner.ml.graph_module import GraphModule
 from scenario_runner.ml.tosa_operators import Shape
 from scenario_runner.ml.vgf_check import unwritten_inputs
-from scenario_runner.ml.vgf_file import _MOST_KEPT, _kept, parse_vgf, read_model
+from scenario_runner.ml.vgf_file import MOST_MODELS, forget_models, parse_vgf, read_model
 from scenario_runner.ml.vgf_model import Vgf
 from scenario_runner.plan.shader_modules import read_spirv
 from scenario_runner.plan.sources import ConstantData, FilePart
@@ -30,12 +30,12 @@ from scenario_runner.scenario.scenario import Problems
 from scenario_runner.shaders.spirv import GraphEntryPoint, Module
 
 # A model that is planned again has the same code; to read it takes most of the time of planning.
-_graph_module = lru_cache(_MOST_KEPT)(GraphModule)
+_graph_module = lru_cache(MOST_MODELS)(GraphModule)
 
 
 def forget() -> None:
     """Keep no model."""
-    _kept.clear()
+    forget_models()
     _graph_module.cache_clear()
 
 

@@ -141,7 +141,7 @@ def test_sizes_that_are_not_known(
         (
             "ADD",
             {"input1": (2, UNKNOWN), "input2": (3, 1)},
-            r"has inputs of the shapes \[2, \?\] and \[3, 1\], whose sizes are neither equal nor 1",
+            r"has inputs of the shapes \[2, \?\] and \[3, 1\] with sizes neither equal nor 1",
         ),
         (
             "MATMUL",
@@ -158,7 +158,7 @@ def test_inputs_that_do_not_fit(name: str, inputs: dict[str, Shape], message: st
 
 def test_a_size_below_one() -> None:
     """No operator makes a tensor of that; the size would not fit into a module."""
-    with pytest.raises(ValueError, match=r"makes a tensor of \[0, 3\], whose sizes must be 1 or more"):
+    with pytest.raises(ValueError, match=r"makes a tensor of \[0, 3\], but sizes must be 1 or more"):
         shapes("PAD", {"input1": (2, 3)}, constants={"padding": (-2, 0, 0, 0)})
 
 
