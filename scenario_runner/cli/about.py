@@ -1,35 +1,19 @@
-"""Commands about the program itself: ``explain``, ``completion``, ``--version`` and ``cache show|clear|path``."""
+"""Commands about the program itself: ``explain``, ``--version`` and ``cache show|clear|path``."""
 
 import argparse
 import json
 import os
 import textwrap
-from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from typing import Final
+from importlib.metadata import PackageNotFoundError, version
 
-from scenario_runner.cli import COMMANDS, DEPENDENCIES
-from scenario_runner.cli.options import KINDS_KEPT, parser_of
+from scenario_runner.cli.command_frame import DEPENDENCIES
+from scenario_runner.cli.options import KINDS_KEPT
 from scenario_runner.errors import FileError, UsageError
 from scenario_runner.errors.codes import CODES, FAMILIES
 from scenario_runner.errors.text import close_names, counted, did_you_mean, size_in_units
+from scenario_runner.errors.version import __version__, revision
 from scenario_runner.files.cache_folder import KINDS, LIMIT_VARIABLE, default_cache_dir, kept_files, limit_bytes, remove
-
-_BASH: Final = """\
-_scenario_runner() {{
-  local word=${{COMP_WORDS[COMP_CWORD]}} options
-  COMPREPLY=()
-  case ${{COMP_WORDS[1]}} in
-{cases}
-  esac
-  if [[ $word == -* ]]; then
-    COMPREPLY=($(compgen -W "$options" -- "$word"))
-  elif [[ $COMP_CWORD == 1 ]]; then
-    COMPREPLY=($(compgen -W "{commands}" -- "$word") $(compgen -f -- "$word"))
-  fi
-}}
-complete -o default -F _scenario_runner scenario-runner
-"""
 
 
 def explain(options: argparse.Namespace) -> None:
@@ -56,45 +40,12 @@ def explain(options: argparse.Namespace) -> None:
 
 def versions(options: argparse.Namespace) -> None:
     """Print the versions of this program and what it stands on, as JSON with the reference runner's keys."""
-    # The start of a shell, which completes, has no need of these.
-    from importlib.metadata import PackageNotFoundError, version
-
-    from scenario_runner.errors.version import __version__, revision
-
     installed: dict[str, str | None] = dict.fromkeys(DEPENDENCIES)
     for name in DEPENDENCIES:
         with suppress(PackageNotFoundError):
             installed[name] = version(name)
     dependencies = [{"name": name, "version": installed[name]} for name in DEPENDENCIES]
     print(json.dumps({"version": __version__, "revision": revision(), "dependencies": dependencies}, indent=2))
-
-
-def completion(options: argparse.Namespace) -> None:
-    """Print a script with which a shell completes commands, options and files."""
-    known = {
-        command: sorted(name for name in set(parser_of(command).option_names()) if name.startswith("--"))
-        for command in COMMANDS
-        if command not in ("help", "completion")
-    }
-    if options.shell == "fish":
-        print(_fish(known))
-        return
-    if options.shell == "zsh":
-        print("autoload -U +X compinit bashcompinit && compinit && bashcompinit")
-    cases = [f'    {name}) options="{" ".join(words)}" ;;' for name, words in known.items() if name != "run"]
-    cases.append(f'    *) options="{" ".join(known["run"])}" ;;')
-    print(_BASH.format(cases="\n".join(cases), commands=" ".join(COMMANDS)), end="")
-
-
-def _fish(options: Mapping[str, Sequence[str]]) -> str:
-    lines = [
-        f"complete -c scenario-runner -n __fish_use_subcommand -a {name} -d '{COMMANDS[name]}'" for name in COMMANDS
-    ]
-    others = " ".join(name for name in COMMANDS if name != "run")
-    for name, words in options.items():
-        seen = f"not __fish_seen_subcommand_from {others}" if name == "run" else f"__fish_seen_subcommand_from {name}"
-        lines += [f"complete -c scenario-runner -n '{seen}' -l {word[2:]}" for word in words]
-    return "\n".join(lines)
 
 
 def path(options: argparse.Namespace) -> None:

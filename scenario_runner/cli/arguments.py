@@ -1,210 +1,108 @@
-"""The parser of all commands, the types of its values, and the arguments of Runner and words that options become."""
+"""The command line is read here, once: its command, its options, and the values that follow from others.
+
+Contradictions between options are refused by the command itself.
+"""
 
 import argparse
-import math
 import os
-import re
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
-from typing import Any, Final, NoReturn
+from collections.abc import Sequence
+from functools import partial
+from typing import Any, Final
 
+from scenario_runner.cli.option_types import Parser, add_github_option
+from scenario_runner.cli.options import COMMANDS
 from scenario_runner.errors import UsageError
 from scenario_runner.errors.text import close_names, did_you_mean
-from scenario_runner.processes.system_limits import processors
+from scenario_runner.files.input import is_model
 
-REPEATED: Final[Mapping[str, object]] = {"action": "append", "default": []}
-"""Settings of an option that can be given several times."""
-SEVERAL: Final[Mapping[str, object]] = {"action": "extend", "nargs": "+", "default": []}
-"""Settings of an option that takes several values."""
-
-# For each device, where there are not more processors. A worker takes four open files here, and tens of MiB of memory.
-_MOST_JOBS = 256
+DEMO: Final = os.path.normpath(os.path.join(os.path.dirname(__file__), "..", "suite", "demo"))
 
 
-class _Formatter(argparse.HelpFormatter):
-    """The format of help. argparse makes formatters to check options too, so they put off what takes long: asking for
-    the width of the terminal, and from Python 3.14 on importing colors."""
+def parse(argv: Sequence[str]) -> argparse.Namespace:
+    """Parse a command line: ``command`` and ``action`` say what to do, ``argv`` has the words after the command.
 
-    def __init__(self, prog: str) -> None:
-        super().__init__(prog, max_help_position=34, width=100)
-
-    def _set_color(self, *arguments: bool, **keys: object) -> None:
-        self._colors = arguments, keys
-
-    def __getattr__(self, name: str) -> object:
-        if "_colors" not in vars(self):
-            raise AttributeError(name)
-        arguments, keys = vars(self).pop("_colors")
-        super()._set_color(*arguments, **keys)  # type: ignore[misc]
-        return getattr(self, name)
-
-
-class Parser(argparse.ArgumentParser):
-    """An argument parser whose errors are ours; options are never abbreviated, so that new ones break no script."""
-
-    def __init__(self, **arguments: Any) -> None:
-        super().__init__(allow_abbrev=False, formatter_class=_Formatter, **arguments)
-        self.suggest_on_error = False  # from Python 3.15 on argparse names close words itself
-
-    def error(self, message: str) -> NoReturn:
-        raise UsageError(f"{message}{self._meant(message)}", help=f"{self.prog} --help shows all options")
-
-    def _meant(self, message: str) -> str:
-        """Name the options or words that are close to those that argparse refuses."""
-        choice = re.search(r"invalid choice: '(.*)' \(choose from (.*)\)$", message)
-        if choice:
-            return did_you_mean(close_names(choice[1], re.findall(r"[^ ',]+", choice[2]), most=1))
-        meant = []
-        if message.startswith("unrecognized arguments: "):
-            options = {option.lstrip("-"): option for option in self.option_names() if option.startswith("--")}
-            for word in message.split(": ", 1)[1].split():
-                if word.startswith("-"):
-                    name = word.partition("=")[0].lstrip("-").replace("_", "-")
-                    meant += [options[close_name] for close_name in close_names(name, options, most=1)]
-        return did_you_mean(meant)
-
-    def option_names(self) -> list[str]:
-        """List all options, with those of subcommands, whose unknown options argparse refuses here."""
-        names = list(self._option_string_actions)
-        for action in self._actions:
-            if isinstance(action.choices, dict):
-                for parser in action.choices.values():
-                    names += parser.option_names()
-        return names
-
-
-def _checked(read: Callable[[str], Any], is_right: Callable[[Any], bool], expected: str) -> Callable[[str], Any]:
-    """An argument type: the value that ``read`` makes of the text, where it is right."""
-
-    def checked(text: str) -> object:
-        with suppress(ValueError):
-            value = read(text)
-            if is_right(value):
-                return value
-        raise argparse.ArgumentTypeError(f"{text!r}: expected {expected}")
-
-    return checked
-
-
-def whole_number(least: int, most: float = 1e18) -> Callable[[str], int]:
-    """An argument type: a whole number from ``least`` to ``most``."""
-    return _checked(
-        lambda text: int(text) if text.isascii() and text.isdigit() and len(text) < 19 else -1,
-        lambda number: least <= number <= most,
-        f"a whole number of {least} or more" if most == 1e18 else f"a whole number from {least} to {most}",
-    )
-
-
-def jobs(text: str) -> int:
-    """An argument type: a number of processes."""
-    return whole_number(1, max(_MOST_JOBS, processors()))(text)
-
-
-def printf_bytes(text: str) -> int:
-    """An argument type: the space for what shaders print."""
-    from scenario_runner.vulkan.printf import LEAST_BYTES, MOST_BYTES  # which few runs need
-
-    return whole_number(LEAST_BYTES, MOST_BYTES)(text)
-
-
-def _element(text: str) -> object:
-    """The `Element` of this name."""
-    from scenario_runner.files.elements import ELEMENTS  # which takes a third of the time of --help
-
-    return _checked(ELEMENTS.get, bool, f"one of {', '.join(ELEMENTS)}")(text)
-
-
-def _typed(text: str) -> tuple[str | None, object]:
-    """The uid of a buffer, None for all, and the type of its bytes."""
-    uid, equals, name = text.rpartition("=")
-    return (uid if equals else None), _element(name)
-
-
-def _dump_target(text: str) -> tuple[int, int, str | None]:
-    match = re.fullmatch(r"([0-9]{1,9})(?:-([0-9]{1,9}))?(?::(.+))?", text, re.DOTALL)
-    if match is None:
-        raise ValueError(text)
-    first, last, uid = match.groups()
-    return int(first), int(last or first), uid
-
-
-def _parameter(text: str) -> tuple[str, object]:
-    """The name and the value of a parameter; the value is JSON, or else a string as it is."""
-    from scenario_runner.scenario.syntax import LimitError, parse  # no other option needs json
-
-    name, equals, value = text.partition("=")
-    if not (name and equals):
-        raise ValueError(text)
-    try:
-        return name, parse(value)
-    except LimitError as error:
-        raise argparse.ArgumentTypeError(f"{name}: the value has {error}") from error
-    except ValueError:
-        return name, value
-
-
-def _is_pair(words: tuple[str, ...]) -> bool:
-    return len(words) == 2 and all(words)
-
-
-# A path is not empty, as that of an unset variable in a script. The paths of a list are checked where they are opened.
-_FILE: Final = _checked(str, bool, "the path of a file")
-_PATHS: Final = {"FILE": _FILE, "PATH": _FILE, "MEASUREMENT": _FILE, "DIR": _checked(str, bool, "the path of a folder")}
-_TYPES: Final[Mapping[str, Callable[[str], object]]] = {
-    "NAME=FILE": _checked(lambda text: tuple(text.split("=", 1)), _is_pair, "NAME=FILE"),
-    "NAME=VALUE": _checked(_parameter, bool, "NAME=VALUE, such as n=4"),
-    "COMMAND[:RESOURCE]": _checked(
-        _dump_target,
-        lambda target: target[0] <= target[1],
-        "COMMAND or COMMAND:RESOURCE, with the number of a command from 0 on or a range such as 2-5",
-    ),
-    "S": _checked(float, lambda seconds: 0 < seconds < 1e9, "a number of seconds above 0"),
-    "SEED": _checked(int, lambda number: True, "a whole number"),
-    "X": _checked(float, lambda limit: 0 <= limit < math.inf, "a number of 0 or more, such as 1e-3"),
-    "PERCENT": _checked(float, lambda percent: 0 <= percent < 1e6, "a percentage of 0 or more"),
-    "MIN:MAX": _checked(
-        lambda text: tuple(map(float, text.split(":"))),
-        lambda limits: len(limits) == 2 and -math.inf < limits[0] < limits[1] < math.inf,
-        "two finite numbers, the smaller one first, such as 0:1",
-    ),
-    "N,N,…": _checked(
-        lambda text: tuple(int(size) for size in text.replace("x", ",").split(",", 31)),
-        lambda sizes: min(sizes) >= -1 and sizes.count(-1) <= 1 and math.prod(map(abs, sizes)) < 1 << 60,
-        "lengths such as 16,16, of which one may be -1",
-    ),
-    "D,…": _checked(
-        lambda text: tuple(filter(None, map(str.strip, text.split(",")))),
-        bool,
-        "'all', or indexes, UUIDs or names of devices",
-    ),
-    "TYPE": _element,
-    "[RESOURCE=]TYPE": _typed,
-}
-"""The types of the values of options, by the word for the value in the help."""
-
-
-def add(group: argparse._ActionsContainer, names: str, help: str, **settings: Any) -> argparse.Action:
-    """Add an option by its names and the word for its value, ``"-o --output FILE"``, which has a type in `_TYPES`.
-
-    Without that word, and without settings, it is a flag. ``"files FILE"`` is a positional argument.
+    Without a command word the arguments are those of ``run``: ``scenario-runner test.json``. A scenario file that has
+    the name of a command is given as ``./run``. Raises UsageError, and SystemExit after printing help.
     """
-    *words, last = names.split()
-    if last.startswith("-"):
-        words.append(last)
-        settings = settings or {"action": "store_true"}
-    else:
-        settings["metavar"] = last
-        if words[0].startswith("-"):
-            settings.setdefault("type", _TYPES.get(last) or (None if "action" in settings else _PATHS.get(last)))
-    return group.add_argument(*words, help=help, **settings)
+    command, words = _split(argv)
+    parser = parser_of(command)
+    if command == "run" and ("-h" in words or "--help" in words):
+        parser.formatter_class = partial(argparse.RawDescriptionHelpFormatter, max_help_position=34, width=100)
+        lines = [f"  {name:16}{purpose(name)}" for name in COMMANDS]
+        parser.description = "\n".join([f"{parser.description}\n\ncommands:", *lines])
+    options = parser.parse_args(words)
+    options.command, options.argv = command, words
+    for name, actions in parser.word_groups.items():
+        setattr(options, name, _words_of(actions, options))
+    if command == "run":
+        _complete_run(options)
+    elif command == "test":
+        _complete_test(options)
+    return options
 
 
-def subcommand(commands: "argparse._SubParsersAction[Parser]", work: str, purpose: str) -> Parser:
-    """Add the parser of a subcommand, which is called like the function that does its ``work``, "module:function"."""
-    name, description = work.partition(":")[2], f"{purpose[0].upper()}{purpose[1:]}."
-    parser: Parser = commands.add_parser(name, help=purpose, description=description)
-    parser.set_defaults(work=work)
+def _split(argv: Sequence[str]) -> tuple[str, Sequence[str]]:
+    """Split the command from its arguments. Raises UsageError for a mistyped command that is no file."""
+    first = argv[0] if argv else ""
+    if first == "help":
+        name = argv[1] if len(argv) > 1 else "run"
+        if name not in COMMANDS:
+            raise _no_command(name)
+        return ("run" if name == "help" else name), ["--help"]
+    if first in COMMANDS:
+        return first, argv[1:]
+    if first.replace("-", "").replace("_", "").isalpha() and first[:1] != "-":
+        error = _no_command(first)
+        if " (did you mean " in str(error) and not os.path.exists(first):
+            raise error
+    return "run", argv
+
+
+def _no_command(word: str) -> UsageError:
+    meant = did_you_mean(close_names(word, COMMANDS, most=1))
+    return UsageError(f"there is no command {word!r}{meant}", help=f"the commands: {', '.join(COMMANDS)}")
+
+
+def parser_of(command: str) -> Parser:
+    """Make the parser of a command."""
+    add_options = COMMANDS[command]
+    parser = Parser(prog=f"scenario-runner {command}", description=add_options.__doc__)
+    parser.set_defaults(action="main", annotations=None)
+    add_options(parser)
+    add_github_option(parser, command)
     return parser
+
+
+def purpose(command: str) -> str:
+    """Return the first sentence of the help of a command, to be shown in a list."""
+    sentence = " ".join(str(COMMANDS[command].__doc__).split()).split(". ")[0].rstrip(".")
+    return f"{sentence[0].lower()}{sentence[1:]}"
+
+
+def _complete_run(options: argparse.Namespace) -> None:
+    """Complete the options of ``run``: ``files`` are all files; whether they run in a worker (``isolate``), and after
+    how many seconds without progress that is killed (``quiet_s``)."""
+    captured = options.capture_frame or ""
+    if captured.lower().endswith(".json") or is_model(captured):
+        # without a value in the reference runner, so that a file may follow it
+        options.files.insert(0, captured)
+        options.capture_frame = "run"
+    options.files = [*options.scenario, *options.files]
+    prints = options.printf or options.printf_size is not None
+    # with --printf, older layers wait for shaders where neither --timeout nor Ctrl-C reaches them
+    is_bounded = options.watch or options.isolate or (prints and options.isolate is None)
+    options.quiet_s = options.timeout if is_bounded else None
+    if options.isolate is None:
+        options.isolate = len(options.files) > 1 or prints or options.watch or options.core_dumps
+
+
+def _complete_test(options: argparse.Namespace) -> None:
+    """Complete the options of ``test``."""
+    if options.demo and not options.paths and options.root == ".":
+        options.paths, options.root = [DEMO], DEMO
+    options.resume = options.resume or options.resume_anyway
+    if options.retries is None:
+        options.retries = 1 if options.repeat == 1 else 0
 
 
 def value_of(options: argparse.Namespace, option: str) -> Any:
@@ -235,7 +133,7 @@ def compiler_arguments(options: argparse.Namespace) -> dict[str, Any]:
     return {"compiler": options.glslang, "use_cache": not options.no_cache}
 
 
-def given(actions: Sequence[argparse.Action], options: argparse.Namespace) -> tuple[str, ...]:
+def _words_of(actions: Sequence[argparse.Action], options: argparse.Namespace) -> tuple[str, ...]:
     """Return the given options, but for the device, as words of a command line."""
     words: list[str] = []
     for action in actions:

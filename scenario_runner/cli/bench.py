@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from statistics import median
 from typing import Final
 
-from scenario_runner.cli.arguments import given, shared_arguments
+from scenario_runner.cli.arguments import shared_arguments
 from scenario_runner.cli.bench_changes import PROCESSES, compare_files, extent, measure_in_turns, show_changes
 from scenario_runner.cli.bench_samples import (
     Measurement,
@@ -60,7 +60,7 @@ def main(options: argparse.Namespace) -> int:
         check_destination(options.json)
         check_folder_to_write(os.path.dirname(os.path.abspath(options.json)))
 
-    words = [*given(options.measured_actions, options), *([f"--device={options.device}"] if options.device else [])]
+    words = [*options.measured_words, *([f"--device={options.device}"] if options.device else [])]
     words += [f"--set={name}={json.dumps(value)}" for name, value in options.set]
     side = Side(os.getcwd(), options.files, words)
     if options.interleave:

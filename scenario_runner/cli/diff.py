@@ -9,7 +9,7 @@ import os
 from collections.abc import Sequence
 from contextlib import nullcontext
 
-from scenario_runner.cli.arguments import given, shared_arguments
+from scenario_runner.cli.arguments import shared_arguments
 from scenario_runner.cli.console import show_first, show_table
 from scenario_runner.cli.view import error_text, show_difference, show_errors
 from scenario_runner.compare.differences import Compared, Difference, Scenarios, compared, scenarios
@@ -34,8 +34,8 @@ def main(options: argparse.Namespace) -> int:
         check_destination(options.png)
     if options.devices is not None:
         return _of_devices(options)
-    if words := given(options.run_actions, options):
-        raise UsageError(f"{words[0].partition('=')[0]} needs --devices", help=_HELP)
+    if options.run_words:
+        raise UsageError(f"{options.run_words[0].partition('=')[0]} needs --devices", help=_HELP)
     if len(options.paths) != 2:
         raise UsageError(f"expected the folders of two dumps, {len(options.paths)} were given", help=_HELP)
     one, other = map(read_index, options.paths)

@@ -31,7 +31,7 @@ _MOST_SHOWN: Final = 50
 _NOT_BEGUN: Final = "the suite has not run on this device"
 
 
-def main(options: Namespace) -> int:
+def each_device(options: Namespace) -> int:
     """Run a suite on each device chosen.
 
     Returns 0 where every result is expected, 1 where one is not on some device, or the exit code of what is wrong with
@@ -107,7 +107,7 @@ def _options_for(options: Namespace, device: Device, column: Column, folder: str
     """The settled options of the run on one device, with a folder and reports of its own. A folder as a baseline has
     one for each device."""
     own = Namespace(**vars(options))
-    own.device, own.devices = device.choice, ()
+    own.device, own.devices = None, (device.choice,)
     own.results = options.results and folder
     own.junit = None
     for name in ("html", "json", "sarif"):

@@ -1,17 +1,28 @@
-"""The options of every command, for its parser, its help and the completion of shells.
+"""The options of each command, for its parser, its help and the completion of shells.
 
-Nothing here imports what a command needs to run: `--help` is quick, and the work of a command is imported with all that
-it needs once its arguments are known to be right.
+A function for each command adds the options. The first sentence of its docstring is the command's line in
+``scenario-runner --help``, and all of it stands above the options in the help of the command. Nothing here imports what
+a command needs to run: help is quick.
 """
 
 import argparse
 import re
-from collections.abc import Callable, Mapping, Sequence
-from functools import partial
+from collections.abc import Callable
 from typing import Final
 
-from scenario_runner.cli import option_groups
-from scenario_runner.cli.arguments import REPEATED, SEVERAL, Parser, add, jobs, subcommand, whole_number
+from scenario_runner.cli import model_options
+from scenario_runner.cli.option_types import (
+    REPEATED,
+    SEVERAL,
+    Parser,
+    add,
+    add_device_options,
+    add_tolerance_options,
+    jobs,
+    share,
+    subcommand,
+    whole_number,
+)
 
 GRAPH_REPORTS: Final = {
     "--session-memory-dump-dir": "write the memory of graph sessions as hexadecimal text",
@@ -35,32 +46,8 @@ KINDS_KEPT: Final = {
 WARMUP, REPEAT, THRESHOLD_PERCENT = 3, 20, 2.0
 """The defaults of ``bench``."""
 ITEM_TIMEOUT_S: Final = 60.0
+REDUCE_TIMEOUT_S: Final = 10.0
 _COUNT, _NUMBER = whole_number(1), whole_number(0)
-
-
-def parse(command: str, argv: Sequence[str], commands: Mapping[str, str] | None = None) -> argparse.Namespace:
-    """Parse the options of a command: ``work`` is what does it, ``argv`` are the arguments as they are.
-
-    The help of ``run`` lists all ``commands``. Raises UsageError.
-    """
-    parser = parser_of(command)
-    if commands is not None and command == "run":
-        parser.formatter_class = partial(argparse.RawDescriptionHelpFormatter, max_help_position=34, width=100)
-        lines = [f"  {name:16}{purpose}" for name, purpose in commands.items()]
-        parser.description = "\n".join([f"{parser.description}\n\ncommands:", *lines])
-    options = parser.parse_args(argv)
-    options.argv = argv
-    return options
-
-
-def parser_of(command: str) -> Parser:
-    """The parser of a command. Its description is the docstring of the function that adds its options."""
-    add_options = _COMMANDS[command]
-    parser = Parser(prog=f"scenario-runner {command}", description=add_options.__doc__)
-    parser.set_defaults(work=f"{command}:main", annotations=None)
-    add_options(parser)
-    option_groups.add_github_option(parser, command)
-    return parser
 
 
 def _run(parser: Parser) -> None:
@@ -68,17 +55,16 @@ def _run(parser: Parser) -> None:
     parser.prog = "scenario-runner"
     parser.usage = "scenario-runner [run] FILE… [options]\n       scenario-runner COMMAND --help"
     add(parser, "files FILE", "scenario files (JSON), run one after the other, or a model", nargs="*")
-    option_groups.add_parameters_option(parser)
-    add(parser, "--version -v", "print versions as JSON", action="store_const", const="about:versions", dest="work")
+    share(parser, "parameters")
+    add(parser, "--version -v", "print versions as JSON", action="store_const", const="versions", dest="action")
 
     group = parser.add_argument_group("device")
-    option_groups.add_device_options(group)
-    option_groups.add_feature_options(group)
-    add(group, "--list-devices", "list the Vulkan devices", action="store_const", const="run:list_devices", dest="work")
+    add_device_options(group)
+    share(group, "features")
+    add(group, "--list-devices", "list the Vulkan devices", action="store_const", const="list_devices", dest="action")
     crashes = "outlive a driver that crashes, and with --timeout one that hangs (default: crashes, for several files)"
     add(group, "--isolate", crashes, action=argparse.BooleanOptionalAction)
-    option_groups.add_core_dumps_option(group)
-    option_groups.add_watch_option(group)
+    share(group, "core dumps", "watch")
 
     group = parser.add_argument_group("models")
     add(group, "--input NAME=FILE", "of a model: an input (.npy), by its name or binding number", **REPEATED)
@@ -96,14 +82,14 @@ def _run(parser: Parser) -> None:
 
     group = parser.add_argument_group("checking")
     add(group, "--strict", "warnings are errors; nothing is run")
-    option_groups.add_checking_options(group)
+    share(group, "sandbox", "validation")
     _add_run_tools(parser)
 
 
 def _add_run_tools(parser: Parser) -> None:
     """Caches, dumps, captures and measurements."""
     group = parser.add_argument_group("shaders and caches")
-    option_groups.add_compiler_options(group)
+    share(group, "compiler")
     add(group, "--pipeline-caching", "keep the driver's pipelines in a file for the next process")
     add(group, "--cache-path DIR", "with --pipeline-caching: an existing folder (default: in the user's cache)")
     add(group, "--clear-pipeline-cache", "with --pipeline-caching: remove the scenario's file first")
@@ -114,8 +100,7 @@ def _add_run_tools(parser: Parser) -> None:
     add(group, "--dump-after COMMAND[:RESOURCE]", after, action="append")
     add(group, "--dump-dir DIR", "the folder for what --dump-after asks for")
     add(group, "--dump-all DIR", "write all that each command may have changed, with an index")
-    option_groups.add_printf_options(group)
-    option_groups.add_debugging_options(group)
+    share(group, "printf", "labels", "log")
 
     group = parser.add_argument_group("capture")
     add(group, "--capture-dir DIR", "write the resources that each frame boundary names to folders in DIR")
@@ -141,7 +126,7 @@ def _add_run_tools(parser: Parser) -> None:
 def _validate(parser: Parser) -> None:
     """Check scenarios without a GPU. 'scenario-runner explain CODE' explains a finding."""
     add(parser, "files FILE", "scenario files (JSON)", nargs="+")
-    option_groups.add_parameters_option(parser)
+    share(parser, "parameters")
     add(parser, "--format", "format of the findings (default: text)", choices=("text", "json", "sarif"), default="text")
     add(parser, "--sarif FILE", "write the findings as SARIF as well")
     add(parser, "--hazards", "look for missing barriers between commands as well")
@@ -149,15 +134,12 @@ def _validate(parser: Parser) -> None:
     add(parser, "--against REPORT", "compare with limits and features of a device of 'doctor --json'")
     add(parser, "--device D", "with --against: index, UUID or part of the name of the device")
     add(parser, "--output DIR", "base of relative dst paths (default: the scenario's folder)")
-    option_groups.add_compiler_options(parser)
-    option_groups.add_sandbox_option(parser)
-    option_groups.add_logging_option(parser)
-    option_groups.add_watch_option(parser)
+    share(parser, "compiler", "sandbox", "log", "watch")
 
 
 def _test(parser: Parser) -> None:
-    """Run scenarios with expectations, each in a process that may crash, and say which results are unexpected.
-    PATH is a scenario, a model, a folder that is searched, @FILE for a list of those, or - for one on standard input.
+    """Run many scenarios with expectations, isolated from each other.
+    PATH is a scenario, a model, a folder to search, @FILE for a list of such paths, or - for a list on standard input.
     """
     parser.epilog = "exit codes: 0: nothing unexpected; 1: unexpected failures; 17: missing tool (docs/suites.md)"
     add(parser, "paths PATH", "scenarios, models, folders, @lists, or -", nargs="*")
@@ -179,14 +161,13 @@ def _test(parser: Parser) -> None:
     devices = "'all' of the fastest kind (no software device beside a GPU), 'gpus', or indexes, UUIDs or names"
     add(group, "--devices D,…", devices, default=())
     each = "run all on each of --devices (default: gpus), and show how the verdicts differ"
-    add(group, "--each-device", each, action="store_const", const="each_device:main", dest="work")
+    add(group, "--each-device", each, action="store_const", const="each_device", dest="action")
     add(group, "--jobs N", "processes for each device (default: what suits it)", type=jobs)
     add(group, "--cluster SCHEDULER", "run on workers of Dask: tcp://host:8786, a scheduler's *.json, or local:N here")
     retries = add(group, "--retries N", "run unexpected results up to N times more (default: 1)", type=_NUMBER)
     repeat = add(group, "--repeat N", "run each N times, or until it fails", type=_COUNT, default=1)
     add(group, "--fail-fast N", "start nothing more after N failures (1)", type=_COUNT, nargs="?", const=1)
-    option_groups.add_core_dumps_option(group)
-    option_groups.add_watch_option(group)
+    share(group, "core dumps", "watch")
     add(group, "--max-failures N", "skip what is left after N failures", type=_COUNT)
     add(group, "--strict-environment", "start nothing more once an item lacks a tool of this machine")
     add(group, "--strict", "stop at anything that is wrong with lists, folders and expectations")
@@ -196,7 +177,7 @@ def _test(parser: Parser) -> None:
     add(group, "--max-evidence MIB", "most of files about failures of an item (default: 64)", type=_NUMBER, default=64)
     add(group, "--resume", "keep the results in --results that are still valid")
     add(group, "--resume-anyway", "the same, also for another device, driver, program, time limit or other options")
-    option_groups.add_report_options(group)
+    share(group, "reports")
     add(group, "--update", "write expectations from this run, showing what changes")
     add(group, "--dry-run", "with --update: only show what would change")
     add(group, "--quiet", "show failures and the last line only")
@@ -204,33 +185,34 @@ def _test(parser: Parser) -> None:
 
     titles = ("device", "checking", "shaders and caches", "debugging")
     groups = device, checking, compiling, debugging = [parser.add_argument_group(title) for title in titles]
-    option_groups.add_device_options(device, f"{ITEM_TIMEOUT_S:g}")
-    option_groups.add_feature_options(device)
-    option_groups.add_checking_options(checking)
-    option_groups.add_compiler_options(compiling)
-    option_groups.add_printf_options(debugging)
-    option_groups.add_debugging_options(debugging)
+    add_device_options(device, f"{ITEM_TIMEOUT_S:g}")
+    share(device, "features")
+    share(checking, "sandbox", "validation")
+    share(compiling, "compiler")
+    share(debugging, "printf", "labels", "log")
     run_actions = [action for group in groups for action in group._group_actions if action.dest != "log_level"]
     # those that `run` has as well, and those with which one item runs again in the same way
-    parser.set_defaults(run_actions=run_actions, repeated_actions=[*run_actions, retries, repeat])
+    parser.word_groups = {"run_words": run_actions, "repeated_words": [*run_actions, retries, repeat]}
 
 
 def _report(parser: Parser) -> None:
-    """Show the results in journals of 'scenario-runner test --results', merged where there are several."""
+    """Show, merge and compare the results of suites. 'scenario-runner test --results' writes the journals."""
     parser.epilog = "exit codes: 0: nothing unexpected (--compare: new); 1: unexpected failures; 4: incomplete journals"
     add(parser, "journals JOURNAL", "journal.jsonl, or the folder that has it", nargs="+")
     add(parser, "--compare OLD", "show what has changed since the results of this journal")
     add(parser, "--csv DIR", "write results.csv and failures.csv into this folder")
     add(parser, "--strict", "stop at damaged lines and at verdicts that contradict")
-    option_groups.add_report_options(parser)
+    share(parser, "reports")
 
 
 def _bench(parser: Parser) -> None:
-    """Run scenarios many times; show what each dispatch and each phase takes. No result is written."""
+    """Measure scenarios over many runs, or compare measurements.
+    The tables show how long each dispatch and each phase takes. No result is written.
+    """
     forms = ("FILE… [options]", "A B --interleave", "FILE… --against MEASUREMENT", "--compare A.json B.json")
     parser.usage = "\n       ".join(f"scenario-runner bench {form}" for form in forms)
     add(parser, "files FILE", "scenario files (JSON)", nargs="*")
-    option_groups.add_parameters_option(parser)
+    share(parser, "parameters")
     add(parser, "--warmup W", f"runs before the measured ones (default {WARMUP})", type=_NUMBER, default=WARMUP)
     until = parser.add_mutually_exclusive_group()
     add(until, "--repeat N", f"measured runs of each scenario (default {REPEAT})", type=_COUNT, default=REPEAT)
@@ -245,36 +227,67 @@ def _bench(parser: Parser) -> None:
     add(group, "--compare", "show what changed between two files of --json", nargs=2, metavar=("A.json", "B.json"))
     add(group, "--threshold PERCENT", f"ignore smaller changes (default {THRESHOLD_PERCENT:g})")
     group = parser.add_argument_group("device and checking")
-    option_groups.add_device_options(group)
-    option_groups.add_compiler_options(group)
-    option_groups.add_checking_options(group)
-    option_groups.add_debugging_options(group)
-    parser.set_defaults(measured_actions=group._group_actions)
+    add_device_options(group)
+    share(group, "compiler", "sandbox", "validation", "labels", "log")
+    parser.word_groups = {"measured_words": group._group_actions}
     parser.set_defaults(disable_extension=(), enable_robustness_features=False, printf=False, printf_size=None)
 
 
 def _pack(parser: Parser) -> None:
-    """Write scenarios and all that they read into one folder, as plain files that other runners take."""
+    """Write scenarios and all files that they read into one folder. Other runners take these plain files."""
+    parser.set_defaults(action="pack_files")
     add(parser, "files FILE", "scenario files (JSON)", nargs="+")
-    option_groups.add_parameters_option(parser)
+    share(parser, "parameters")
     add(parser, "--output DIR", "the folder to write to", required=True)
     add(parser, "--zip", "write DIR.zip instead of the folder")
 
 
+def _reduce(parser: Parser) -> None:
+    """Write the smallest scenario that still fails as another one does, for a bug report.
+    A failure is a crash, a time limit, an unexpected output or an error, or the failure that an option names.
+    """
+    parser.epilog = "exit codes: 0: reduced; 1: FILE does not fail; others: docs/command_line.md"
+    add(parser, "file FILE", "scenario file (JSON)")
+    add(parser, "--output DIR", "the folder to write, which must not exist or be empty", required=True)
+    add(parser, "--zip", "write DIR.zip instead of the folder")
+    share(parser, "parameters")
+    failures = parser.add_argument_group("which failure").add_mutually_exclusive_group()
+    script = "a program that ends with exit code 0 if the scenario, its last argument, fails as it should"
+    add(failures, "--script CMD", script)
+    add(failures, "--code CODE", "a message with this code or VUID, also a warning")
+    failures.add_argument("--devices", nargs=2, metavar=("A", "B"), help="a result that differs between two devices")
+    group = parser.add_argument_group("time")
+    add(group, "--limit S", "end with the smallest scenario so far after S seconds (default: no limit)")
+    comparing = parser.add_argument_group("comparing")
+    add_tolerance_options(comparing, "with --devices: ")
+    groups = device, checking, compiling = [
+        parser.add_argument_group(title) for title in ("device", "checking", "compiling")
+    ]
+    add_device_options(device, f"{REDUCE_TIMEOUT_S:g}")
+    share(device, "features")
+    share(checking, "sandbox", "validation")
+    share(compiling, "compiler")
+    share(parser, "log")
+    run_actions = [action for group in groups for action in group._group_actions]
+    parser.set_defaults(printf=False, printf_size=None, debug_labels=False)
+    parser.word_groups = {"run_words": run_actions, "tolerance_words": comparing._group_actions}
+
+
 def _explain(parser: Parser) -> None:
-    """Explain the codes of findings; without CODE, list all."""
-    parser.set_defaults(work="about:explain")
+    """Explain the code of a finding and how to fix it. Without CODE, list all codes."""
+    parser.set_defaults(action="explain")
     add(parser, "codes CODE", "a code, such as SR-BIND-003", nargs="*")
 
 
 def _view(parser: Parser) -> None:
-    """Show images and tensors (.dds, .png, .npy): in colour on a terminal, as numbers elsewhere.
-    The exit code of --diff is 0 where the files are equal and 1 where they differ.
+    """Show images and tensors, or compare two of them.
+    A terminal with colors shows a picture, other outputs get numbers. The exit code of --diff is 0 for equal files and
+    1 for different ones.
     """
     parser._negative_number_matcher = re.compile(r"-\d")  # --range -1:1
     add(parser, "files FILE", "image or tensor to show", nargs="*")
     add(parser, "--diff", "compare two files, or the files of two folders", nargs=2, metavar=("A", "B"))
-    option_groups.add_tolerance_options(parser, "with --diff: ")
+    add_tolerance_options(parser, "with --diff: ")
     add(parser, "--png OUT", "write the picture to a PNG file; with --diff, the errors as colours")
     add(parser, "--channel C", "show one channel: R, G, B, A, depth, stencil or a number")
     add(parser, "--range MIN:MAX", "values shown as black and white")
@@ -284,42 +297,41 @@ def _view(parser: Parser) -> None:
 
 
 def _diff(parser: Parser) -> None:
-    """Find the first command and resource at which two dumps (run --dump-all DIR) of a scenario differ, or its runs on
-    two devices. The exit code is 0 where they are equal and 1 where they differ.
+    """Find the first command after which two dumps of a scenario differ.
+    'run --dump-all DIR' writes a dump; --devices makes two dumps, on two devices. The exit code is 0 for equal dumps
+    and 1 for different ones.
     """
     parser.usage = "scenario-runner diff DIR DIR [options]\n       scenario-runner diff --devices A B FILE [options]"
     add(parser, "paths DIR", "a folder that --dump-all or --dump-dir named; with --devices a scenario", nargs="*")
     add(parser, "--devices", "run FILE on both, each in a process that may crash", nargs=2, metavar=("A", "B"))
     add(parser, "--png OUT", "write the errors of the first difference as colours to a PNG file")
-    option_groups.add_tolerance_options(parser)
+    add_tolerance_options(parser)
     types = "type of a buffer's bytes, or of all buffers', such as float32 (default: what shaders see in them)"
     add(parser, "--dtype [RESOURCE=]TYPE", types, **REPEATED)
     add(parser, "--json", "print the result as JSON")
     group = parser.add_argument_group("with --devices")
-    option_groups.add_parameters_option(group)
+    share(group, "parameters")
     limit = f"end a run that takes more than S seconds (default: {ITEM_TIMEOUT_S:g})"
     add(group, "--timeout S", limit, default=ITEM_TIMEOUT_S)
     add(group, "--output DIR", "keep the dumps, in DIR/first and DIR/second")
-    option_groups.add_feature_options(group)
-    option_groups.add_checking_options(group)
-    option_groups.add_compiler_options(group)
+    share(group, "features", "sandbox", "validation", "compiler")
     parser.set_defaults(device=None, ml_emulation="auto", debug_labels=False, printf=False, printf_size=None)
-    parser.set_defaults(run_actions=group._group_actions)
+    parser.word_groups = {"run_words": group._group_actions}
 
 
 def _cache(parser: Parser) -> None:
-    """Show or clear what is kept for later runs."""
-    commands = parser.add_subparsers(required=True, metavar="show|clear|path")
-    show = subcommand(commands, "about:show", "print the number and the size of the files of each kind")
+    """Show or clear the files that are kept for later runs."""
+    commands = parser.add_subparsers(required=True, dest="action", metavar="show|clear|path")
+    show = subcommand(commands, "show", "print the number and the size of the files of each kind")
     add(show, "--json", "print it as JSON")
-    clear = subcommand(commands, "about:clear", "remove the files of some kinds, or of all")
+    clear = subcommand(commands, "clear", "remove the files of some kinds, or of all")
     add(clear, "kinds KIND", ", ".join(KINDS_KEPT), nargs="*")
-    subcommand(commands, "about:path", "print the folder")
+    subcommand(commands, "path", "print the folder")
 
 
 def _schema(parser: Parser) -> None:
-    """Print a JSON Schema, for editors."""
-    parser.set_defaults(work="validate:schema")
+    """Print the JSON Schema of scenarios, expectations or suites, or settings for an editor."""
+    parser.set_defaults(action="schema")
     formats = "of scenario files (default), check.json, suite.json, or attributes of custom operations"
     choices = ("scenario", "expectations", "suite", "custom-op")
     parser.add_argument("format", nargs="?", choices=choices, help=formats)
@@ -328,7 +340,7 @@ def _schema(parser: Parser) -> None:
 
 def _doctor(parser: Parser) -> None:
     """Show what is installed on this machine for running scenarios, and what is missing.
-    The exit code is 0 when there is a usable device and a GLSL compiler, else 1.
+    The exit code is 0 for a machine with a usable device and a GLSL compiler, else 1.
     """
     add(parser, "--json", "print everything as JSON (docs/doctor.md has the keys)")
     add(parser, "--fix", "first install with pip compilers, emulation layers and libraries that are missing")
@@ -337,32 +349,37 @@ def _doctor(parser: Parser) -> None:
 
 
 def _completion(parser: Parser) -> None:
-    """Print a script with which a shell completes commands and options."""
-    parser.set_defaults(work="about:completion")
+    """Print a script with which bash, zsh or fish completes commands, options and their values."""
     parser.epilog = 'bash, zsh: eval "$(scenario-runner completion bash)"; fish: scenario-runner completion fish|source'
     parser.add_argument("shell", choices=("bash", "zsh", "fish"))
 
 
-_COMMANDS: Final[dict[str, Callable[[Parser], None]]] = {
+def _help(parser: Parser) -> None:
+    """Show the options of a command."""
+    add(parser, "topic COMMAND", "a command (default: run)", nargs="?", default="run")
+
+
+COMMANDS: Final[dict[str, Callable[[Parser], None]]] = {
     "run": _run,
     "validate": _validate,
     "test": _test,
     "report": _report,
     "bench": _bench,
     "pack": _pack,
-    "reduce": option_groups.add_reduce_options,
+    "reduce": _reduce,
     "explain": _explain,
     "view": _view,
     "diff": _diff,
-    "shader": option_groups.add_shader_options,
-    "vgf": option_groups.add_vgf_options,
-    "convert": option_groups.add_convert_options,
-    "compare-layers": option_groups.add_compare_layers_options,
-    "import": option_groups.add_import_options,
-    "custom-op": option_groups.add_custom_op_options,
+    "shader": model_options.add_shader_options,
+    "vgf": model_options.add_vgf_options,
+    "convert": model_options.add_convert_options,
+    "compare-layers": model_options.add_compare_layers_options,
+    "import": model_options.add_import_options,
+    "custom-op": model_options.add_custom_op_options,
     "cache": _cache,
     "schema": _schema,
     "doctor": _doctor,
     "completion": _completion,
+    "help": _help,
 }
-"""The function that adds the options of each command; ``main`` of the module of its name does the work, if no other."""
+"""The function that adds the options of each command."""

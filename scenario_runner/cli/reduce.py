@@ -1,4 +1,4 @@
-"""``scenario-runner reduce FILE --output DIR``: the smallest scenario that still fails alike, for a bug report."""
+"""Scenarios for others: ``reduce`` writes the smallest one that still fails alike, ``pack`` one with all its files."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ import sys
 import time
 from contextlib import nullcontext
 
-from scenario_runner.cli.arguments import given, shared_arguments
+from scenario_runner.cli.arguments import shared_arguments
 from scenario_runner.cli.console import live, set_up_logging, terminal, write
-from scenario_runner.cli.option_groups import REDUCE_TIMEOUT_S
+from scenario_runner.cli.options import REDUCE_TIMEOUT_S
 from scenario_runner.doctor.machine_report import gather
 from scenario_runner.errors import UsageError, version
-from scenario_runner.errors.text import counted, one_line
+from scenario_runner.errors.text import counted, one_line, size_in_units
 from scenario_runner.files.input import is_model
 from scenario_runner.files.sandbox import confined
 from scenario_runner.processes import signals
@@ -30,11 +30,27 @@ DOES_NOT_FAIL = 1
 """The exit code where there is nothing to reduce."""
 
 
+def pack_files(options: argparse.Namespace) -> None:
+    """Write scenarios with all that they read into a folder, and print their paths.
+
+    Raises ScenarioError, FileError and UsageError.
+    """
+    output = _archive_name(options) if options.zip else options.output
+    packed = (pack_archive if options.zip else pack)(options.files, output, dict(options.set))
+    for scenario in packed.scenarios:
+        print(one_line(f"{output}: {scenario}" if options.zip else os.path.join(output, scenario)))
+    print(f"{counted(packed.file_count, 'file')}, {size_in_units(packed.size_bytes)}")
+
+
+def _archive_name(options: argparse.Namespace) -> str:
+    return f"{options.output.removesuffix('.zip').rstrip('/')}.zip"
+
+
 def main(options: argparse.Namespace) -> int:
     """Reduce the scenario and write it. Returns 0, 1 if it does not fail, or the code of an interrupt, after which the
     smallest scenario so far is written too. Raises ScenarioRunnerError."""
     set_up_logging(options.log_level)
-    output = f"{options.output.removesuffix('.zip').rstrip('/')}.zip" if options.zip else options.output
+    output = _archive_name(options) if options.zip else options.output
     _check(options, output)
     code, began = 0, time.monotonic()
     with temporary_folder() as folder, _trial(options, folder) as trial:
@@ -141,14 +157,14 @@ def _lines(reduction: Reduction, trial: Trial, seconds: float) -> list[str]:
 def _command(options: argparse.Namespace, reduction: Reduction, scenario: str) -> str:
     """The command that shows the failure of the scenario."""
     if options.devices:
-        tolerances = given(options.tolerance_actions, options)
-        return shlex.join(["scenario-runner", "diff", "--devices", *options.devices, scenario, *tolerances])
+        words = ["--devices", *options.devices, scenario, *options.tolerance_words]
+        return shlex.join(["scenario-runner", "diff", *words])
     if options.script is not None:
         return f"{options.script} {shlex.quote(scenario)}"
     if options.code is not None and options.code.startswith("SR-"):
         return shlex.join(["scenario-runner", "validate", "--hazards", scenario])
     words = [f"--device={options.device}"] * (options.device is not None)
-    words += given(options.run_actions, options)
+    words += options.run_words
     if reduction.first is not None and reduction.first.status == "Timeout" and options.timeout is None:
         words.append(f"--timeout={REDUCE_TIMEOUT_S:g}")
     return shlex.join(["scenario-runner", "test", scenario, *words])

@@ -61,15 +61,15 @@ _CONTRADICTIONS: Final = (
 
 def main(options: argparse.Namespace) -> int:
     """Run scenarios, or a model. Returns 0, or the exit code of the first scenario that failed."""
-    _settle(options)
-    paths = [*options.scenario, *options.files]
+    _refuse_contradictions(options)
+    paths = options.files
     if not paths:
         raise UsageError("no scenario file was given", help="scenario-runner test.json, or --help for all options")
     # what is said of the caches is what they were asked for
     default_level = "info" if options.pipeline_caching and not options.quiet else "warning"
     options.log_level = options.log_level or default_level
     set_up_logging(options.log_level, lines=True)
-    _isolate(paths, options)
+    _prepare_process(options)
     if options.watch:
         _watch(paths, options)
     files = _files(paths, options)
@@ -81,22 +81,16 @@ def main(options: argparse.Namespace) -> int:
     return _run(files, options)
 
 
-def _isolate(paths: Sequence[str], options: argparse.Namespace) -> None:
-    """Decide whether the files run in a worker, and after how many seconds without progress it is killed."""
-    prints = options.printf or options.printf_size is not None
-    # with --printf, older layers wait for shaders where neither --timeout nor Ctrl-C reaches them
-    is_bounded = options.watch or options.isolate or (prints and options.isolate is None)
-    options.quiet_s = options.timeout if is_bounded else None
-    if options.isolate is None:
-        options.isolate = len(paths) > 1 or prints or options.watch or options.core_dumps
+def _prepare_process(options: argparse.Namespace) -> None:
+    """Prepare this process for a run in it, or in a worker."""
     options.replaced_measurements = None
     if options.isolate and options.shader_instrumentation is not None:
         from scenario_runner.run.graph_reports import file_version  # few runs measure shaders
 
         options.replaced_measurements = file_version(options.shader_instrumentation)
     if not options.isolate:
-        if len(paths) == 1:
-            last_words.subject = one_line(paths[0])
+        if len(options.files) == 1:
+            last_words.subject = one_line(options.files[0])
         if options.log_level == "debug":
             import faulthandler
 
@@ -178,23 +172,18 @@ def _opened(paths: Sequence[str], options: argparse.Namespace) -> "_Opened":
     return IsolatedRunner(options, paths)
 
 
-def _settle(options: argparse.Namespace) -> None:
-    """Correct the options by each other, and warn of those without effect. Raises UsageError for contradictions."""
+def _refuse_contradictions(options: argparse.Namespace) -> None:
+    """Raise UsageError for options that contradict each other, and warn of options without effect."""
 
     def is_given(option: str) -> bool:
         return value_of(options, option) is not None
 
-    captured = options.capture_frame or ""
-    if captured.lower().endswith(".json") or is_model(captured):
-        # without a value in the reference runner, so that a file may follow it
-        options.files.insert(0, captured)
-        options.capture_frame = "run"
     for option, other, help in _CONTRADICTIONS:
         if is_given(option) and is_given(other):
             raise UsageError(f"{option} and {other} contradict each other", help=help)
     if options.core_dumps and sys.platform != "linux":
         raise UnsupportedError("--core-dumps needs Linux")
-    if len(options.files) + len(options.scenario) > 1:
+    if len(options.files) > 1:
         for option in filter(is_given, OF_ONE_SCENARIO):
             raise UsageError(f"{option} takes the files of one scenario", help="run the scenarios one by one")
     for option, needed in _NEEDED.items():

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from typing import Final, NamedTuple
 
-from scenario_runner.cli import failed, sandboxed, start_driver
+from scenario_runner.cli.command_frame import failed, sandboxed, start_driver
 from scenario_runner.cli.console import VisibleStream, set_up_logging, set_up_streams, write
 from scenario_runner.cli.file_runner import FileEnd, FileRunner
 from scenario_runner.cli.run_files import RunFile
@@ -46,7 +46,7 @@ class RunTask:
                 end = FileEnd()
             else:
                 if self._runner is None:
-                    self._work.options.starting = start_driver(self._work.options.argv)
+                    self._work.options.starting = start_driver(self._work.options)
                     self._runner = FileRunner(*self._work)
                 with sandboxed(self._work.options):
                     end = self._runner.run_file(file)

@@ -12,8 +12,8 @@ from itertools import chain, islice
 from socket import gethostname
 from typing import TYPE_CHECKING, Final
 
-from scenario_runner.cli import DEPENDENCIES
-from scenario_runner.cli.arguments import given, shared_arguments
+from scenario_runner.cli.arguments import DEMO, shared_arguments
+from scenario_runner.cli.command_frame import DEPENDENCIES
 from scenario_runner.cli.console import set_up_logging
 from scenario_runner.cli.options import ITEM_TIMEOUT_S
 from scenario_runner.cli.report import report_paths, write_reports
@@ -51,7 +51,6 @@ _LOOKED_AHEAD: Final = 1000
 # The arguments of Runner that a worker takes from its own options.
 _OF_WORKERS: Final = ("device", "timeout_s")
 _EMPTY: Final = "SR-SUITE-009"
-_DEMO: Final = os.path.normpath(os.path.join(os.path.dirname(__file__), "..", "suite", "demo"))
 _OnResults = Callable[[MergedJournals, SuiteInfo, list[str]], object]
 
 
@@ -95,28 +94,26 @@ def settle(options: Namespace) -> None:
 
     Raises UsageError and FileError.
     """
-    repeated = given(options.repeated_actions, options)
-    if options.demo and not options.paths and options.root == ".":
-        options.paths, options.root = [_DEMO], _DEMO
     _check(options)
     # the lists that verdicts depend on, and what the names in them are relative to
     lists = [(f"--{name}", os.path.abspath(path)) for name in ("baseline", "flakes") for path in getattr(options, name)]
     lists.append(("--root", os.path.abspath(options.root)))
     options.reports = report_paths(options)
-    options.repeating = Repeat(repeated, tuple(lists), options.devices, given(options.run_actions, options))
+    if options.device is not None:
+        options.devices = (options.device,)
+    options.repeating = Repeat(options.repeated_words, tuple(lists), options.devices, options.run_words)
 
 
 def _check(options: Namespace) -> None:
-    """Complete some options by others. Raises UsageError for those that contradict each other."""
+    """Raise UsageError for options that contradict each other."""
     start, step = options.fraction_start, options.fraction
     has_results = options.results is not None
-    options.resume = options.resume or options.resume_anyway
     mistakes = {
         "no scenario, folder or list was given: name it before options that take several values": not (
             options.paths or options.demo
         ),
         f"--fraction-start is {start}, expected at most --fraction ({step})": start > step,
-        "--demo is a suite of its own, and PATH or --root names another": options.demo and options.paths != [_DEMO],
+        "--demo is a suite of its own, and PATH or --root names another": options.demo and options.paths != [DEMO],
         "--demo is a part of the program, whose expectations stay": options.demo and options.update,
         "--resume needs --results, the folder of the run before": options.resume and not has_results,
         "--failed-first needs --results, the folder of the run before": options.failed_first and not has_results,
@@ -131,10 +128,6 @@ def _check(options: Namespace) -> None:
     for message, is_made in mistakes.items():
         if is_made:
             raise UsageError(message, help="scenario-runner test --help shows all options")
-    if options.device is not None:
-        options.devices = (options.device,)
-    if options.retries is None:
-        options.retries = 1 if options.repeat == 1 else 0
 
 
 def _title(path: str) -> str:

@@ -33,7 +33,7 @@ def modules(packages: dict[str, str]) -> set[str]:
 RUN = modules(
     {
         "": "runner",
-        "cli": "arguments console file_runner option_groups options run run_files",
+        "cli": "arguments command_frame console file_runner model_options option_types options run run_files",
         "errors": "diagnostic installation log text version",
         "files": "byte_data cache_folder codec codec_table dds input npy output png sandbox vk_formats",
         "plan": "limits plan plan_cache records sources",
@@ -91,7 +91,8 @@ def command_line(*arguments: str) -> str:
 
 
 HELP_OF_ALL = """
-from scenario_runner.cli import COMMANDS, main
+from scenario_runner.cli import main
+from scenario_runner.cli.options import COMMANDS
 for name in COMMANDS.keys() - {'help'}:
     assert main([name, "--help"]) == 0
 """
@@ -102,7 +103,7 @@ for name in COMMANDS.keys() - {'help'}:
     [
         ("import scenario_runner", (*HEAVY, *STANDARD, "argparse", "pathlib")),
         ("import scenario_runner.errors", (*HEAVY, *STANDARD, "argparse", "pathlib")),
-        ("import scenario_runner.cli", (*HEAVY, *STANDARD, "argparse")),
+        ("import scenario_runner.cli", (*HEAVY, *STANDARD)),
         (HELP_OF_ALL, (*HEAVY, *STANDARD)),
         (command_line("--version"), HEAVY),
         (command_line("validate", "scenarios/basics/add/scenario.json"), ("importlib.metadata",)),  # of the version

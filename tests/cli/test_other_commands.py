@@ -11,7 +11,8 @@ import numpy
 import pytest
 
 import scenario_runner
-from scenario_runner.cli import COMMANDS
+from scenario_runner.cli.options import COMMANDS
+from scenario_runner.errors.codes import CODES
 from tests.program import COMMAND, Program, python_path
 from tests.scenes import ADD, Scene
 
@@ -146,23 +147,53 @@ def test_help_is_in_groups(program: Program) -> None:
     assert "\ndevice:\n  --device D " in program("test", "--help").out
 
 
-def test_completion(program: Program, tmp_path: Path) -> None:
-    """The script completes commands in the first word, and then the options of the command."""
+@pytest.mark.parametrize(
+    "words, offered",
+    [
+        ("va", "validate"),
+        ("s", "shader schema s.json"),
+        ("test --res", "--results --resume --resume-anyway"),
+        ("s.json --dump", "--dump-after --dump-dir --dump-all"),
+        ("s.json --ml-emulation ''", "auto on off"),
+        ("vgf ''", "show scenario extract"),
+        ("vgf show ''", "m.vgf out"),
+        ("validate s.json ''", "s.json m.vgf out"),
+        ("view ''", "a.npy out"),
+        ("run --output ''", "out"),
+        ("explain SR-BIND-00", " ".join(code for code in CODES if code.startswith("SR-BIND-00"))),
+        ("help d", "diff doctor"),
+        ("cache clear p", "plans pipelines"),
+        ("test --device ''", "0 1"),
+        ("diff --devices 0 ''", "0 1"),
+    ],
+)
+def test_completion(program: Program, tmp_path: Path, words: str, offered: str) -> None:
+    """Bash completes commands, options, choices, codes, devices, and files of the kinds that a command reads."""
+    for name in ("s.json", "m.vgf", "a.npy", "s.comp"):
+        (tmp_path / name).touch()
+    (tmp_path / "out").mkdir()
     script = program("completion", "bash").out
     ask = (
-        'complete_words() { COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _scenario_runner; echo "${COMPREPLY[@]}"; }\n'
-        "complete_words scenario-runner va\n"
-        "complete_words scenario-runner test --res\n"
-        "complete_words scenario-runner some.json --dump\n"
-        "complete_words scenario-runner vgf show --j\n"
+        "scenario-runner() { printf '%s\\n' '0: first (cpu) - default' '1: second (gpu)'; }\n"
+        'complete_words() { COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _shtab_scenario_runner; }\n'
+        f'complete_words scenario-runner {words} 2>/dev/null; echo "${{COMPREPLY[@]}}"\n'
     )
     done = subprocess.run(["bash", "-c", script + ask], capture_output=True, text=True, check=True, cwd=tmp_path)
-    assert done.stdout.splitlines() == [
-        "validate",
-        "--results --resume --resume-anyway",
-        "--dump-after --dump-all --dump-dir",
-        "--json",
-    ]
-    assert script in program("completion", "zsh").out
-    seen = "-n '__fish_seen_subcommand_from test'"
-    assert f"complete -c scenario-runner {seen} -l resume-anyway\n" in program("completion", "fish").out
+    assert sorted(done.stdout.split()) == sorted(offered.split())
+
+
+@pytest.mark.parametrize(
+    "shell, parts",
+    [
+        (
+            "zsh",
+            ["compdef _shtab_scenario_runner -N scenario-runner", "--ml-emulation[", ":(auto on off)", "names=(run "],
+        ),
+        ("fish", ["-l resume-anyway ", '-l ml-emulation -xka "auto on off"', "-a validate -d "]),
+    ],
+)
+def test_completion_of_other_shells(program: Program, shell: str, parts: list[str]) -> None:
+    """The scripts for zsh and fish have commands, options and choices."""
+    ended = program("completion", shell)
+    assert (ended.code, ended.err) == (0, "")
+    assert [part for part in parts if part not in ended.out] == []

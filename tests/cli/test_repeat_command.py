@@ -8,7 +8,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from scenario_runner.cli.options import parse
+from scenario_runner.cli.arguments import parse
 from scenario_runner.cli.test import settle
 from scenario_runner.suite.outcomes import Item, Outcome, Result
 from scenario_runner.suite.reports.summary import Repeat
@@ -97,6 +97,6 @@ def test_a_compiler_is_found_from_every_folder(tmp_path: Path, monkeypatch: pyte
     """Its path is absolute in the command; a name stays, which is searched for on PATH."""
     monkeypatch.chdir(tmp_path)
     for path, word in (("bin/glslang", f"--glslang={tmp_path}/bin/glslang"), ("glslang", "--glslang=glslang")):
-        options = parse("test", ["--glslang", path, "a"])
+        options = parse(["test", "--glslang", path, "a"])
         settle(options)
         assert options.repeating.options == (word,)

@@ -11,7 +11,7 @@ from xml.etree import ElementTree
 import numpy
 import pytest
 
-from scenario_runner.cli.options import parse
+from scenario_runner.cli.arguments import parse
 from scenario_runner.cli.test import main
 from scenario_runner.errors import UsageError
 from scenario_runner.suite.journal import Journal
@@ -130,7 +130,7 @@ def test_a_path_that_leads_nowhere(suite: Path, program: Program, path: str, cod
 def test_the_code_of_an_empty_suite(tmp_path: Path) -> None:
     """An empty suite is an error of its own."""
     with pytest.raises(UsageError) as caught:
-        main(parse("test", [str(tmp_path), "--list"]))
+        main(parse(["test", str(tmp_path), "--list"]))
     (problem,) = caught.value.problems
     assert (problem.code, problem.message) == ("SR-SUITE-009", f"no scenario was found in '{tmp_path}'")
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from jsonschema import Draft202012Validator
 
-from scenario_runner.cli.options import parser_of
+from scenario_runner.cli.arguments import parser_of
 from scenario_runner.errors import ScenarioRunnerError
 from scenario_runner.scenario import loads
 from tests.program import Program

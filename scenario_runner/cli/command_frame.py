@@ -1,0 +1,89 @@
+"""The frame around the work of a command: the driver's early start, the sandbox, and the report of an error."""
+
+from __future__ import annotations
+
+import argparse
+import errno
+import os
+import shlex
+import sys
+from contextlib import AbstractContextManager, nullcontext, suppress
+
+from scenario_runner.cli.console import show_error, write
+from scenario_runner.errors import (
+    INTERNAL_ERROR_EXIT_CODE,
+    MissingPackageError,
+    OutOfMemoryError,
+    ScenarioRunnerError,
+    log,
+)
+from scenario_runner.errors.installation import pip_install
+from scenario_runner.processes import signals
+
+DEPENDENCIES = ("vulkan", "cffi", "numpy", "pydantic", "imageio", "rich")
+"""The Python packages that are installed with this program."""
+
+_ERRORS_OF_WRITING = frozenset({errno.ENOSPC, errno.EFBIG, errno.EDQUOT, errno.EIO, errno.EBADF})
+
+
+def sandboxed(options: object) -> AbstractContextManager[None]:
+    """Return the sandbox around the whole command: no link leads out of the folders of the scenarios."""
+    if not getattr(options, "sandbox", False):
+        return nullcontext()
+    from scenario_runner.files.sandbox import distrusting
+
+    words = [*(getattr(options, name, None) or [] for name in ("files", "paths"))]
+    paths = [path for each in words for path in each if not path.startswith("@") and path != "-"]
+    return distrusting([*paths, *filter(None, [getattr(options, "file", None)])] or [os.curdir])
+
+
+def failed(error: BaseException) -> int:
+    """Report the error that ended a command; return the exit code."""
+    if isinstance(error, SystemExit):  # --help
+        return error.code if isinstance(error.code, int) else 0
+    # NumPy's import, for one, makes an ImportError of an interrupt.
+    if isinstance(error, KeyboardInterrupt) or signals.arrived is not None:
+        name = signals.INTERRUPTING[signals.exit_code() - signals.EXIT_CODE_BASE]
+        with suppress(OSError):  # the terminal has gone, hence SIGHUP
+            print("interrupted" if name == "SIGINT" else f"interrupted by {name}", file=sys.stderr)
+        return signals.exit_code()
+    if isinstance(error, BrokenPipeError):
+        return 1  # whoever read our output has gone; there is nobody to tell
+    if isinstance(error, MemoryError):
+        error = OutOfMemoryError("the memory of this machine does not suffice")
+    if isinstance(error, ModuleNotFoundError):
+        package = "cffi" if error.name == "_cffi_backend" else error.name
+        if package in DEPENDENCIES:
+            help = shlex.join(pip_install(package))
+            error = MissingPackageError(f"the Python package {package!r} is not installed", help=help)
+    if isinstance(error, ScenarioRunnerError):
+        show_error(error)
+        return error.exit_code
+    if isinstance(error, OSError) and error.filename is None:  # errors of files were mapped where they came up
+        place = "standard output cannot be written: " if error.errno in _ERRORS_OF_WRITING else ""
+        write("error", f"{place}{(error.strerror or str(error)).lower()}")
+        return 1
+    import traceback  # which a run that ends well has no need of
+
+    if log.hears("scenario_runner", "DEBUG"):
+        traceback.print_exception(error)
+    frame = traceback.extract_tb(error.__traceback__)[-1]
+    help = "this is a defect of scenario-runner; please report it with the output of --log-level debug"
+    write("error", f"internal error: {type(error).__name__}: {error} ({frame.filename}:{frame.lineno})", help)
+    return INTERNAL_ERROR_EXIT_CODE
+
+
+def start_driver(options: argparse.Namespace) -> object:
+    """Start the driver on a thread, as it takes as long as the imports that follow; return its `InstanceStart`.
+
+    None where nothing runs, a tool comes before the driver, or the layers need another environment.
+    """
+    measures = options.profiling or options.emulation_layer_profiling_dump_dir is not None
+    prints = options.printf or options.printf_size is not None
+    captures = options.capture_frame is not None or options.gfxr is not None
+    if options.action != "main" or measures or prints or captures:
+        return None
+    from scenario_runner.vulkan.device import InstanceStart
+
+    validation = options.validation or options.validation_report
+    return InstanceStart(validation="sync" if options.validation_sync else validation, labels=options.debug_labels)

@@ -1,0 +1,272 @@
+"""Building blocks of options: the parser class, the types of values, and the groups that several commands share."""
+
+import argparse
+import math
+import re
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from typing import Any, Final, NoReturn
+
+from scenario_runner.errors import UsageError
+from scenario_runner.errors.text import close_names, did_you_mean
+from scenario_runner.processes.system_limits import processors
+
+REPEATED: Final[Mapping[str, object]] = {"action": "append", "default": []}
+"""Settings of an option that can be given several times."""
+SEVERAL: Final[Mapping[str, object]] = {"action": "extend", "nargs": "+", "default": []}
+"""Settings of an option that takes several values."""
+
+# For each device, where there are not more processors. A worker takes four open files here, and tens of MiB of memory.
+_MOST_JOBS = 256
+
+
+class _Formatter(argparse.HelpFormatter):
+    """The format of help. argparse makes formatters to check options too, so they put off what takes long: asking for
+    the width of the terminal, and from Python 3.14 on importing colors."""
+
+    def __init__(self, prog: str) -> None:
+        super().__init__(prog, max_help_position=34, width=100)
+
+    def _set_color(self, *arguments: bool, **keys: object) -> None:
+        self._colors = arguments, keys
+
+    def __getattr__(self, name: str) -> object:
+        if "_colors" not in vars(self):
+            raise AttributeError(name)
+        arguments, keys = vars(self).pop("_colors")
+        super()._set_color(*arguments, **keys)  # type: ignore[misc]
+        return getattr(self, name)
+
+
+class Parser(argparse.ArgumentParser):
+    """An argument parser whose errors are ours; options are never abbreviated, so that new ones break no script."""
+
+    def __init__(self, **arguments: Any) -> None:
+        super().__init__(allow_abbrev=False, formatter_class=_Formatter, **arguments)
+        self.word_groups: dict[str, Sequence[argparse.Action]] = {}  # by the attribute for the words that were given
+        self.suggest_on_error = False  # from Python 3.15 on argparse names close words itself
+
+    def error(self, message: str) -> NoReturn:
+        raise UsageError(f"{message}{self._meant(message)}", help=f"{self.prog} --help shows all options")
+
+    def _meant(self, message: str) -> str:
+        """Name the options or words that are close to those that argparse refuses."""
+        choice = re.search(r"invalid choice: '(.*)' \(choose from (.*)\)$", message)
+        if choice:
+            return did_you_mean(close_names(choice[1], re.findall(r"[^ ',]+", choice[2]), most=1))
+        meant = []
+        if message.startswith("unrecognized arguments: "):
+            options = {option.lstrip("-"): option for option in self.option_names() if option.startswith("--")}
+            for word in message.split(": ", 1)[1].split():
+                if word.startswith("-"):
+                    name = word.partition("=")[0].lstrip("-").replace("_", "-")
+                    meant += [options[close_name] for close_name in close_names(name, options, most=1)]
+        return did_you_mean(meant)
+
+    def option_names(self) -> list[str]:
+        """List all options, with those of subcommands, whose unknown options argparse refuses here."""
+        names = list(self._option_string_actions)
+        for action in self._actions:
+            if isinstance(action.choices, dict):
+                for parser in action.choices.values():
+                    names += parser.option_names()
+        return names
+
+
+def _checked(read: Callable[[str], Any], is_right: Callable[[Any], bool], expected: str) -> Callable[[str], Any]:
+    """An argument type: the value that ``read`` makes of the text, where it is right."""
+
+    def checked(text: str) -> object:
+        with suppress(ValueError):
+            value = read(text)
+            if is_right(value):
+                return value
+        raise argparse.ArgumentTypeError(f"{text!r}: expected {expected}")
+
+    return checked
+
+
+def whole_number(least: int, most: float = 1e18) -> Callable[[str], int]:
+    """An argument type: a whole number from ``least`` to ``most``."""
+    return _checked(
+        lambda text: int(text) if text.isascii() and text.isdigit() and len(text) < 19 else -1,
+        lambda number: least <= number <= most,
+        f"a whole number of {least} or more" if most == 1e18 else f"a whole number from {least} to {most}",
+    )
+
+
+def jobs(text: str) -> int:
+    """An argument type: a number of processes."""
+    return whole_number(1, max(_MOST_JOBS, processors()))(text)
+
+
+def printf_bytes(text: str) -> int:
+    """An argument type: the space for what shaders print."""
+    from scenario_runner.vulkan.printf import LEAST_BYTES, MOST_BYTES  # which few runs need
+
+    return whole_number(LEAST_BYTES, MOST_BYTES)(text)
+
+
+def _element(text: str) -> object:
+    """The `Element` of this name."""
+    from scenario_runner.files.elements import ELEMENTS  # which takes a third of the time of --help
+
+    return _checked(ELEMENTS.get, bool, f"one of {', '.join(ELEMENTS)}")(text)
+
+
+def _typed(text: str) -> tuple[str | None, object]:
+    """The uid of a buffer, None for all, and the type of its bytes."""
+    uid, equals, name = text.rpartition("=")
+    return (uid if equals else None), _element(name)
+
+
+def _dump_target(text: str) -> tuple[int, int, str | None]:
+    match = re.fullmatch(r"([0-9]{1,9})(?:-([0-9]{1,9}))?(?::(.+))?", text, re.DOTALL)
+    if match is None:
+        raise ValueError(text)
+    first, last, uid = match.groups()
+    return int(first), int(last or first), uid
+
+
+def _parameter(text: str) -> tuple[str, object]:
+    """The name and the value of a parameter; the value is JSON, or else a string as it is."""
+    from scenario_runner.scenario.syntax import LimitError, parse  # no other option needs json
+
+    name, equals, value = text.partition("=")
+    if not (name and equals):
+        raise ValueError(text)
+    try:
+        return name, parse(value)
+    except LimitError as error:
+        raise argparse.ArgumentTypeError(f"{name}: the value has {error}") from error
+    except ValueError:
+        return name, value
+
+
+def _is_pair(words: tuple[str, ...]) -> bool:
+    return len(words) == 2 and all(words)
+
+
+# A path is not empty, as that of an unset variable in a script. The paths of a list are checked where they are opened.
+_FILE: Final = _checked(str, bool, "the path of a file")
+_PATHS: Final = {"FILE": _FILE, "PATH": _FILE, "MEASUREMENT": _FILE, "DIR": _checked(str, bool, "the path of a folder")}
+_TYPES: Final[Mapping[str, Callable[[str], object]]] = {
+    "NAME=FILE": _checked(lambda text: tuple(text.split("=", 1)), _is_pair, "NAME=FILE"),
+    "NAME=VALUE": _checked(_parameter, bool, "NAME=VALUE, such as n=4"),
+    "COMMAND[:RESOURCE]": _checked(
+        _dump_target,
+        lambda target: target[0] <= target[1],
+        "COMMAND or COMMAND:RESOURCE, with the number of a command from 0 on or a range such as 2-5",
+    ),
+    "S": _checked(float, lambda seconds: 0 < seconds < 1e9, "a number of seconds above 0"),
+    "SEED": _checked(int, lambda number: True, "a whole number"),
+    "X": _checked(float, lambda limit: 0 <= limit < math.inf, "a number of 0 or more, such as 1e-3"),
+    "PERCENT": _checked(float, lambda percent: 0 <= percent < 1e6, "a percentage of 0 or more"),
+    "MIN:MAX": _checked(
+        lambda text: tuple(map(float, text.split(":"))),
+        lambda limits: len(limits) == 2 and -math.inf < limits[0] < limits[1] < math.inf,
+        "two finite numbers, the smaller one first, such as 0:1",
+    ),
+    "N,N,…": _checked(
+        lambda text: tuple(int(size) for size in text.replace("x", ",").split(",", 31)),
+        lambda sizes: min(sizes) >= -1 and sizes.count(-1) <= 1 and math.prod(map(abs, sizes)) < 1 << 60,
+        "lengths such as 16,16, of which one may be -1",
+    ),
+    "D,…": _checked(
+        lambda text: tuple(filter(None, map(str.strip, text.split(",")))),
+        bool,
+        "'all', or indexes, UUIDs or names of devices",
+    ),
+    "TYPE": _element,
+    "[RESOURCE=]TYPE": _typed,
+}
+"""The types of the values of options, by the word for the value in the help."""
+
+
+def add(group: argparse._ActionsContainer, names: str, help: str, **settings: Any) -> argparse.Action:
+    """Add an option by its names and the word for its value, ``"-o --output FILE"``, which has a type in `_TYPES`.
+
+    Without that word, and without settings, it is a flag. ``"files FILE"`` is a positional argument.
+    """
+    *words, last = names.split()
+    if last.startswith("-"):
+        words.append(last)
+        settings = settings or {"action": "store_true"}
+    else:
+        settings["metavar"] = last
+        if words[0].startswith("-"):
+            settings.setdefault("type", _TYPES.get(last) or (None if "action" in settings else _PATHS.get(last)))
+    return group.add_argument(*words, help=help, **settings)
+
+
+def subcommand(commands: "argparse._SubParsersAction[Parser]", name: str, purpose: str) -> Parser:
+    """Add the parser of a subcommand."""
+    parser: Parser = commands.add_parser(name, help=purpose, description=f"{purpose[0].upper()}{purpose[1:]}.")
+    return parser
+
+
+_LEVELS: Final = ("debug", "info", "warning", "error")
+_SHARED: Final[Mapping[str, Sequence[tuple[str, str, Mapping[str, Any]]]]] = {
+    "parameters": [("--set NAME=VALUE", "value of a parameter: what ${NAME} in the scenario stands for", REPEATED)],
+    "features": [
+        ("--disable-extension E", "device extensions that are not used", SEVERAL),
+        ("--enable-robustness-features", "robust buffer and image access, if the device supports it", {}),
+    ],
+    "sandbox": [("--sandbox", "refuse scenarios that read or write outside of their own folder and --output", {})],
+    "validation": [
+        ("--validation", "load the Khronos validation layer; its errors fail the run", {}),
+        ("--validation-report", "load the validation layer; its errors are shown, and the run succeeds", {}),
+        ("--validation-sync", "load the validation layer, with its synchronization validation as well", {}),
+    ],
+    "compiler": [
+        ("--glslang PATH", "GLSL compiler to use (or set SCENARIO_RUNNER_GLSLANG)", {}),
+        ("--no-cache", "do not use the caches of compiled shaders and plans", {}),
+    ],
+    "printf": [
+        ("--printf", "show what shaders print (debugPrintfEXT, printf); needs the validation layer", {}),
+        ("--printf-size BYTES", "the same, with this space for the messages of a command", {"type": printf_bytes}),
+    ],
+    # the second name is the reference runner's
+    "labels": [("--debug-labels --enable-gpu-debug-markers", "give tools names and labels, also without a layer", {})],
+    "log": [("--log-level", "least level of messages (default: warning)", {"choices": _LEVELS})],
+    "watch": [("--watch", "stay, and run again when a file that was read changes (needs watchfiles)", {})],
+    "core dumps": [("--core-dumps", "keep core files of crashes, and show the native stack (needs gdb)", {})],
+    "reports": [
+        ("--junit FILE", "write a report as JUnit XML", {}),
+        ("--json FILE", "write a report as JSON (CTRF)", {}),
+        ("--html FILE", "write a report as one HTML page", {}),
+        ("--sarif FILE", "write failures as SARIF", {}),
+    ],
+}
+"""Options that several commands have, by subject."""
+
+
+def share(group: argparse._ActionsContainer, *subjects: str) -> None:
+    """Add the shared options for these subjects."""
+    for subject in subjects:
+        for names, help, settings in _SHARED[subject]:
+            add(group, names, help, **settings)
+
+
+def add_device_options(group: argparse._ActionsContainer, default_timeout: str = "no limit") -> None:
+    """The choice of the device, and for how long to wait for it."""
+    add(group, "--device D", "index, UUID or part of the name of the device to use")
+    add(group, "--timeout S", f"stop when work has not finished after S seconds (default: {default_timeout})")
+    needed = "use the emulation layers for tensors and graphs: if the device needs them (auto), always, never"
+    add(group, "--ml-emulation", needed, choices=("auto", "on", "off"), default="auto")
+
+
+def add_github_option(parser: argparse.ArgumentParser, command: str) -> None:
+    """--github, for the commands that annotate files."""
+    if command not in ("run", "validate", "test"):
+        parser.set_defaults(github=False)
+        return
+    purpose = "annotate files on GitHub and write its job summary (default: where GITHUB_ACTIONS is set)"
+    add(parser, "--github", purpose, action=argparse.BooleanOptionalAction, default=None)
+
+
+def add_tolerance_options(group: argparse._ActionsContainer, when: str = "") -> None:
+    """--atol, --rtol and --ulp, which have effect ``when``."""
+    add(group, "--atol X", f"{when}absolute errors to accept", default=0.0)
+    add(group, "--rtol X", f"{when}relative errors to accept", default=0.0)
+    add(group, "--ulp N", f"{when}errors in ULP to accept", type=whole_number(0), default=0)
