@@ -121,10 +121,10 @@ def tables(records: Sequence[Record]) -> str:
     for record in records:
         facts = "; ".join(f"{name} {value}" if name in _NAMED else value for name, value in record.facts.items())
         lines = [f"### {record.name}", "", f"{facts}.", ""]
-        lines += ["| workload | | runs | ours | reference | ours / reference |", "|---|---|---|---|---|---|"]
+        lines += [f"| workload | runs | {' | '.join(_VALUES)} |", "|---|---|---|---|---|"]
         for name, outcome in record.outcomes.items():
-            lines.append(f"| `{name}` | time | {len(outcome.times('ours'))} | {' | '.join(_row(outcome, 'time'))} |")
-            lines += [f"| | {what} | | {' | '.join(_row(outcome, what))} |" for what in ("processor", "memory")]
+            cells = " | ".join(_cell(outcome, what) for what in _VALUES)
+            lines.append(f"| `{name}` | {len(outcome.times('ours'))} | {cells} |")
         if record.left_out:
             lines += ["", *(f"- `{name}` is left out: {why}" for name, why in record.left_out.items())]
         parts.append("\n".join(lines) + "\n")
@@ -163,11 +163,14 @@ def _figure(outcome: Outcome | None, what: str) -> str:
     return f"{mine} : {theirs} = **{ratio(*values).median:.2f}**"
 
 
-def _row(outcome: Outcome, what: str) -> list[str]:
-    """Return the columns of both programs and of their ratio."""
-    values = [_VALUES[what](outcome, program) for program in PROGRAMS]
-    cells = [spread_text(column, mebibytes if what == "memory" else seconds) for column in values]
-    return [*cells, ratio_text(ratio(*values)) if all(values) else ""]
+def _cell(outcome: Outcome, what: str) -> str:
+    """Return the medians of both programs and their ratio, or the times of this program alone."""
+    show = mebibytes if what == "memory" else seconds
+    mine, theirs = (_VALUES[what](outcome, program) for program in PROGRAMS)
+    if not mine or not theirs:
+        return spread_text(mine or theirs, show)
+    medians = " : ".join(show(Spread.of(values).median) for values in (mine, theirs))
+    return f"{medians} = {ratio_text(ratio(mine, theirs))}"
 
 
 def _short(value: float, what: str) -> str:
@@ -206,7 +209,7 @@ def _measure(options: argparse.Namespace) -> Record:
             for program, why in outcome.failures.items():
                 record.left_out[f"{workload.name} ({program})"] = f"it failed: {why}"
                 print(f"{workload.name}: {program} failed: {why}", flush=True)
-            print(f"{workload.name}: {'; '.join(filter(None, _row(outcome, 'time')))}", flush=True)
+            print(f"{workload.name}: {_cell(outcome, 'time')}", flush=True)
     return record
 
 

@@ -48,7 +48,7 @@ def test_a_machine_without_the_converter(
     assert {"processor", "device", "date", "load average"} < record.facts.keys()
     assert len(record.outcomes["small"].times("ours")) == 1, "the turn after the patience is the last"
     table = PAGES["docs/benchmarks.md"]([record])
-    assert "| `small` | time | 1 | 0." in table
+    assert "| `small` | 1 | 0." in table
     assert "- `models-resnet18` is left out: it needs pip install ai_ml_sdk_model_converter" in table
 
 
