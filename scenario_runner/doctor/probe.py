@@ -172,6 +172,7 @@ def describe(physical: PhysicalDevice) -> dict[str, object]:
             for flags, count, bits in physical.queue_families
         ],
         "formats": _formats(physical),
+        "cooperative_matrices": physical.matrices and [each._asdict() for each in physical.matrices],
         "shader_instrumentation": _instrumentation(physical),
         "ml_facts": ml_facts(physical),
         "emulation_obstacle": reason_against(physical),

@@ -13,7 +13,7 @@ ImageUsage = Literal[
     "sampled", "storage", "color_attachment", "tensor_aliasing", "flow_input", "flow_output", "flow_hint", "flow_cost"
 ]
 Tiling = Literal["OPTIMAL", "LINEAR"]
-TexelAccess = Literal["read", "write"]
+TexelAccess = Literal["read", "write", "atomic"]
 
 
 class SamplerPlan(NamedTuple):
@@ -43,9 +43,10 @@ class ImagePlan(NamedTuple):
     Its bytes are its ``parts``, one after the other: level by level, of each level the depths before the stencils. The
     first ``size_bytes`` are read back. A source holds those of the first ``source_levels`` levels; the other levels are
     generated. ``tiling`` is None where the device may choose. ``aliased`` images share memory with other resources.
-    ``constant`` ones are only ever sampled. ``filters`` tells whether the sampler is used. ``without_format`` is what
-    shaders do with texels that do not declare the format although they could (`plan.images`). There is no type of its
-    content in a file (``npy``): each of its ``parts`` is an array (`array_type`).
+    ``constant`` ones are only ever sampled. ``filters`` tells whether the sampler is used. ``special_accesses`` to
+    texels need a device that has them for the format: "atomic", and "read" and "write" in shaders that could declare
+    the format and do not (`plan.images`). There is no type of its content in a file (``npy``): each of its ``parts`` is
+    an array (`array_type`).
     """
 
     uid: str
@@ -67,7 +68,7 @@ class ImagePlan(NamedTuple):
     source: Source | None = None
     source_levels: int = 0
     zero_fill: bool = True
-    without_format: frozenset[TexelAccess] = frozenset()
+    special_accesses: frozenset[TexelAccess] = frozenset()
     kind: Literal["image"] = "image"
     npy: None = None
 

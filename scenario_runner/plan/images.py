@@ -6,6 +6,7 @@ it, as no format is written there.
 
 import os
 from array import array
+from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping
 from itertools import chain
 
@@ -159,7 +160,7 @@ def with_usage(
     descriptor_lists: Iterable[DescriptorList],
     frames: Collection[FramePlan],
     problems: Problems,
-    without_format: Mapping[str, Collection[TexelAccess]],
+    special_accesses: Mapping[str, Collection[TexelAccess]],
 ) -> tuple[dict[str, ResourcePlan], tuple[NeededFeature, ...]]:
     """The resources with what all commands use their images for, and the device features that this takes."""
     usage: dict[str, set[ImageUsage]] = {
@@ -209,7 +210,7 @@ def with_usage(
             usage=frozenset(uses),
             sampler=sampler,
             filters=uid in filtered,
-            without_format=frozenset(without_format.get(uid, ())),
+            special_accesses=frozenset(special_accesses.get(uid, ())),
             constant=uses == {"sampled"} and uid not in moved and not plan.aliased,
         )
     return result, tuple(features)
@@ -219,8 +220,8 @@ class FittedShaders:
     """Shaders with code that may be used with the images that commands bind.
 
     ``declared`` has the code of shaders as they declare their storage images, by the code that declares no format;
-    ``capabilities`` are those that such code takes, with the uid of a shader; ``without_format`` are the images that
-    are read or written without a format.
+    ``capabilities`` are those that such code takes, with the uid of a shader; ``special_accesses`` are
+    those to the texels of images that need support for the format of the image.
     """
 
     def __init__(self, resources: Mapping[str, ResourcePlan]) -> None:
@@ -229,7 +230,7 @@ class FittedShaders:
         self._fitted: dict[tuple[str, tuple[tuple[int, str], ...]], tuple[LoadedShader, frozenset[int]]] = {}
         self.declared: dict[bytes, bytes] = {}
         self.capabilities: dict[str, str] = {}
-        self.without_format: dict[str, set[TexelAccess]] = {}
+        self.special_accesses: defaultdict[str, set[TexelAccess]] = defaultdict(set)
 
     def of(self, shader: LoadedShader, bindings: Iterable[Binding], pointer: str, problems: Problems) -> LoadedShader:
         """The shader for the command at ``pointer``; the first command that needs other code is warned about."""
@@ -244,6 +245,8 @@ class FittedShaders:
             variable, image = variables.get((binding.set, binding.id)), self._resources.get(binding.resource_ref)
             if variable is not None and variable.image is not None and isinstance(image, ImagePlan):
                 bound.append((f"{pointer}/bindings/{index}", variable, image))
+                if variable.has_atomic_texels:
+                    self.special_accesses[image.uid].add("atomic")
                 if declared_otherwise(variable.image, image.format):
                     differing.append(bound[-1])
         if not differing:
@@ -264,7 +267,7 @@ class FittedShaders:
         fitted, unknown = self._fitted[key]
         for _, variable, image in bound:
             if variable.variable in unknown:
-                accesses = self.without_format.setdefault(image.uid, set())
+                accesses = self.special_accesses[image.uid]
                 if variable.reads:
                     accesses.add("read")
                 if variable.writes:

@@ -103,6 +103,7 @@ class PipelinePlan(NamedTuple):
     pointer: str
     local_size: tuple[int, int, int] = (1, 1, 1)
     workgroup_memory_bytes: int = 0
+    full_subgroups: bool = False
 
     @property
     def content(self) -> Hashable:
@@ -222,7 +223,7 @@ class MatrixUse(NamedTuple):
 
     ``words`` describe it. ``scope`` is SPIR-V's number, as in Vulkan. ``sizes`` are M, N and K, None if absent.
     ``components`` lists alternatives: the names allowed for the types of A, B, C and the result; an empty set allows
-    any name. ``saturating`` is None for a type.
+    any name. ``saturating`` is None for a type. ``invocations`` is the size of a workgroup of the shader.
     """
 
     words: str
@@ -230,6 +231,7 @@ class MatrixUse(NamedTuple):
     sizes: tuple[int | None, int | None, int | None]
     components: tuple[tuple[frozenset[str], frozenset[str], frozenset[str], frozenset[str]], ...]
     saturating: bool | None = None
+    invocations: int = 0
 
 
 class Requirements(NamedTuple):

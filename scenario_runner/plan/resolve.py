@@ -115,7 +115,7 @@ def _assemble(context: CommandContext) -> Plan:
     if fitted is not None:
         from scenario_runner.plan.images import with_usage
 
-        resources, needed = with_usage(resources, tables.lists, frames, problems, fitted.without_format)
+        resources, needed = with_usage(resources, tables.lists, frames, problems, fitted.special_accesses)
         features = (*needed, *features)
     if tables.graph_pipelines or "tensor" in kinds:
         features += _ml_features(tables.resources.values(), tables.graph_pipelines)

@@ -10,6 +10,7 @@ import sys
 from array import array
 from collections.abc import Mapping, Sequence
 from functools import lru_cache, partial
+from math import prod
 from typing import NamedTuple
 
 from scenario_runner.checks.bindings import declared_size
@@ -44,12 +45,14 @@ from scenario_runner.shaders.source import CompileRequest
 from scenario_runner.shaders.spirv import EntryPoint, Interface, Module, read_module
 from scenario_runner.shaders.spirv._generated import opcodes as op
 from scenario_runner.shaders.spirv.constants import Literal
-from scenario_runner.shaders.spirv.declarations import Declarations
 from scenario_runner.shaders.spirv.index import MAGIC
 from scenario_runner.shaders.spirv.types import Scalar
 
 # Modules that were read stay for the next plans: the scenarios of a suite share their shaders.
 _read_module = lru_cache(32)(read_module)
+# Pipelines of modules before this version of SPIR-V must ask for full subgroups:
+# VUID-RuntimeSpirv-OpTypeCooperativeMatrixKHR-10770.
+_FULL_SUBGROUPS_SINCE = (1, 6)
 
 
 class LoadedShader(NamedTuple):
@@ -86,6 +89,7 @@ class LoadedShader(NamedTuple):
             pointer=self.pointer,
             local_size=self.local_size,
             workgroup_memory_bytes=self.interface.workgroup_memory_bytes,
+            full_subgroups=bool(self.matrices) and self.module.version < _FULL_SUBGROUPS_SINCE,
         )
 
 
@@ -309,6 +313,10 @@ def _inspect(
     needs += module_features(entry, interface, uid)
     features = [NeededFeature(*need, pointer) for need in needs]
     features += [NeededFeature(*need, pointer, bits) for need, bits in module_properties(entry, uid)]
+    matrices = matrix_uses(interface)
+    if matrices and module.version < _FULL_SUBGROUPS_SINCE:
+        what = f"the cooperative matrices of shader {uid!r}, a module older than SPIR-V 1.6,"
+        features.append(NeededFeature("VkPhysicalDeviceVulkan13Features", "computeFullSubgroups", what, pointer))
     loaded = LoadedShader(
         uid=uid,
         pointer=pointer,
@@ -323,12 +331,13 @@ def _inspect(
         push_constants_size=0,
         block_size=declared_size(interface),
         local_size=interface.local_size() or (1, 1, 1),
-        matrices=matrix_uses(interface.declarations),
+        matrices=matrices,
     )
     return loaded, findings
 
 
 _A, _B = 0, 1  # SPIR-V's Cooperative Matrix Use; 2 is an accumulator
+_WORKGROUP = 2  # SPIR-V's Scope
 _SATURATING = 16  # bit of SPIR-V's Cooperative Matrix Operands, above the sign bits of the four matrices
 _ANY: frozenset[str] = frozenset()
 
@@ -344,7 +353,7 @@ class _Matrix(NamedTuple):
         """Return the need for this type alone; its integers may have any sign."""
         names = self.names(None)
         rows, columns = self.rows, self.columns
-        words = f"{rows} x {columns} {self.component}"
+        words = f"{rows} x {columns} {self.component}" + (" of a workgroup" if self.scope == _WORKGROUP else "")
         if self.use == _A:
             return MatrixUse(f"A of {words}", self.scope, (rows, None, columns), ((names, _ANY, _ANY, _ANY),))
         if self.use == _B:
@@ -360,12 +369,12 @@ class _Matrix(NamedTuple):
         return frozenset(f"{kind}{self.component.width_bits}" for kind in kinds)
 
 
-def matrix_uses(declarations: Declarations) -> tuple[MatrixUse, ...]:
-    """List the matrix types and products of a module under a specialization.
+def matrix_uses(interface: Interface) -> tuple[MatrixUse, ...]:
+    """List the matrix types and products of a shader's module under a specialization.
 
     Raises `SpirvError` if the scope, a size or the use of a type is no constant.
     """
-    index = declarations.index
+    declarations, index = interface.declarations, interface.declarations.index
     words = index.words
     types: dict[int, _Matrix] = {}
     for at in index.offsets[op.TYPE_COOPERATIVE_MATRIX]:
@@ -387,7 +396,8 @@ def matrix_uses(declarations: Declarations) -> tuple[MatrixUse, ...]:
                 operands = [values[id] for id in words[at + 3 : at + 6] if id in values]
                 if len(operands) == 3:
                     uses[_product([*operands, matrix], words[at + 6] if count > 6 else 0)] = None
-    return tuple(uses)
+    invocations = prod(interface.local_size() or ())
+    return tuple(use._replace(invocations=invocations) for use in uses)
 
 
 def _product(matrices: list[_Matrix], bits: int) -> MatrixUse:

@@ -12,6 +12,7 @@ from scenario_runner.files.input import read_file
 from scenario_runner.plan.limits import NAMES, exceeded_limits
 from scenario_runner.plan.plan import Plan
 from scenario_runner.vulkan.capabilities import enabled_for
+from scenario_runner.vulkan.matrix_sizes import MatrixSizes
 from scenario_runner.vulkan.physical_device import FeatureTable
 
 _HELP = "write it with: scenario-runner doctor --json > doctor.json"
@@ -64,6 +65,17 @@ def _limits_of(reported: Mapping[str, Json]) -> dict[str, Json]:
     return limits
 
 
+def _matrices_of(reported: list[dict[str, Json]] | None) -> list[MatrixSizes] | None:
+    """Read the cooperative matrices of a report; None where it lists none. Raises TypeError, KeyError or ValueError."""
+    if reported is None:
+        return None
+    rows = [MatrixSizes(**{name: row[name] for name in MatrixSizes._fields}) for row in reported]
+    for row in rows:
+        if not all(type(number) is int and number > 0 for number in row.sizes):
+            raise TypeError(f"cooperative_matrices has the sizes {row.sizes!r:.80}")
+    return rows
+
+
 class _ReportedFeatures(FeatureTable):
     """The features that a report lists."""
 
@@ -78,8 +90,6 @@ class _ReportedFeatures(FeatureTable):
 class ReportedDevice:
     """Answers what `vulkan.capabilities` asks a physical device, from the report."""
 
-    can_be_asked = False
-
     def __init__(self, report: dict[str, Json]) -> None:
         self.name = str(report["name"])
         major, minor, patch = (int(part) for part in [*str(report["api_version"]).split("."), "0", "0"][:3])
@@ -92,6 +102,7 @@ class ReportedDevice:
             self.extensions |= report["ml"]["extensions"]
             features |= report["ml"]["features"]
         self.features = _ReportedFeatures(self, features)
+        self.matrices = _matrices_of(report.get("cooperative_matrices"))
         self._limits = _limits_of(dict(report["limits"]))
         self._properties: dict[str, dict[str, Json]] = dict(report["properties"])
         self._queue_flags = [

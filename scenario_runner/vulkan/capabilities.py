@@ -163,6 +163,7 @@ _ROBUSTNESS = (
     ("VkPhysicalDeviceImageRobustnessFeatures", "robustImageAccess"),
     ("VkPhysicalDevicePipelineRobustnessFeatures", "pipelineRobustness"),
 )
+_MATRICES_2 = "VkPhysicalDeviceCooperativeMatrix2FeaturesNV"
 _FRAME_BOUNDARY = ("VkPhysicalDeviceFrameBoundaryFeaturesEXT", "frameBoundary")
 
 
@@ -217,7 +218,7 @@ def enabled_for(
         needs.add_spirv("capability", name, shader, required=not emulated)
     for needed in requirements.features:
         needs.add_feature(needed)
-    if requirements.matrices and physical.can_be_asked and "VK_KHR_cooperative_matrix" in physical.extensions:
+    if requirements.matrices:
         needs.add_matrices()
     # Vulkan specification, appendix "Vulkan Environment for SPIR-V"
     newest = (1, 6) if physical.api_version >= API_1_3 else (1, 5) if physical.api_version >= API_1_2 else (1, 3)
@@ -315,10 +316,17 @@ class _Needs:
 
     def add_matrices(self) -> None:
         """Compare the cooperative matrices of all shaders with those that the device supports."""
-        from scenario_runner.vulkan.matrix_sizes import missing_matrices, supported_matrices
+        from scenario_runner.vulkan.matrix_sizes import missing_matrices
 
-        supported, flexible = supported_matrices(self._physical, self._disabled)
-        self.features |= {flexible} if flexible is not None else set()
+        combinations, supported = self._physical.matrices, []
+        if combinations is None:
+            return
+        for combination in combinations:
+            needed = [(_MATRICES_2, member) for member in combination.features]
+            features = [*self._physical.features.available(needed, self._disabled)]
+            if len(features) == len(needed):
+                supported.append(combination)
+                self.features.update(features)
         for shader, uses in self._requirements.matrices.items():
             missing = missing_matrices(uses, supported)
             if missing:

@@ -35,6 +35,7 @@ USAGES = {
 _NAMES = {
     vk.FORMAT_FEATURE_SAMPLED_IMAGE_BIT: "SAMPLED_IMAGE",
     vk.FORMAT_FEATURE_STORAGE_IMAGE_BIT: "STORAGE_IMAGE",
+    vk.FORMAT_FEATURE_STORAGE_IMAGE_ATOMIC_BIT: "STORAGE_IMAGE_ATOMIC",
     vk.FORMAT_FEATURE_COLOR_ATTACHMENT_BIT: "COLOR_ATTACHMENT",
     vk.FORMAT_FEATURE_BLIT_SRC_BIT: "BLIT_SRC",
     vk.FORMAT_FEATURE_BLIT_DST_BIT: "BLIT_DST",
@@ -102,12 +103,13 @@ def lacks_formatless(device: Device, plan: ImagePlan, tiling: Tiling) -> bool:
     """
     physical = device.physical
     bits = 0
-    if plan.without_format and physical.api_version >= API_1_3:
+    accesses = plan.special_accesses - {"atomic"}
+    if accesses and physical.api_version >= API_1_3:
         by_tiling = physical.format_properties_of("VkFormatProperties3", plan.format.value)
         bits = int(by_tiling.optimalTilingFeatures if tiling == "OPTIMAL" else by_tiling.linearTilingFeatures)
     return any(
         not bits & _WITHOUT_FORMAT[access][0] and physical.features.find(CORE, _WITHOUT_FORMAT[access][1]) is None
-        for access in plan.without_format
+        for access in accesses
     )
 
 
@@ -161,6 +163,8 @@ def _missing(device: Device, plan: ImagePlan, tiling: Tiling) -> str | None:
         vk.FORMAT_FEATURE_TRANSFER_DST_BIT,
         *(_NEEDED_FOR[usage] for usage in plan.usage if usage in _NEEDED_FOR),
     ]
+    if "atomic" in plan.special_accesses:
+        required.append(vk.FORMAT_FEATURE_STORAGE_IMAGE_ATOMIC_BIT)
     if plan.filters and plan.sampler.is_linear:
         required.append(vk.FORMAT_FEATURE_SAMPLED_IMAGE_FILTER_LINEAR_BIT)
     if plan.format.aspects != ("color",) and not device.has_graphics:

@@ -1,21 +1,18 @@
-"""Cooperative matrices of a device, compared with the needs of shaders.
+"""Cooperative matrices that a device supports, compared with the needs of shaders.
 
 Source: Vulkan specification, VkCooperativeMatrixPropertiesKHR, VkCooperativeMatrixFlexibleDimensionsPropertiesNV and
 the rules that `plan.shader_modules` names.
 """
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Final, NamedTuple
 
 from scenario_runner.plan.records import MatrixUse
-from scenario_runner.vulkan.physical_device import Feature, PhysicalDevice
-from scenario_runner.vulkan.structs import enumerated
+from scenario_runner.vulkan._generated import constants as vk
 
-_CALL: Final = "vkGetPhysicalDeviceCooperativeMatrix{}"
-_FLEXIBLE: Final = ("VkPhysicalDeviceCooperativeMatrix2FeaturesNV", "cooperativeMatrixFlexibleDimensions")
 _MOST_SHOWN: Final = 24
 # VkComponentTypeKHR
-_COMPONENTS: Final = {
+COMPONENTS: Final = {
     **dict(enumerate(("float16", "float32", "float64", "int8", "int16", "int32", "int64"))),
     **dict(enumerate(("uint8", "uint16", "uint32", "uint64"), start=7)),
     1000141000: "bfloat16",
@@ -27,22 +24,33 @@ _COMPONENTS: Final = {
 class MatrixSizes(NamedTuple):
     """One combination that a device supports: M, N and K, the types of A, B, C and the result.
 
-    ``is_flexible`` tells that multiples of the sizes are supported, too.
+    ``invocations`` is the size that a workgroup must have; 0 allows any. ``is_flexible`` tells that multiples of the
+    sizes are supported, too.
     """
 
     sizes: tuple[int, int, int]
     components: tuple[str, str, str, str]
     scope: int
     saturating: bool
+    invocations: int = 0
     is_flexible: bool = False
 
     def __str__(self) -> str:
         multiples = " and multiples" if self.is_flexible else ""
-        return f"{'x'.join(map(str, self.sizes))}{multiples} ({', '.join(self.components)})"
+        workgroups = f" in workgroups of {self.invocations}" if self.invocations else ""
+        return f"{'x'.join(map(str, self.sizes))}{multiples} ({', '.join(self.components)}){workgroups}"
+
+    @property
+    def features(self) -> list[str]:
+        """Members of VkPhysicalDeviceCooperativeMatrix2FeaturesNV that shaders need to use the combination."""
+        features = ["cooperativeMatrixFlexibleDimensions"] if self.is_flexible else []
+        return features + (["cooperativeMatrixWorkgroupScope"] if self.scope == vk.SCOPE_WORKGROUP_KHR else [])
 
     def suits(self, use: MatrixUse) -> bool:
         """Return whether a type or a product is one of this combination."""
         if use.scope != self.scope or use.saturating not in (None, self.saturating):
+            return False
+        if self.invocations not in (0, use.invocations):
             return False
         for wanted, size in zip(use.sizes, self.sizes, strict=True):
             if wanted is not None and (wanted % size if self.is_flexible else wanted != size):
@@ -62,21 +70,3 @@ def missing_matrices(uses: Iterable[MatrixUse], supported: Sequence[MatrixSizes]
     shown[_MOST_SHOWN:] = ["…"] if len(shown) > _MOST_SHOWN else []
     table = f"of M x N x K (A, B, C, result) it supports {'; '.join(shown) or 'none'}"
     return f"{', '.join(missing)}; {table}"
-
-
-def supported_matrices(physical: PhysicalDevice, disabled: Collection[str]) -> tuple[list[MatrixSizes], Feature | None]:
-    """Ask a device for its combinations, and for the feature that flexible sizes need."""
-    found: list[MatrixSizes] = []
-    feature = physical.features.find(*_FLEXIBLE, disabled)
-    for kind in ("PropertiesKHR", *(["FlexibleDimensionsPropertiesNV"] if feature is not None else [])):
-        call = _CALL.format(kind)
-        letters = "MNK"
-        members = [f"{letter}{'Size' if kind == 'PropertiesKHR' else 'Granularity'}" for letter in letters]
-        for each in enumerated(f"VkCooperativeMatrix{kind}", call, getattr(physical.fn, call), physical.handle):
-            m, n, k = (int(getattr(each, member)) for member in members)
-            types = (each.AType, each.BType, each.CType, each.ResultType)
-            a, b, c, result = (_COMPONENTS.get(int(type), f"component type {int(type)}") for type in types)
-            saturating = bool(each.saturatingAccumulation)
-            flexible = kind != "PropertiesKHR"
-            found.append(MatrixSizes((m, n, k), (a, b, c, result), int(each.scope), saturating, flexible))
-    return found, feature

@@ -4,10 +4,12 @@ Every feature structure is {VkStructureType, pNext, VkBool32 members…}, so one
 those that the binding package does not know.
 """
 
+from __future__ import annotations
+
 import itertools
 from collections.abc import Collection, Container, Iterable, Iterator, Sequence
 from functools import cached_property
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from scenario_runner import errors
 from scenario_runner.errors import UsageError
@@ -20,6 +22,9 @@ from scenario_runner.vulkan._generated.features import ALIASES, CORE_FEATURES, F
 from scenario_runner.vulkan.layers import present_layers
 from scenario_runner.vulkan.structs import chain, enumerated, new
 from scenario_runner.vulkan.vulkan_loader import API_1_2, Functions, version_text
+
+if TYPE_CHECKING:
+    from scenario_runner.vulkan.matrix_sizes import MatrixSizes
 
 CORE = "VkPhysicalDeviceFeatures"
 _HEADER_WORDS = 4  # sType, padding, pNext
@@ -177,9 +182,6 @@ _PREFERENCE = {"discrete": 5, "integrated": 4, "virtual": 3, "cpu": 2, "other": 
 class PhysicalDevice:
     """Wraps a VkPhysicalDevice; everything is asked of the driver on first use."""
 
-    can_be_asked = True
-    """Functions of Vulkan can be called; the report of a device has only the answers that were written down."""
-
     def __init__(self, fn: Functions, handle: Handle, index: int) -> None:
         self.fn = fn
         self.handle = handle
@@ -295,6 +297,31 @@ class PhysicalDevice:
     def features(self) -> FeatureTable:
         """The features that the driver reports, of every structure whose version or extension it has."""
         return FeatureTable(self.fn, self.handle, self.api_version, self.extensions)
+
+    @cached_property
+    def matrices(self) -> list[MatrixSizes] | None:
+        """The cooperative matrices that the device supports; None without VK_KHR_cooperative_matrix."""
+        if "VK_KHR_cooperative_matrix" not in self.extensions:
+            return None
+        from scenario_runner.vulkan.matrix_sizes import COMPONENTS, MatrixSizes
+
+        kinds = {"PropertiesKHR": "Size"}
+        if "VK_NV_cooperative_matrix2" in self.extensions:
+            kinds["FlexibleDimensionsPropertiesNV"] = "Granularity"
+        matrices = []
+        for kind, suffix in kinds.items():
+            name = f"vkGetPhysicalDeviceCooperativeMatrix{kind}"
+            for row in enumerated(f"VkCooperativeMatrix{kind}", name, getattr(self.fn, name), self.handle):
+                m, n, k = (int(getattr(row, f"{letter}{suffix}")) for letter in "MNK")
+                types = (row.AType, row.BType, row.CType, row.ResultType)
+                a, b, c, result = (COMPONENTS.get(type, f"component type {type}") for type in types)
+                is_flexible = kind != "PropertiesKHR"
+                invocations = row.workgroupInvocations if is_flexible else 0
+                saturating = bool(row.saturatingAccumulation)
+                matrices.append(
+                    MatrixSizes((m, n, k), (a, b, c, result), row.scope, saturating, invocations, is_flexible)
+                )
+        return matrices
 
     def has_property(self, structure: str, member: str, bits: int) -> bool:
         """Return whether ``member`` of a structure that extends VkPhysicalDeviceProperties2 has all ``bits``."""

@@ -165,6 +165,8 @@ def _create_compute(pipelines: PipelineCache, plan: PipelinePlan, stack: ExitSta
     layout = pipelines.layout(plan.set_layouts, plan.push_constants_size, plan.label)
     with ExitStack() as modules:
         stage = _stage(pipelines.device, modules, plan, vk.SHADER_STAGE_COMPUTE_BIT)
+        if plan.full_subgroups:
+            stage.flags = vk.PIPELINE_SHADER_STAGE_CREATE_REQUIRE_FULL_SUBGROUPS_BIT
         info = new("VkComputePipelineCreateInfo", stage=stage, layout=layout)
         purpose = f"shader {plan.label!r}"
         return Pipeline(_create_shaders(pipelines.device, stack, "Compute", info, plan.label, plan, purpose), layout)

@@ -194,3 +194,20 @@ def test_shader_that_does_not_compile(scene: Scene, runner: Runner) -> None:
     text = str(caught.value)
     assert re.search(r"first\.comp:6:8: .*'missing' : undeclared identifier", text)
     assert re.search(r"second\.comp:6:(\d+:)? .*syntax error", text)
+
+
+def test_an_array_of_pointers(scene: Scene, runner: Runner) -> None:
+    """A block may hold an array of buffer references, which SPIR-V declares after the array that is made of them."""
+    declarations = """#extension GL_EXT_buffer_reference : require
+#extension GL_EXT_buffer_reference_uvec2 : require
+layout(buffer_reference) buffer Node;
+layout(buffer_reference, std430) buffer Node { uint value; Node next[2]; };
+layout(binding = 0, std430) buffer List { uint factor; Node nodes[3]; } list;
+layout(binding = 1) buffer Words { uvec2 words[]; };
+"""
+    body = "uint i = gl_WorkGroupID.x; words[i] = uvec2(list.nodes[i]) * list.factor;"
+    pointers = numpy.array([[7, 1], [8, 2], [9, 3]], "u4")
+    scene.shader("s", glsl(body, declarations)).buffer("list", numpy.array([3, 0, *pointers.flat], "u4"))
+    scene.buffer("words", size=24).dispatch("s", ["list", "words"], [3])
+    runner.run(scene.write())
+    assert scene.output("words", "u4").tolist() == [21, 3, 24, 6, 27, 9]

@@ -1,5 +1,6 @@
 """Features: those that depend on others are enabled together with them; robustness is what Vulkan says."""
 
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -15,7 +16,7 @@ from scenario_runner.vulkan._generated.extensions import DEPENDENCIES
 from scenario_runner.vulkan._generated.spirv_requirements import CAPABILITIES, EXTENSIONS
 from scenario_runner.vulkan.capabilities import Enabled, dependent_extensions, enabled_for
 from scenario_runner.vulkan.device import Device, Instance
-from scenario_runner.vulkan.matrix_sizes import MatrixSizes, missing_matrices, supported_matrices
+from scenario_runner.vulkan.matrix_sizes import MatrixSizes, missing_matrices
 from scenario_runner.vulkan.physical_device import Feature, PhysicalDevice, choose
 from scenario_runner.vulkan.pipeline import behaviours
 from tests.left_out import DXC_LIBRARY, needs
@@ -165,6 +166,8 @@ HALF = ("float16", "float16", "float32", "float32")
         ([MatrixSizes((16, 16, 16), HALF, 3, False)], ""),
         ([MatrixSizes((8, 8, 8), HALF, 3, False, is_flexible=True)], ""),
         ([MatrixSizes((8, 8, 8), HALF, 3, False)], "A of 16 x 16 float16, B of 16 x 16 float16, an accumulator of"),
+        ([MatrixSizes((16, 16, 16), HALF, 3, False, invocations=32)], ""),
+        ([MatrixSizes((16, 16, 16), HALF, 3, False, invocations=64)], "A of 16 x 16 float16, B of 16 x 16 float16, an"),
         ([MatrixSizes((16, 16, 16), HALF, 2, False)], "A of 16 x 16 float16, B of 16 x 16 float16, an accumulator of"),
         ([MatrixSizes((16, 16, 16), HALF, 3, True)], "a product of 16 x 16 x 16 (float16, float16, float32, float32);"),
         ([MatrixSizes((16, 16, 16), ("float16",) * 4, 3, False)], "an accumulator of 16 x 16 float32, a product of"),
@@ -183,14 +186,25 @@ def test_cooperative_matrices_of_this_device(validation: bool, shader_cache: Pat
     """A device without flexible sizes refuses what it lacks; what runs gives the validation layer nothing to say."""
     with Runner(validation=validation, disabled_extensions="VK_NV_cooperative_matrix2") as runner:
         physical = runner.physical_device
-        known = "VK_KHR_cooperative_matrix" in physical.extensions
-        sizes = supported_matrices(physical, {"VK_NV_cooperative_matrix2"})[0] if known else []
+        sizes = [each for each in physical.matrices or () if not each.features]
         if any(each.sizes == (16, 16, 16) and each.components == HALF for each in sizes):
             runner.run(MATRICES / "scenario.json", write_files=False)
             return
         with pytest.raises(UnsupportedError) as caught:
             runner.run(MATRICES / "scenario.json", write_files=False)
         assert all(str(each) in str(caught.value) for each in sizes)
+
+
+@pytest.mark.parametrize("minor", [3, 6])
+def test_cooperative_matrices_before_spirv_1_6_take_full_subgroups(tmp_path: Path, minor: int) -> None:
+    """Their pipelines ask for full subgroups, a feature (VUID-RuntimeSpirv-OpTypeCooperativeMatrixKHR-10770)."""
+    folder = shutil.copytree(MATRICES, tmp_path / "matrices")
+    code = bytearray((folder / "cooperative_matrix.spv").read_bytes())
+    code[4:8] = (0, minor, 1, 0)
+    (folder / "cooperative_matrix.spv").write_bytes(code)
+    plan = resolve(load(folder / "scenario.json"))
+    members = {feature.member for feature in plan.requirements.features}
+    assert plan.pipelines[0].full_subgroups == ("computeFullSubgroups" in members) == (minor < 6)
 
 
 @pytest.mark.parametrize("width", [16, 32, 64])

@@ -1,5 +1,6 @@
 """Scenarios against the limits of a reported device: one finding for each thing that is too much."""
 
+import copy
 import json
 from pathlib import Path
 from typing import Any
@@ -120,6 +121,26 @@ def test_one_too_little(
     assert (finding.code, finding.pointer) == (code, pointer)
     assert finding.message == f"{words}; {name} of 'card' is {limit}"
     assert finding.severity == ("warning" if name == "maxStorageBufferRange" else "error")
+
+
+@pytest.mark.parametrize("scope, has_workgroup_scope", [(3, False), (2, False), (2, True)])
+def test_cooperative_matrices(report: dict[str, Any], tmp_path: Path, scope: int, has_workgroup_scope: bool) -> None:
+    """A report lists the combinations of a device, and they are compared with those of the shaders."""
+    components = ["float16", "float16", "float32", "float32"]
+    row = {"sizes": [16, 16, 16], "components": components, "scope": scope, "saturating": False}
+    report = copy.deepcopy(report)
+    device = report["devices"][0]
+    assert device["cooperative_matrices"] is None or "VK_KHR_cooperative_matrix" in device["extensions"]
+    device["cooperative_matrices"] = [row | {"invocations": 0, "is_flexible": False}]
+    features = {"cooperativeMatrixWorkgroupScope": has_workgroup_scope}
+    device["features"] |= {"VkPhysicalDeviceCooperativeMatrix2FeaturesNV": features}
+    (tmp_path / "doctor.json").write_text(json.dumps(report))
+    matrices = Path(__file__).resolve().parents[2] / "scenarios" / "shader_features" / "cooperative_matrix"
+    options = Options(device=read_device(str(tmp_path / "doctor.json")))
+    messages = [finding.message for finding in validate_file(matrices / "scenario.json", options).findings]
+    lacking = [each for each in messages if "needs cooperative matrices that 'card' lacks: A of 16 x 16" in each]
+    assert len(lacking) == (scope == 2), messages
+    assert all(("supports none" in each) != has_workgroup_scope for each in lacking)
 
 
 def test_misaligned_members_of_a_group(scene: Scene, report: dict[str, Any]) -> None:

@@ -8,6 +8,7 @@
      FAULT_POINTER a number: a failing vkMapMemory returns VK_SUCCESS with this address instead of FAULT_RESULT
      FAULT_STAYS   1: every later counted call of the same name fails as well
      FAULT_QUEUES  VkQueueFlags that no queue family has (1: a device without graphics)
+     FAULT_FORMAT_FEATURES  VkFormatFeatureFlags that no format of an image has
      FAULT_TIMESTAMP_BITS  the timestampValidBits of every queue family
      FAULT_TYPE    VkPhysicalDeviceType that devices report (so that a software driver passes for a discrete GPU)
      FAULT_IMAGE_MEMORY_TYPES  the memory types (VkMemoryRequirements::memoryTypeBits) that images can be bound to
@@ -30,7 +31,7 @@ enum { TIMEOUT = 2 };
 
 /* Of each instance the calls below, taken while it is made: later the loader answers with the top of the chain. An
    instance and its physical devices begin with the same pointer, by which the loader tells layers whose they are. */
-typedef struct { const void *key; Handle instance; GetProcAddr next; Function destroy, enumerate, extensions, properties, queues; } Below;
+typedef struct { const void *key; Handle instance; GetProcAddr next; Function destroy, enumerate, extensions, properties, queues, formats; } Below;
 enum { MOST_INSTANCES = 4 };
 static Below instances[MOST_INSTANCES];
 
@@ -45,7 +46,7 @@ static long at, count;
 static const char *wanted, *pointer;
 static VkResult result;
 static int stays, type_override, crash;
-static uint32_t lacking_queues;
+static uint32_t lacking_queues, lacking_features;
 static long timestamp_bits;
 static long image_memory_types;
 static char failed[64];
@@ -65,6 +66,7 @@ static void configure(void) {
   stays = (int)number("FAULT_STAYS", 0);
   type_override = (int)number("FAULT_TYPE", -1);
   lacking_queues = (uint32_t)number("FAULT_QUEUES", 0);
+  lacking_features = (uint32_t)number("FAULT_FORMAT_FEATURES", 0);
   timestamp_bits = number("FAULT_TIMESTAMP_BITS", -1);
   image_memory_types = number("FAULT_IMAGE_MEMORY_TYPES", -1);
   count = 0;
@@ -221,7 +223,8 @@ static VkResult layer_vkCreateInstance(const void *info, const void *allocator, 
                               next(*out, "vkEnumeratePhysicalDevices"),
                               next(*out, "vkEnumerateDeviceExtensionProperties"),
                               next(*out, "vkGetPhysicalDeviceProperties"),
-                              next(*out, "vkGetPhysicalDeviceQueueFamilyProperties") };
+                              next(*out, "vkGetPhysicalDeviceQueueFamilyProperties"),
+                              next(*out, "vkGetPhysicalDeviceFormatProperties") };
       return code;
     }
   return -3;
@@ -270,11 +273,18 @@ static void layer_vkGetPhysicalDeviceQueueFamilyProperties(Handle physical, uint
   }
 }
 
+/* VkFormatProperties are the features with linear and with optimal tiling, and those of buffers. */
+static void layer_vkGetPhysicalDeviceFormatProperties(Handle physical, int32_t format, uint32_t *features) {
+  ((void (*)(Handle, int32_t, uint32_t *))below_of(physical)->formats)(physical, format, features);
+  features[0] &= ~lacking_features;
+  features[1] &= ~lacking_features;
+}
+
 #define OBJECT_ENTRIES(kind, create, destroy) ENTRY(create) ENTRY(destroy)
 static const Entry instance_functions[] = {
   ENTRY(vkCreateInstance) ENTRY(vkDestroyInstance) ENTRY(vkCreateDevice) ENTRY(vkEnumeratePhysicalDevices)
   ENTRY(vkEnumerateDeviceExtensionProperties) ENTRY(vkGetPhysicalDeviceProperties)
-  ENTRY(vkGetPhysicalDeviceQueueFamilyProperties)
+  ENTRY(vkGetPhysicalDeviceQueueFamilyProperties) ENTRY(vkGetPhysicalDeviceFormatProperties)
 }, device_functions[] = {
   OBJECTS(OBJECT_ENTRIES)
   ENTRY(vkCreateComputePipelines) ENTRY(vkCreateGraphicsPipelines) ENTRY(vkDestroyPipeline) ENTRY(vkBeginCommandBuffer) ENTRY(vkEndCommandBuffer)

@@ -75,3 +75,21 @@ def test_every_call_fails_once(drawing: Scene, shader_cache: Path, fault_layer: 
     failed = [report["failed"] for report in reports]
     assert {"vkCreateGraphicsPipelines", "vkCreateImage", "vkCreateImageView", "vkBindImageMemory"} <= set(failed)
     assert failed.count("vkCreateImage") >= 3  # one of them is what is drawn into in place of "y"
+
+
+@pytest.mark.parametrize("lacking", [0, 4])
+def test_atomic_texels_need_a_format_that_has_them(
+    program: Program, scene: Scene, fault_layer: dict[str, str], lacking: int
+) -> None:
+    """A device without VK_FORMAT_FEATURE_STORAGE_IMAGE_ATOMIC_BIT (4) for a format refuses the image."""
+    declarations = "layout(binding = 0, r32ui) uniform uimage2D counts;\n"
+    scene.shader("s", glsl("imageAtomicAdd(counts, ivec2(0), 3u);", declarations))
+    scene.image("i", "R32_UINT", size=(5, 1), dst="i.npy").dispatch("s", ["i"], [5]).write()
+    ended = program("scenario.json", env={**fault_layer, "FAULT_FORMAT_FEATURES": str(lacking)})
+    if lacking:
+        assert (ended.code, ended.out) == (6, "")
+        assert "image 'i' of VK_FORMAT_R32_UINT is not possible on" in ended.err
+        assert "it lacks VK_FORMAT_FEATURE_STORAGE_IMAGE_ATOMIC_BIT" in ended.err
+    else:
+        assert (ended.code, ended.err) == (0, "")
+        assert numpy.load(scene.folder / "i.npy").flat[0] == 15

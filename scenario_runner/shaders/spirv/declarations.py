@@ -123,9 +123,11 @@ class Declarations:
             return Opaque(f"OpType{index.opcode(index.unknown[id])}")
         if at is None:
             raise index.error(f"the instruction at word {user} uses the type {id}, which nothing in the module defines")
+        opcode = index.opcode(at)
+        if at >= user and opcode == op.TYPE_POINTER:  # announced by OpTypeForwardPointer
+            return Pointer(index.words[at + 2], index.words[at + 3])
         if at >= user:
             raise index.error(f"the instruction at word {user} uses the type {id} before its declaration at word {at}")
-        opcode = index.opcode(at)
         raise index.error(
             f"the id {id} is used as a type, but the instruction at word {at} (opcode {opcode}) does not declare one"
         )
@@ -247,7 +249,7 @@ class Declarations:
         members = []
         size = 0
         for number, member_id in enumerate(index.words[at + 2 : at + index.count(at)]):
-            type = self._later_pointer(member_id, at) or self.type(member_id, at)
+            type = self.type(member_id, at)
             decorations = index.member_decorations_of(id, number)
             row_major = True if spv.ROW_MAJOR in decorations else False if spv.COL_MAJOR in decorations else None
             matrix_stride = decorations.get(spv.MATRIX_STRIDE)
@@ -269,14 +271,6 @@ class Declarations:
         decorations = index.decorations_of(id)
         block = "Block" if spv.BLOCK in decorations else "BufferBlock" if spv.BUFFER_BLOCK in decorations else None
         return Struct(id, index.name_of(id), tuple(members), size, block)
-
-    def _later_pointer(self, id: int, at: int) -> Pointer | None:
-        """Return the pointer type of a member that is declared later (OpTypeForwardPointer)."""
-        words = self.index.words
-        later = self.index.definitions.get(id, 0)
-        if later > at and words[later] & 0xFFFF == op.TYPE_POINTER:
-            return Pointer(words[later + 2], words[later + 3])
-        return None
 
     def _constant(self, id: int, opcode: int, at: int) -> Value:
         index = self.index

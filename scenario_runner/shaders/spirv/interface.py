@@ -15,6 +15,7 @@ from scenario_runner.shaders.spirv.access import (
     PLAIN,
     PUSH_CONSTANT,
     READ,
+    TEXEL_POINTER,
     UNIFORM,
     UNIFORM_CONSTANT,
     WORKGROUP,
@@ -60,7 +61,8 @@ class DescriptorBinding(NamedTuple):
     (NonReadable, NonWritable, and kinds that are read-only by nature), ``reads`` and ``writes`` what the code does with
     texels, elements and members; asking for a size is neither. Where a pointer's way cannot be followed, both are True
     and ``followed`` is False.
-    ``atomic`` tells that all reads and writes are atomic operations, ``compared`` that a sample compares depths.
+    ``atomic`` tells that all reads and writes are atomic operations, ``has_atomic_texels`` that some of an image are.
+    ``compared`` tells that a sample compares depths.
 
     ``image`` is set for images and texel buffers, ``tensor`` for tensors, ``block`` for buffers.
     """
@@ -81,6 +83,7 @@ class DescriptorBinding(NamedTuple):
     input_attachment_index: int | None = None
     variable: int = 0
     atomic: bool = False
+    has_atomic_texels: bool = False
     followed: bool = True
     compared: bool = False
 
@@ -238,6 +241,7 @@ def _binding(
         input_attachment_index=decorations.get(spv.INPUT_ATTACHMENT_INDEX),
         variable=id,
         atomic=bool(uses & (READ | WRITE)) and not uses & PLAIN,
+        has_atomic_texels=bool(uses & TEXEL_POINTER),
         followed=not uses & LOST,
         compared=bool(uses & COMPARED),
     )
