@@ -1,6 +1,6 @@
-"""Accesses of operations to resources, and dumps: the content of resources after the commands that changed them.
+"""Accesses of operations to resources, and dumps of resources after the commands that change them.
 
-The SPIR-V modules of shaders and graphs tell the accesses. A plan with dumps has further frames that capture, so that a
+The SPIR-V modules of shaders and graphs tell the accesses. A plan with dumps has more frames with captures, so that a
 run handles frames only.
 """
 
@@ -22,10 +22,10 @@ _Variables = dict[tuple[int, int], list[DescriptorBinding]]
 
 
 class ResourceAccess(NamedTuple):
-    """A use of a resource by one stage of an operation, of an image at a mip ``level`` or at all (None).
+    """The access of one operation's stage to a resource, or to a mip ``level`` of an image (None: all levels).
 
-    ``atomic`` tells that all of it are atomic operations; ``extent_bytes`` is the part of a buffer that variables can
-    touch: that of their blocks, None where one ends in a runtime array.
+    An ``atomic`` access consists of atomic operations only. ``extent_bytes`` is the size of the blocks through which a
+    shader sees a buffer; None for a block that ends in a runtime array.
     """
 
     uid: str
@@ -38,9 +38,9 @@ class ResourceAccess(NamedTuple):
 
 
 class Accesses:
-    """Accesses by operation; those of one pipeline and one list of descriptors are worked out once.
+    """Finds the accesses of operations, once for each pipeline and descriptor list.
 
-    ``shaders`` are those of the plan by uid; a kept plan has none, and its modules are read again.
+    ``shaders`` are the loaded shaders of the plan by uid. A plan from the cache has none, so modules are read again.
     """
 
     def __init__(self, plan: Plan, shaders: Mapping[str, LoadedShader] | None = None) -> None:
@@ -56,7 +56,7 @@ class Accesses:
                 self._sharing[plan_of_member.uid] = {plan_of_member.uid, *same}
 
     def of(self, operation: Operation) -> tuple[ResourceAccess, ...]:
-        """The accesses of an operation; those of a draw are its shaders' and those to its attachments."""
+        """Return the accesses of an operation; a draw also accesses its attachments."""
         if operation.kind == "barrier":
             return ()
         targets = operation.targets if operation.kind == "draw" else ()
@@ -68,12 +68,12 @@ class Accesses:
         return self._known[key]
 
     def changed_by(self, operation: Operation) -> set[str]:
-        """The resources that an operation may change: what it writes, and what shares these bytes."""
+        """Return the resources that an operation may change: written resources, and others that share their bytes."""
         written = {access.uid for access in self.of(operation) if access.writes}
         return {member for uid in written for member in self._sharing.get(uid, (uid,))}
 
     def elements(self) -> dict[str, str]:
-        """The element types of buffers, such as "float32", by uid: of those that all shaders see in the same way."""
+        """Return element types such as "float32" by uid, for buffers that all shaders see with the same type."""
         seen: dict[str, set[str | None]] = {}
         for operation in (operation for frame in self._plan.frames for operation in frame.operations):
             if operation.kind in ("dispatch", "draw"):
@@ -107,7 +107,7 @@ class Accesses:
                 yield ResourceAccess(descriptor.uid, descriptor.level, "graph", resource.reads, resource.writes)
 
     def _bound(self, operation: Work) -> Iterator[tuple[Descriptor, str, list[DescriptorBinding]]]:
-        """The descriptors of a dispatch or a draw, each with a stage and the variables that this stage has for it."""
+        """Yield the descriptors of a dispatch or a draw, with each stage and the variables that it binds to them."""
         key = (operation.kind, operation.pipeline)
         if key not in self._stages:
             self._stages[key] = list(self._variables(*key))
@@ -117,7 +117,7 @@ class Accesses:
                     yield descriptor, stage, variables[descriptor.set, descriptor.binding]
 
     def _variables(self, kind: str, pipeline: int) -> Iterator[tuple[str, _Variables]]:
-        """The stages of a pipeline, with their variables by set and binding."""
+        """Yield the stages of a pipeline, with their variables by set and binding."""
         plan: Any = self._plan
         stages = {"compute": plan.pipelines[pipeline]} if kind == "dispatch" else {}
         if kind == "draw":
@@ -135,7 +135,7 @@ def _interface(code: bytes, entry_point: str) -> Interface:
 
 
 def element_name(type: object) -> str | None:
-    """The one kind of number that a structure holds without gaps, None where there are several or gaps."""
+    """Name the type of the numbers in a structure; None for several types, or gaps between the numbers."""
     if isinstance(type, Struct):
         return element_name(type.members[0].type) if len(type.members) == 1 else None
     if isinstance(type, Array | RuntimeArray):
@@ -154,7 +154,7 @@ START = -1  # before the first command
 
 
 class DumpTarget(NamedTuple):
-    """Content to dump: what the commands ``first`` to ``last`` change, or the resource ``uid``, after the last."""
+    """A dump after the command ``last``: the resource ``uid``, or all changes by the commands from ``first`` on."""
 
     first: int
     last: int
@@ -162,11 +162,10 @@ class DumpTarget(NamedTuple):
 
 
 class DumpPoint(NamedTuple):
-    """A point where resources are read back: after ``command`` (`START`: before all), or after one ``segment`` of its
-    graph.
+    """A point in a run to read resources back: after ``command`` (`START`: before all), or a ``segment`` of its graph.
 
-    ``end`` is that place in the plan: the number of a frame, and of operations in it. ``label`` is what the segment is
-    called.
+    ``end`` is the place in the plan: the index of a frame, and the number of its operations before the point.
+    ``label`` names the segment.
     """
 
     command: int
@@ -177,8 +176,9 @@ class DumpPoint(NamedTuple):
 
 
 def dump_points(plan: Plan, scenario: Scenario, targets: Sequence[DumpTarget], *, everything: bool) -> list[DumpPoint]:
-    """The points of a run, in their order. ``everything`` has all resources at the start, and what each command may
-    change after it. Raises UsageError for commands and resources that do not exist.
+    """List the points of a run in order. Raise UsageError for unknown commands and resources.
+
+    ``everything`` dumps all resources at the start, and after each command the resources that it may change.
     """
     return _Points(plan, scenario).of(targets, everything=everything)
 
@@ -190,7 +190,7 @@ class _Points:
         self._declared = {resource.uid for resource in scenario.resources}
         self._accesses = Accesses(plan)
         self._work: dict[int, list[Operation]] = {}
-        # where commands and the segments of graphs end
+        # (command, segment or None) → the end in the plan
         self._ends: dict[tuple[int, int | None], tuple[int, int]] = {}
         for number, frame in enumerate(plan.frames):
             for place, operation in enumerate(frame.operations, 1):
@@ -244,7 +244,7 @@ class _Points:
         self._add(command, segment, {target.uid})
 
     def _add_changes(self, first: int, last: int) -> bool:
-        """Add what the commands change, after the last one; of a single graph, after each of its segments."""
+        """Add the changes of several commands after the last; for a single graph, after each segment."""
         changed: set[str] = set()
         for command in range(first, last + 1):
             for number, operation in enumerate(self._work.get(command, ())):
@@ -268,7 +268,7 @@ class _Points:
         raise UsageError(message, help=None if meant else there_are)
 
     def _end(self, command: int, segment: int | None) -> tuple[int, int]:
-        """The end of a command or a segment; one that does nothing ends with the last one before it that does."""
+        """Return the end of a command or a segment; a command without operations ends with the one before."""
         while command != START and (command, segment) not in self._ends:
             command -= 1
         return self._ends.get((command, segment), (0, 0))
@@ -283,7 +283,7 @@ class _Points:
 
 
 def with_whole_images(plan: Plan, points: Sequence[DumpPoint]) -> Plan:
-    """The plan with images that are read back with all of their levels where they are dumped."""
+    """Read dumped images back with all levels."""
     dumped = {uid for point in points for uid in point.uids}
     resources: dict[str, Any] = dict(plan.resources)
     for uid in dumped:
@@ -293,10 +293,10 @@ def with_whole_images(plan: Plan, points: Sequence[DumpPoint]) -> Plan:
 
 
 def with_dumps(plan: Plan, scenario: Scenario, points: Sequence[DumpPoint]) -> Plan:
-    """The plan with a frame for each point, in their order, that ends there and captures its resources.
+    """Split the plan's frames at the points of dumps.
 
-    These frames are those with captures and without a boundary. The others keep what they have: the last part of a
-    frame that was split ends as the whole one did.
+    The part before a point becomes a frame that captures the dumped resources, without a boundary. The last part of a
+    frame keeps the boundary and the captures.
     """
     due: dict[tuple[int, int], list[DumpPoint]] = {}
     for point in points:

@@ -1,7 +1,6 @@
-"""dispatch_compute, and what resolvers of all kinds of commands share.
+"""Shared parts of all command resolvers: their context, the plan's tables, descriptors and push constants.
 
-These are their context, the tables of the plan that they add to, and the descriptors and push constants of a command,
-checked against what its shaders declare.
+The resolvers check the bindings and push constants of a command against the declarations of its shaders.
 
 Source: Vulkan specification, "Shader Interfaces", sections "DescriptorSet and Binding Assignment" and "Push Constant
 Interface".
@@ -49,14 +48,14 @@ if TYPE_CHECKING:
 
 
 class Entries(list[Any]):
-    """Entries of one table of a plan; those of equal content share an index, which never changes."""
+    """The entries of one table of a plan; entries of equal content share an index, which never changes."""
 
     def __init__(self) -> None:
         super().__init__()
         self._indices: dict[Hashable, int] = {}
 
     def add(self, entry: Any, content: Hashable) -> int:
-        """Add an entry unless there is one of this content; returns its index."""
+        """Add an entry unless the table has this content, and return the index."""
         index = self._indices.setdefault(content, len(self))
         if index == len(self):
             self.append(entry)
@@ -64,12 +63,12 @@ class Entries(list[Any]):
 
 
 class Tables:
-    """``resources`` by uid, pipelines of all kinds, descriptor lists, and frames.
+    """The tables of a plan in the making: resources by uid, pipelines of all kinds, descriptor lists and frames.
 
-    ``operations`` are those of the frame that has not ended yet.
-    ``made`` are the uids of resources that are not the scenario's, but lie inside graphs. ``graph_modules`` are the
-    SPIR-V modules of graphs by their labels, with the pointers of what names them, for what they require of a device.
-    ``names`` are those of the plan. ``features`` are those of the device that commands need beyond those of shaders.
+    ``operations`` belong to the frame that has not ended. ``made`` are uids of resources inside graphs, which the
+    scenario does not declare. ``graph_modules`` are the SPIR-V modules of graphs by label, with the pointer of the
+    entry that names the module. ``names`` becomes `Plan.names`. ``features`` are device features that commands need
+    beyond the features of their shaders.
     """
 
     def __init__(self, resources: dict[str, ResourcePlan]) -> None:
@@ -88,7 +87,7 @@ class Tables:
     def end_frame(
         self, captures: tuple[str, ...], frame_id: int, boundary: bool, pointer: str, images: LayoutTracker | None
     ) -> None:
-        """Make a frame of ``operations``; see `FramePlan`."""
+        """Make a frame from ``operations``; see `FramePlan`."""
         layouts: tuple[tuple[str, tuple[ImageLayout, ...]], ...] = ()
         if images is not None:
             self.operations += images.at_end(self.operations)
@@ -98,9 +97,9 @@ class Tables:
 
 
 class PushConstants(NamedTuple):
-    """Reads each raw_data once, and only when a command uses it; what is wrong goes into ``problems``.
+    """Reads each raw_data once, when the first command uses it, and notes errors in ``problems``.
 
-    ``sources`` are those of all raw_data and constants by uid; ``read`` gets the bytes of those that were read.
+    ``sources`` has every raw_data and graph constant by uid, ``read`` the bytes that were read.
     """
 
     scenario: Scenario
@@ -111,10 +110,10 @@ class PushConstants(NamedTuple):
     def of(
         self, shaders: Sequence[LoadedShader], uid: str | None, pointer: str, place: str, size: int = 0
     ) -> bytes | None:
-        """The push constants of a command at ``pointer``, zeros without raw_data; None where something is wrong.
+        """Return the push constants of a command at ``pointer``; zeros without raw_data, None after an error.
 
-        The raw_data ``uid`` is named at ``place``. ``size`` is the largest push_constants_size, 0 for those of the
-        shaders; those that leave it out have what their blocks need.
+        ``place`` names the raw_data ``uid``. ``size`` is the command's push_constants_size; 0 takes the sizes of the
+        shaders, and a shader without a size takes the size of its block.
         """
         if not size and any(map(attrgetter("push_constants_size"), shaders)):
             size = max([shader.push_constants_size or shader.block_size for shader in shaders])
@@ -132,10 +131,10 @@ class PushConstants(NamedTuple):
             return bytes(max(size, declared))
         source = self.sources.get(uid)
         if source is None:
-            return None  # reported where the raw_data is
+            return None  # planning the raw_data has reported its error
         names = ("shader " if len(shaders) == 1 else "shaders ") + " and ".join(repr(shader.uid) for shader in shaders)
         most, has = size or declared, f"raw_data {uid!r} holds {source.size_bytes} bytes"
-        # what the data do not reach must not be read
+        # a shader must not read beyond the data
         read = max(push_constants_read(shader.interface) for shader in shaders) if source.size_bytes < declared else 0
         if not most:
             message = f"no push constants are declared by {names}, but the command has raw_data {uid!r} for them"
@@ -153,7 +152,7 @@ class PushConstants(NamedTuple):
         return None
 
     def _check_size(self, shader: LoadedShader, size: int) -> None:
-        """Check a push_constants_size (0: the shader's own) against what a shader reads."""
+        """Note an error for a push_constants_size (0: the size of the block) below the bytes that a shader reads."""
         place, most = f"{shader.pointer}/push_constants_size", max(size, shader.block_size)
         if most > MOST_BYTES:
             message = f"push_constants_size is {most}; no device takes more than {MOST_BYTES}"
@@ -166,6 +165,7 @@ class PushConstants(NamedTuple):
             self.problems.error("SR-PUSH-001", place, message, help)
 
     def _content(self, uid: str, source: Source) -> bytes:
+        """Return the bytes of a raw_data; zeros after noting an error."""
         if uid not in self.read:
             try:
                 self.read[uid] = content_of(source)
@@ -176,10 +176,10 @@ class PushConstants(NamedTuple):
 
 
 class CommandContext(NamedTuple):
-    """Input of the resolving of commands.
+    """The input of command resolvers.
 
-    ``shaders`` are those that could be loaded, by uid; ``readonly`` the uids of resources that the scenario calls so;
-    ``layouts`` and ``fitted`` are None without images, ``graphs`` without commands that run graphs.
+    ``shaders`` are the loaded shaders by uid. ``readonly`` are the uids of resources with the shader_access 'readonly'.
+    ``layouts`` and ``fitted`` are None without images, ``graphs`` is None without commands that run graphs.
     """
 
     scenario: Scenario
@@ -201,14 +201,14 @@ class CommandResolver:
 
     @abstractmethod
     def resolve(self, command: Any, index: int) -> Iterable[Operation]:
-        """Return the operations of the command number ``index``, in order; note errors in the context's problems."""
+        """Return the operations of the command number ``index`` in order; note errors in the context's problems."""
 
 
 class Declared(NamedTuple):
-    """Bindings that shaders declare that run together.
+    """The bindings of shaders that run together.
 
-    ``layouts`` are the descriptor set layouts that they ask for, from set 0 on, gaps as empty sets; None where nothing
-    can be bound to them. Every descriptor that they use has its place, and nothing else.
+    ``layouts`` are their descriptor set layouts from set 0 on, with exactly the descriptors that they use; a gap is an
+    empty set. It is None after an error in the declarations.
     """
 
     uids: tuple[str, ...]
@@ -217,7 +217,7 @@ class Declared(NamedTuple):
 
 
 def declared_by(shaders: Sequence[LoadedShader], pointer: str, problems: Problems) -> Declared:
-    """Look at the bindings of shaders; what is wrong with them is noted at ``pointer``."""
+    """Collect the bindings of shaders, and note errors in their declarations at ``pointer``."""
     slots, findings = slots_of(list(map(attrgetter("uid", "interface"), shaders)), pointer)
     stages = dict(map(attrgetter("uid", "stage"), shaders))
     if not problems.report(findings):
@@ -234,7 +234,7 @@ def declared_by(shaders: Sequence[LoadedShader], pointer: str, problems: Problem
 
 
 content_of_binding = attrgetter("set", "id", "resource_ref", "lod", "descriptor_type")
-"""Returns all that tells two bindings apart."""
+"""Returns every field in which two bindings may differ."""
 
 
 def descriptors(
@@ -245,9 +245,9 @@ def descriptors(
     problems: Problems,
     readonly: Collection[str] = (),
 ) -> tuple[Descriptor, ...]:
-    """The descriptors of a command at ``pointer``; none where something is wrong with a binding, which is noted.
+    """Return the descriptors of a command at ``pointer``; none after noting errors in its bindings.
 
-    ``resources`` lacks those that something else is wrong with; the scenario calls those in ``readonly`` so.
+    ``resources`` lacks resources with errors of their own. ``readonly`` has the uids of readonly resources.
     """
     before = len(problems.errors)
     bound = set(map(attrgetter("set", "id"), bindings))
@@ -258,7 +258,7 @@ def descriptors(
         place = f"{pointer}/bindings/{index}"
         if slot is None:
             _note_unused(declared, binding, missing, resource, place, problems)
-        elif resource is not None and slot.kind in RESOURCE_OF:  # other kinds are reported where the shader is
+        elif resource is not None and slot.kind in RESOURCE_OF:  # the shader has an error for other kinds
             _check_binding(slot, binding, resource, binding.resource_ref in readonly, place, problems)
             if slot.has_place:
                 kind: DescriptorKind = slot.kind  # type: ignore[assignment]
@@ -272,7 +272,7 @@ def descriptors(
 
 
 def _level(binding: Binding, kind: DescriptorKind, image: Any) -> int | None:
-    """The mip level that the binding names, or all (None); of a storage image the first one then."""
+    """Return the mip level of a binding. Without ``lod``, return the first for a storage image, else None for all."""
     if kind == "sampler":
         return None
     return 0 if image.mips == 1 or (binding.lod is None and kind == "storage_image") else binding.lod
@@ -286,7 +286,7 @@ def _note_unused(
     place: str,
     problems: Problems,
 ) -> None:
-    """Note a binding that no shader has; with a ``missing`` one that it is probably meant for, it is one mistake."""
+    """Warn of a binding that no shader declares, or note an error if it probably means one of the ``missing``."""
     names = " and ".join(map(repr, declared.uids))
     shaders = f"shader {names} does" if len(declared.uids) == 1 else f"the shaders {names} do"
     uid = binding.resource_ref
@@ -298,13 +298,15 @@ def _note_unused(
     missing.remove(slot)
     key, wrong, right = ("set", binding.set, slot.set) if slot.set != binding.set else ("id", binding.id, slot.binding)
     message = f"{what}, and nothing is bound to {described(slot.variable)}, which shader {slot.shader!r} uses"
-    help = f"if {uid!r} is meant for it, write {right} in place of {wrong}"
+    help = f"if {uid!r} is meant for it, write {right} instead of {wrong}"
     problems.error("SR-BIND-001", f"{place}/{key}", message, help)
 
 
 def _meant(binding: Binding, missing: Iterable[Slot], resource: ResourcePlan | None) -> Slot | None:
-    """Of the slots that nothing is bound to, the one that a binding to none probably is for: its number is the next
-    one, or the same in another set, and the resource is of its kind."""
+    """Find the missing slot that a binding probably means: a neighbour in its set, or its number in another set.
+
+    The slot must take the kind of the resource.
+    """
     for slot in missing:
         near = abs(slot.binding - binding.id) == 1 if slot.set == binding.set else slot.binding == binding.id
         if near and (resource is None or RESOURCE_OF.get(slot.kind) == resource.kind):
@@ -313,6 +315,7 @@ def _meant(binding: Binding, missing: Iterable[Slot], resource: ResourcePlan | N
 
 
 def _check_binding(slot: Slot, binding: Binding, resource: Any, readonly: bool, place: str, problems: Problems) -> None:
+    """Compare the kind, size and format of a resource with the declarations of the slot that it is bound to."""
     uid, expected_kind = binding.resource_ref, RESOURCE_OF[slot.kind]
     if resource.kind != expected_kind:
         article = "an" if expected_kind[0] in "aeiou" else "a"
@@ -325,8 +328,8 @@ def _check_binding(slot: Slot, binding: Binding, resource: Any, readonly: bool, 
         help = "leave descriptor_type out: it is taken from the shader"
         problems.error("SR-BIND-004", f"{place}/descriptor_type", message, help)
     for shader, declared in slot.variables if readonly else ():
-        # nothing stops such a write: the results are as the shader says, but the file says otherwise, and a readonly
-        # resource is not returned as a result; writes that are only assumed (a pointer not followed) do not count
+        # Nothing stops such a write, and results do not include a readonly resource. A write that is only assumed,
+        # because a pointer could not be followed, does not count.
         if declared.writes and declared.writable and declared.followed:
             name = repr(declared.name) if declared.name else f"set {declared.set}, binding {declared.binding}"
             written = f"shader {shader!r} writes {expected_kind} {uid!r} through {name}"
@@ -336,7 +339,7 @@ def _check_binding(slot: Slot, binding: Binding, resource: Any, readonly: bool, 
     block = slot.variable.block
     if expected_kind == "buffer" and block is not None and block.size_bytes > resource.size_bytes:
         message = f"buffer {uid!r} has {resource.size_bytes} bytes; {_called(slot)} declares {block.size_bytes}"
-        help = "a shader that touches what is missing reads or writes memory of something else"
+        help = "a shader that goes beyond the buffer reads or writes other memory"
         problems.warn("SR-BIND-005", place, message, help)
     for shader, declared in slot.variables:
         if expected_kind == "image":

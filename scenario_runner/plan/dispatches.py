@@ -25,13 +25,12 @@ from scenario_runner.plan.records import (
 )
 from scenario_runner.scenario import DispatchBarrier, DispatchCompute, MarkBoundary
 
-# VK_WHOLE_SIZE: all from the offset on
-_WHOLE_SIZE = 2**64 - 1
-_FAR_MORE = 4  # a few workgroups too many are what rounding up gives
+_WHOLE_SIZE = 2**64 - 1  # VK_WHOLE_SIZE: everything from the offset on
+_FAR_MORE = 4  # times as many workgroups as elements; rounding up gives a few too many
 
 
 class Dispatches(CommandResolver):
-    """Resolves dispatch_compute; equal dispatches share their pipelines, descriptors and push constants."""
+    """Resolves dispatch_compute. Equal dispatches share their pipelines, descriptors and push constants."""
 
     def __init__(self, context: CommandContext) -> None:
         super().__init__(context)
@@ -48,7 +47,7 @@ class Dispatches(CommandResolver):
         known = self._known[key]
         if known is None:
             return ()
-        if tables.pipelines[known.pipeline].label != command.shader_ref:  # another shader has the same content
+        if tables.pipelines[known.pipeline].label != command.shader_ref:  # a shader with equal content came first
             tables.names[index] = (command.shader_ref,)
         x, y, z = (*command.rangeND, 1, 1)[:3]
         if not (x and y and z) or images is not None:
@@ -56,11 +55,11 @@ class Dispatches(CommandResolver):
         return (known._replace(workgroup_count=(x, y, z), barrier_after=command.implicit_barrier, command=index),)
 
     def _check_count(self, command: DispatchCompute, index: int, workgroups: tuple[int, int, int]) -> None:
-        """Warn of a dispatch that runs nothing, and of far more workgroups than anything that is bound has parts."""
+        """Warn of a dispatch without workgroups, or with far more workgroups than its images have texels."""
         context, shader = self.context, self.context.shaders[command.shader_ref]
         place = f"{context.scenario.command_pointer(index)}/rangeND"
         if not all(workgroups):
-            message = f"{' x '.join(map(str, workgroups))} workgroups run nothing of shader {shader.uid!r}"
+            message = f"shader {shader.uid!r} runs in {' x '.join(map(str, workgroups))} workgroups, which is none"
             help = "write at least 1 in each entry, or remove the command"
             context.problems.warn("SR-DISPATCH-001", place, message, help)
         bound = [(context.tables.resources.get(binding.resource_ref), binding.lod) for binding in command.bindings]
@@ -76,7 +75,7 @@ class Dispatches(CommandResolver):
             context.problems.warn("SR-DISPATCH-002", place, message, help)
 
     def _dispatch(self, command: DispatchCompute, index: int) -> Dispatch | None:
-        """A dispatch unlike any before; None where something is wrong with it."""
+        """Resolve the first dispatch with these bindings. Return None after an error."""
         scenario, problems, tables, shaders = self.context[:4]
         shader = shaders.get(command.shader_ref)
         if shader is None:
@@ -111,7 +110,6 @@ class Barriers(CommandResolver):
             barrier: Any = scenario.resource(uid)
             buffer = resources.get(barrier.buffer_resource)
             if buffer is not None:
-                # that it stays inside its buffer was checked with the scenario
                 size = buffer.size_bytes - barrier.offset if barrier.size == _WHOLE_SIZE else barrier.size
                 barriers.append(BufferBarrier(*_scope(barrier), buffer.uid, barrier.offset, size))
         if layouts is not None:
@@ -132,7 +130,7 @@ class Boundaries(CommandResolver):
 
     def __init__(self, context: CommandContext) -> None:
         super().__init__(context)
-        self._known: dict[int, tuple[int, int]] = {}  # frame ids, each with its first command and how many have it
+        self._known: dict[int, tuple[int, int]] = {}  # frame id → its first command, and the number of commands with it
 
     def resolve(self, command: MarkBoundary, index: int) -> Iterable[Operation]:
         context, tables = self.context, self.context.tables
@@ -147,7 +145,7 @@ class Boundaries(CommandResolver):
         first, count = self._known.get(number, (index, 0))
         self._known[number] = first, count + 1
         if count:
-            other = f"the frame id {number} is that of {context.scenario.command_pointer(first)} as well"
-            message = f"{other}; this one is captured into the folder {frame_folder(number, count + 1)!r}"
-            help = "give each frame an id of its own, as capture tools expect it"
+            other = f"{context.scenario.command_pointer(first)} has the frame id {number}, too"
+            message = f"{other}; this frame is captured into the folder {frame_folder(number, count + 1)!r}"
+            help = "give each frame an id of its own: capture tools expect it"
             context.problems.warn("SR-FRAME-001", context.scenario.command_pointer(index), message, help)

@@ -1,4 +1,4 @@
-"""Records of a plan for tensors, graphs and optical flows."""
+"""Records for tensors, graphs and optical flows."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ PerformanceLevel = Literal["unknown", "slow", "medium", "fast"]
 
 
 class TensorDescription(NamedTuple):
-    """VkTensorDescriptionARM without its usage: ``format`` is a VkFormat, ``strides`` are in bytes (None: packed).
+    """VkTensorDescriptionARM without usage: ``format`` is a VkFormat, ``strides`` are in bytes (None: packed).
 
-    ``image`` is the uid of the image whose memory the tensor sees: its rows lie as the device says, so that the strides
-    are not known before the image is made.
+    ``image`` is the uid of an image that shares its memory with the tensor. The device decides the pitch of its rows,
+    so the strides are unknown until the image exists.
     """
 
     format: int
@@ -32,8 +32,8 @@ class TensorDescription(NamedTuple):
 class TensorPlan(NamedTuple):
     """A tensor of ``shape`` (outermost dimension first, ``()`` for a scalar), packed in its file.
 
-    ``strides`` are bytes, one for each dimension of the device's tensor; None where the elements are packed, or lie as
-    the texels of the ``image`` whose memory the tensor shares. ``linear`` is the tiling.
+    ``strides`` are bytes, one for each dimension of the device's tensor. They are None if elements are packed, or lie
+    like the texels of the ``image`` that shares its memory with the tensor. ``linear`` is the tiling.
     """
 
     uid: str
@@ -56,27 +56,27 @@ class TensorPlan(NamedTuple):
 
     @property
     def npy(self) -> tuple[str, tuple[int, ...]]:
-        """NumPy type and shape of its content in a file."""
+        """NumPy type and shape of the file."""
         assert self.format.numpy_dtype is not None, "every format of a tensor has one"
         return self.format.numpy_dtype, self.shape
 
     def extent(self, level: int | None) -> int:
-        """The number of its elements."""
+        """Count the elements."""
         return prod(self.shape)
 
     @property
     def dims(self) -> tuple[int, ...]:
-        """The shape on the device, which has no tensors of rank 0: a scalar is a tensor of one element."""
+        """The shape on the device. Vulkan has no tensors of rank 0: a scalar becomes a tensor with one element."""
         return self.shape or (1,)
 
     @property
     def description(self) -> TensorDescription:
-        """Its description for Vulkan."""
+        """The description for Vulkan."""
         return TensorDescription(self.format.value, self.dims, self.linear, self.strides, self.image)
 
 
 class GraphConstantPlan(NamedTuple):
-    """VkDataGraphPipelineConstantARM; ``sparsity_dimension`` is the axis of 2:4 sparsity, None for dense data."""
+    """VkDataGraphPipelineConstantARM. ``sparsity_dimension`` is the axis of 2:4 sparsity, None for dense data."""
 
     id: int
     description: TensorDescription
@@ -89,7 +89,7 @@ class GraphConstantPlan(NamedTuple):
 
 
 class GraphResourcePlan(NamedTuple):
-    """VkDataGraphPipelineResourceInfoARM: what the graph finds at a binding, and whether it reads or writes it."""
+    """VkDataGraphPipelineResourceInfoARM: the tensor at a binding, and whether the graph reads or writes it."""
 
     set: int
     binding: int
@@ -99,11 +99,11 @@ class GraphResourcePlan(NamedTuple):
 
 
 class GraphPipelinePlan(NamedTuple):
-    """A data graph pipeline with its session; two plans with equal `content` are one pipeline.
+    """A data graph pipeline with its session; records with equal `content` are one pipeline.
 
-    ``largest`` is what messages call the largest value between its operators, with its shape; ``unbuildable`` is why
-    the emulation layers cannot build the graph ({device} stands for the device), and what to do. ``name`` is that of
-    the module in its model, or the uid of the SPIR-V shader.
+    ``largest`` has the name and shape of the largest value between operators, for messages. ``unbuildable`` has the
+    reason why the emulation layers cannot build the graph ({device} stands for the device), and a help. ``name`` is the
+    name of the module in its model, or the uid of the SPIR-V shader.
     """
 
     code: bytes
@@ -124,12 +124,12 @@ class GraphPipelinePlan(NamedTuple):
 
     @property
     def content(self) -> Hashable:
-        """The content that decides which pipeline this is; ``label`` and ``pointer`` are for people only."""
+        """The fields that tell pipelines apart; ``label`` and ``pointer`` are for messages only."""
         return self[:5]
 
 
 class GraphDispatch(NamedTuple):
-    """Run a graph; ``pipeline`` is an index into the plan's graph pipelines, ``descriptors`` into its lists."""
+    """A run of a graph. ``pipeline`` indexes the plan's graph pipelines, ``descriptors`` its descriptor lists."""
 
     pipeline: int
     descriptors: int
@@ -139,9 +139,9 @@ class GraphDispatch(NamedTuple):
 
 
 class FlowConnection(NamedTuple):
-    """VkDataGraphPipelineSingleNodeConnectionARM: what is at a binding, an image of the VkFormat ``format``.
+    """VkDataGraphPipelineSingleNodeConnectionARM: an image with the VkFormat ``format`` at a binding.
 
-    ``uid`` and ``pointer`` are those of the first command that binds something there, for messages.
+    Messages name ``uid`` and ``pointer``, from the first command that binds an image there.
     """
 
     set: int
@@ -153,19 +153,19 @@ class FlowConnection(NamedTuple):
 
     @property
     def reads(self) -> bool:
-        """Return whether the optical flow reads it; otherwise it writes it."""
+        """Return whether the optical flow reads the image; otherwise it writes the image."""
         return self.connection in ("input", "reference", "hint")
 
     @property
     def writes(self) -> bool:
-        """Return whether the optical flow writes it."""
+        """Return whether the optical flow writes the image."""
         return not self.reads
 
 
 class OpticalFlowPlan(NamedTuple):
-    """A data graph pipeline that estimates motion, with its session; two plans with equal `content` are one pipeline.
+    """A data graph pipeline that estimates motion, with its session; records with equal `content` are one pipeline.
 
-    ``width`` and ``height`` are texels of the input, ``grid`` the width of the square of texels that one vector is for.
+    ``width`` and ``height`` count texels of the input. Each vector stands for a square of ``grid`` x ``grid`` texels.
     """
 
     width: int
@@ -184,18 +184,18 @@ class OpticalFlowPlan(NamedTuple):
 
     @property
     def content(self) -> Hashable:
-        """The content that decides which pipeline this is; uids, labels and pointers are for people only."""
+        """The fields that tell pipelines apart; uids, labels and pointers are for messages only."""
         return (*self[:5], *(connection[:4] for connection in self.resources))
 
     def format_of(self, connection: Connection) -> int | None:
-        """The VkFormat of what is connected so, None where nothing is."""
+        """Return the VkFormat of the image with this connection; None without one."""
         return next((end.format for end in self.resources if end.connection == connection), None)
 
 
 class OpticalFlowDispatch(NamedTuple):
-    """Run an optical flow; ``pipeline`` is an index into the plan's graph pipelines, ``descriptors`` into its lists.
+    """A run of an optical flow. ``pipeline`` indexes the plan's graph pipelines, ``descriptors`` its descriptor lists.
 
-    ``flags`` are VkDataGraphOpticalFlowExecuteFlagBitsARM by the names that scenarios give them.
+    ``flags`` are VkDataGraphOpticalFlowExecuteFlagBitsARM by their names in scenarios.
     """
 
     pipeline: int

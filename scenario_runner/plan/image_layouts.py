@@ -1,7 +1,7 @@
-"""Layouts of images at each command of a scenario, level by level.
+"""Layouts of images at each command, level by level.
 
-OPTIMAL images that share memory with tensors have the layout "tensor_aliasing" while a tensor is used and "general"
-otherwise; barriers that change it are added to those of the scenario.
+An OPTIMAL image that shares memory with a tensor has the layout "tensor_aliasing" while commands use the tensor, and
+"general" otherwise. The planner adds barriers for these changes.
 
 Source: VK_ARM_tensors, "Tensor Aliasing"; Vulkan specification, "Memory Aliasing".
 """
@@ -20,14 +20,14 @@ _REMAINING = 0xFFFF_FFFF
 
 
 class LevelLayouts:
-    """The layouts of the levels of images that barriers have moved; all other images are in "general"."""
+    """The layouts of images after barriers, level by level; all other images are in "general"."""
 
     def __init__(self, resources: Mapping[str, ResourcePlan]) -> None:
         self._resources = resources
         self._moved: dict[str, list[ImageLayout]] = {}
 
     def follow(self, operation: Operation) -> None:
-        """Follow the layouts that an operation of a plan changes."""
+        """Apply the layout changes of an operation."""
         for barrier in operation.barriers if operation.kind == "barrier" else ():
             if barrier.kind == "image":
                 levels = self._levels_of(self._resources[barrier.uid])
@@ -35,7 +35,7 @@ class LevelLayouts:
                 levels[first : first + count] = [barrier.new_layout] * count
 
     def differing(self) -> tuple[tuple[str, tuple[ImageLayout, ...]], ...]:
-        """The images that are not in "general" now, with the layout of each level."""
+        """Return the images in another layout than "general", with the layout of each level."""
         return tuple(
             (uid, tuple(layouts))
             for uid, layouts in self._moved.items()
@@ -43,14 +43,14 @@ class LevelLayouts:
         )
 
     def _levels_of(self, image: Any) -> list[ImageLayout]:
-        """The layout of each level, to be changed."""
+        """Return the layouts of all levels for the caller to change."""
         return self._moved.setdefault(image.uid, ["general"] * image.mips)
 
 
 class LayoutTracker(LevelLayouts):
-    """Follows every image that barriers of a scenario move; at the end they are brought back to "general".
+    """Follows the images of a scenario from barrier to barrier, and moves them back to "general" at the end.
 
-    Images that share memory with tensors move besides: ``_actual`` has the layouts that they are really in.
+    ``_actual`` has the actual layouts of images that share memory with tensors, which the planner moves as well.
     """
 
     def __init__(
@@ -72,9 +72,9 @@ class LayoutTracker(LevelLayouts):
         self._actual: dict[str, ImageLayout] = dict.fromkeys(self._image_of.values(), "general")
 
     def barriers(self, barrier: Any, pointer: str) -> list[ImageBarrier]:
-        """Resolve a barrier resource of the scenario as it acts now: levels in different layouts take a barrier each.
+        """Resolve an image barrier of the scenario at this command; levels in different layouts take separate barriers.
 
-        An old layout that is not the one there is a warning, and the one that is there is used.
+        Warn of an old layout that differs from the current layout, and use the current layout.
         """
         image = self._resources.get(barrier.image_resource)
         if not isinstance(image, ImagePlan):
@@ -88,8 +88,7 @@ class LayoutTracker(LevelLayouts):
             return []
         old_layout, new_layout = barrier.old_layout, barrier.new_layout
         if image.tiling == "LINEAR" or (image.tiling is None and image.aliased):
-            # Tensors see its texels in "general": tensor_aliasing is a layout of OPTIMAL tiling alone, and a barrier
-            # that asks for it means that the memory is seen as a tensor next.
+            # tensor_aliasing is a layout for OPTIMAL tiling. Tensors see the texels of a LINEAR image in "general".
             old_layout = "general" if old_layout == "tensor_aliasing" else old_layout
             new_layout = "general"
         part = barrier.subresource_range
@@ -117,13 +116,13 @@ class LayoutTracker(LevelLayouts):
         return result
 
     def check_bindings(self, command: Any, index: int) -> None:
-        """Note an error where the command number ``index`` binds an image in a layout that is not for shaders."""
+        """Note an error if the command number ``index`` binds an image in a layout that shaders cannot access."""
         place = f"{self._scenario.command_pointer(index)}/bindings"
         for number, binding in enumerate(command.bindings):
             self.check_shader_access(binding.resource_ref, binding.lod, f"{place}/{number}")
 
     def check_shader_access(self, uid: str, level: int | None, place: str) -> None:
-        """Note an error where a command uses an image, at a level or at all (None), in a layout not for shaders."""
+        """Note an error if a mip level of an image (None: any level) is in a layout that shaders cannot access."""
         layouts = self._moved.get(uid, ())
         for number in range(len(layouts)) if level is None or not layouts else [level]:
             if layouts[number] != "general":
@@ -133,7 +132,7 @@ class LayoutTracker(LevelLayouts):
                 break
 
     def restoring(self, command: int) -> list[Operation]:
-        """A barrier that brings every image back to "general", for the end of the last frame."""
+        """Return a barrier that moves every image back to "general", for the end of the last frame."""
         barriers = [
             _move(uid, layout, "general", level)
             for uid, layouts in self.differing()
@@ -144,9 +143,9 @@ class LayoutTracker(LevelLayouts):
         return self.around(Barrier(tuple(barriers), command)) if barriers else []
 
     def around(self, operation: Operation) -> list[Operation]:
-        """An operation, behind a barrier where images that share memory with tensors must be in other layouts.
+        """Return an operation, after a barrier if images that share memory with tensors must change their layout.
 
-        An operation that uses such an image and its tensor at once is an error.
+        Note an error if the operation uses an image and its tensor at once.
         """
         if not self._actual:
             return [operation]
@@ -155,12 +154,12 @@ class LayoutTracker(LevelLayouts):
         return [*self._moves(self._needed(operation), operation.command), operation]
 
     def at_end(self, operations: Sequence[Operation]) -> list[Operation]:
-        """The barrier at the end of a frame with ``operations``, after which images are as the scenario left them."""
+        """Return the barrier at the end of a frame with ``operations`` that restores the scenario's layouts."""
         layouts: dict[str, ImageLayout] = {uid: self._moved.get(uid, ["general"])[0] for uid in self._actual}
         return self._moves(layouts, operations[-1].command if operations else 0)
 
     def _acting(self, barrier: AnyBarrier) -> AnyBarrier:
-        """A barrier of the scenario, which does not know the layouts that images are really in."""
+        """Replace the old layout in a barrier of the scenario by the actual layout."""
         if not isinstance(barrier, ImageBarrier) or barrier.uid not in self._actual:
             return barrier
         current = self._actual[barrier.uid]
@@ -168,7 +167,7 @@ class LayoutTracker(LevelLayouts):
         return barrier if barrier.old_layout is None else barrier._replace(old_layout=current)
 
     def _needed(self, operation: Work) -> dict[str, ImageLayout]:
-        """The layouts that the images must have for an operation."""
+        """Return the layouts of images that an operation needs."""
         layouts: dict[str, ImageLayout] = {}
         users: dict[str, str] = {}
         used = [descriptor.uid for descriptor in self._lists[operation.descriptors].descriptors]
@@ -190,7 +189,7 @@ class LayoutTracker(LevelLayouts):
         return layouts
 
     def _moves(self, layouts: Mapping[str, ImageLayout], command: int) -> list[Operation]:
-        """A barrier that moves images to their layouts; none where they are there."""
+        """Return a barrier that moves images to these layouts; none if they are there."""
         barriers = [
             _move(uid, self._actual[uid], layout) for uid, layout in layouts.items() if self._actual[uid] != layout
         ]
@@ -199,5 +198,5 @@ class LayoutTracker(LevelLayouts):
 
 
 def _move(uid: str, old: ImageLayout, new: ImageLayout, level: int = 0) -> ImageBarrier:
-    """A barrier that only changes the layout of a level."""
+    """Return a barrier that only changes the layout of a level."""
     return ImageBarrier(("all",), ("all",), "memory_write", "memory_read", uid, old, new, level, 1)

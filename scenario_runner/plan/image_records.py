@@ -1,4 +1,4 @@
-"""Records of a plan for images, samplers and draws, which not every scenario needs."""
+"""Records for images, samplers and draws, which not every plan needs."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Literal, NamedTuple
 from scenario_runner.files.vk_formats import AddressMode, Filter, Format
 from scenario_runner.plan.records import ImagePart, LayoutBinding, Source, Specialization
 
-# Uses of an image besides copies; see VkImageUsageFlagBits and VkDataGraphOpticalFlowImageUsageFlagBitsARM.
+# Uses of an image beside copies; see VkImageUsageFlagBits and VkDataGraphOpticalFlowImageUsageFlagBitsARM.
 ImageUsage = Literal[
     "sampled", "storage", "color_attachment", "tensor_aliasing", "flow_input", "flow_output", "flow_hint", "flow_cost"
 ]
@@ -17,10 +17,10 @@ TexelAccess = Literal["read", "write", "atomic"]
 
 
 class SamplerPlan(NamedTuple):
-    """VkSamplerCreateInfo in the scenario's words; equal plans are one sampler.
+    """VkSamplerCreateInfo in the scenario's words; equal records are one sampler.
 
-    ``border_color`` is a VkBorderColor without its prefix. A custom one is the VkClearColorValue ``custom_color``, as
-    bytes since 0.0 and -0.0 are equal numbers, and meant for the VkFormat ``custom_format``.
+    ``border_color`` is a VkBorderColor without prefix. A custom color is the VkClearColorValue ``custom_color``, as
+    bytes because 0.0 and -0.0 are equal numbers, for the VkFormat ``custom_format``.
     """
 
     min_filter: Filter = "NEAREST"
@@ -33,20 +33,19 @@ class SamplerPlan(NamedTuple):
 
     @property
     def is_linear(self) -> bool:
-        """Return whether it interpolates in any way."""
+        """Return whether a filter interpolates."""
         return "LINEAR" in self[:3]
 
 
 class ImagePlan(NamedTuple):
-    """A two-dimensional image of ``mips`` levels, with its sampler.
+    """A two-dimensional image with ``mips`` levels and a sampler.
 
-    Its bytes are its ``parts``, one after the other: level by level, of each level the depths before the stencils. The
-    first ``size_bytes`` are read back. A source holds those of the first ``source_levels`` levels; the other levels are
-    generated. ``tiling`` is None where the device may choose. ``aliased`` images share memory with other resources.
-    ``constant`` ones are only ever sampled. ``filters`` tells whether the sampler is used. ``special_accesses`` to
-    texels need a device that has them for the format: "atomic", and "read" and "write" in shaders that could declare
-    the format and do not (`plan.images`). There is no type of its content in a file (``npy``): each of its ``parts`` is
-    an array (`array_type`).
+    The bytes are the ``parts`` in order: level by level, depths before stencils. A run reads the first ``size_bytes``
+    back. The source holds the first ``source_levels`` levels, and the run generates the others. ``tiling`` is None
+    where the device may choose. An ``aliased`` image shares memory with other resources. Shaders only sample a
+    ``constant`` image. ``filters`` tells whether commands use the sampler. ``special_accesses`` to texels need support
+    for the format on the device: "atomic", and "read" and "write" by shaders that declare no format although they could
+    (`plan.images`). ``npy`` is None, because each part is an array of its own (`array_type`).
     """
 
     uid: str
@@ -77,24 +76,24 @@ class ImagePlan(NamedTuple):
         return True
 
     def extent(self, level: int | None) -> int:
-        """The number of texels in a mip level, by default the first one."""
+        """Count the texels of a mip level, by default the first."""
         return max(1, self.width >> (level or 0)) * max(1, self.height >> (level or 0))
 
     @property
     def plane_sizes_bytes(self) -> tuple[int, ...]:
-        """Sizes of the parts that are read back."""
+        """The sizes of the parts that a run reads back."""
         return tuple(part.size_bytes for part in self.parts if part.end_bytes <= self.size_bytes)
 
     def part_of(self, level: int) -> ImagePart:
-        """The first aspect of a level, whether it is read back or not."""
+        """Return the first aspect of a level, even if a run does not read it back."""
         return self.parts[level * len(self.format.aspects)]
 
     def level_name(self, level: int) -> str:
-        """The image, or one of its further mip levels, in messages."""
+        """Name the image or a further mip level in messages."""
         return f"image {self.uid!r}" + (f", mip level {level}," if level else "")
 
     def part(self, level: int, aspect: str | None = None) -> ImagePart:
-        """A part that is read back, by level and aspect (the first one by default). Raises KeyError."""
+        """Find a part that is read back, by level and aspect (by default the first). Raise KeyError."""
         aspect_name = aspect or self.format.aspects[0]
         for part in self.parts:
             if part.level == level and part.aspect == aspect_name and part.end_bytes <= self.size_bytes:
@@ -102,7 +101,7 @@ class ImagePlan(NamedTuple):
         raise KeyError(f"image {self.uid!r} was read back without level {level} of {aspect_name}")
 
     def array_type(self, part: ImagePart) -> tuple[str, tuple[int, int, int]]:
-        """NumPy type and shape (height, width, items) of a part; rows of blocks as bytes where it is compressed."""
+        """Return NumPy type and shape (height, width, items) of a part; a compressed part has rows of block bytes."""
         format = self.format
         if format.numpy_dtype is None:
             return "|u1", (part.row_count, part.row_size_bytes // format.block_size_bytes, format.block_size_bytes)
@@ -112,9 +111,9 @@ class ImagePlan(NamedTuple):
 
 
 class ShaderStagePlan(NamedTuple):
-    """One shader of a graphics pipeline; ``label`` is its uid.
+    """One shader of a graphics pipeline; ``label`` is the uid.
 
-    ``inputs`` and ``outputs`` count the locations that its variables take, built-in ones aside.
+    ``inputs`` and ``outputs`` count the locations of user-defined variables.
     """
 
     code: bytes
@@ -129,9 +128,9 @@ class ShaderStagePlan(NamedTuple):
 class GraphicsPipelinePlan(NamedTuple):
     """A vertex and a fragment shader, and the VkFormat of each color attachment; equal `content` is one pipeline.
 
-    ``push_constants_size`` is seen by both shaders. ``write_masks`` are the components of each attachment that the
-    fragment shader gives, VkColorComponentFlags; the others keep their values. ``pointer`` is that of the first command
-    that draws with it.
+    Both shaders see the push constants. ``write_masks`` (VkColorComponentFlags) tells the components of each attachment
+    that the fragment shader writes; the others keep their values. ``pointer`` is the first command that draws with the
+    pipeline.
     """
 
     vertex: ShaderStagePlan
@@ -144,21 +143,21 @@ class GraphicsPipelinePlan(NamedTuple):
 
     @property
     def content(self) -> Hashable:
-        """The content that decides which pipeline this is."""
+        """The fields that tell pipelines apart."""
         return self.vertex[:3], self.fragment[:3], *self[2:6]
 
 
 class Target(NamedTuple):
-    """A mip level of an image that is drawn into."""
+    """A mip level of an image to draw into."""
 
     uid: str
     level: int
 
 
 class Draw(NamedTuple):
-    """Draw three vertices with ``pipeline`` into ``targets``; ``extent`` is the width and height of what is drawn.
+    """A draw of three vertices with ``pipeline`` into ``targets``; ``extent`` is their width and height.
 
-    What the triangle does not cover keeps its texels.
+    Texels outside of the triangle keep their values.
     """
 
     pipeline: int

@@ -1,7 +1,7 @@
-"""The plan: the work of each frame as frozen data, with every size known and no Vulkan object in it.
+"""The plan: the work of each frame as frozen data, with every size known and without Vulkan objects.
 
-Life cycle: `resolve.resolve` makes a `Plan` from a scenario; a device carries it out as often as asked. It is never
-changed.
+Life cycle: `resolve.resolve` makes a `Plan` from a scenario. A device executes the plan any number of times, and nobody
+changes it.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ AnyBarrier: TypeAlias = "MemoryBarrier | BufferBarrier | ImageBarrier | TensorBa
 
 
 class Barrier(NamedTuple):
-    """One pipeline barrier command with everything it lists."""
+    """One pipeline barrier command with all barriers in it."""
 
     barriers: tuple[AnyBarrier, ...]
     command: int
@@ -52,11 +52,11 @@ Operation: TypeAlias = "Work | Barrier"
 
 
 class FramePlan(NamedTuple):
-    """Operations submitted together and finished before the next frame; ``captures`` are read back at its end.
+    """Operations that a run submits together. They finish before the next frame, and ``captures`` are read back.
 
-    The commands after the last boundary form a frame with ``boundary=False`` and nothing to capture; dumps are frames
-    with captures and without a boundary (`plan.accesses`). ``layouts`` has
-    the images that are not in "general" at its end, with the layout of each level.
+    The commands after the last boundary form a frame with ``boundary=False`` and without captures. Dumps are frames
+    with captures and without a boundary (`plan.accesses`). ``layouts`` has the images in another layout than "general"
+    at the end, with the layout of each level.
     """
 
     operations: tuple[Operation, ...]
@@ -68,7 +68,7 @@ class FramePlan(NamedTuple):
 
     @property
     def title(self) -> str:
-        """Its name in messages and tools: the frame, or the commands where no boundary ends it."""
+        """The name in messages and tools: the frame, or the commands where no boundary ends the frame."""
         if self.boundary or not self.operations:
             return f"frame {self.frame_id}"
         first, last = self.operations[0].command, self.operations[-1].command
@@ -76,12 +76,12 @@ class FramePlan(NamedTuple):
 
 
 def frame_folder(frame_id: int, count: int) -> str:
-    """Name the folder of a frame's captures, the ``count``-th one with its id."""
+    """Name the folder for the captures of the ``count``-th frame with this id."""
     return f"frame_{frame_id}" + (f"_{count}" if count > 1 else "")
 
 
 class Output(NamedTuple):
-    """A resource to read back at the end, and the file (if any) that the scenario wants it in."""
+    """A resource to read back at the end, and the file (if any) that the scenario names in ``dst``."""
 
     uid: str
     destination: str | None
@@ -90,9 +90,9 @@ class Output(NamedTuple):
 class Plan(NamedTuple):
     """Everything a run does. ``name`` is the scenario's path or a label, for messages and logs.
 
-    ``reads`` are the files that it was made from or that a run reads, the scenario's own among them. ``names`` has what
-    measurements call the operations of a command, by its index, where that is not the label of their pipeline.
-    ``declared`` has the code of shaders as they declare their storage images, by the code that declares no format.
+    ``reads`` are all files that planning or a run reads, with the scenario's own file. ``names`` has the names of a
+    command's operations in measurements, by command, where they differ from the labels of pipelines. ``declared`` maps
+    shader code without formats of storage images to the code as the shader declares them.
     """
 
     name: str
@@ -111,12 +111,12 @@ class Plan(NamedTuple):
 
     @property
     def shader_codes(self) -> list[bytes]:
-        """The SPIR-V of every shader of the pipelines, in an order that follows from the plan."""
+        """The SPIR-V of all shaders in pipelines, in the plan's order."""
         drawn = [stage.code for pipeline in self.graphics_pipelines for stage in pipeline[:2]]
         return [*(pipeline.code for pipeline in self.pipelines), *drawn]
 
     def as_declared(self) -> Plan:
-        """The plan for a device that cannot access its images without a format: shaders stay as they declare them."""
+        """Return the plan with the declared shader code, for a device that needs formats of storage images."""
 
         def declared(plan: Any) -> Any:
             return plan._replace(code=self.declared.get(plan.code, plan.code))
@@ -133,7 +133,7 @@ class Plan(NamedTuple):
 
 
 def memory_groups(plans: Iterable[ResourcePlan]) -> dict[str, list[ResourcePlan]]:
-    """The members of each group, by its name."""
+    """Group the resources that share memory, by the name of their group."""
     groups: dict[str, list[ResourcePlan]] = {}
     for plan in plans:
         if plan.group is not None:
@@ -142,11 +142,11 @@ def memory_groups(plans: Iterable[ResourcePlan]) -> dict[str, list[ResourcePlan]
 
 
 def span_of(plan: ResourcePlan) -> Span:
-    """The bytes of a member in the memory of its group, before a device pads its rows."""
+    """Return the bytes that a member takes in the memory of its group, before a device pads its rows."""
     return plan.offset_bytes, plan.offset_bytes + plan.size_bytes
 
 
-# The ``kind`` of an operation whose time is measured → what profiles call it: the reference runner's names.
+# The ``kind`` of a measured operation → its name in profiles, as in the reference runner.
 MEASURED = {
     "dispatch": "ComputeDispatch",
     "draw": "GraphicsDispatch",

@@ -1,9 +1,9 @@
-"""Plans of earlier runs, so that a scenario that did not change is not parsed, checked and planned again.
+"""The plan cache: plans of earlier runs, so that an unchanged scenario is not parsed, checked and planned again.
 
-A plan follows from the scenario's text and from what was read of the files it names. The text is the key; the rest,
-the facts, is read again and compared: the headers of .npy files, the bytes of raw_data, the SPIR-V of every shader
-(through the shader cache, which looks at sources, includes and compilers). If any of them differs, nothing of the old
-plan is used. What this saves is the import of pydantic and of all that reads scenarios: more than half of a small run.
+A plan follows from the scenario's text, which is the cache key, and from facts about the files that it names: headers
+of .npy files, bytes of raw_data, and the SPIR-V of every shader. The shader cache compares sources, includes and
+compilers. The plan cache reads the facts again, and drops the plan if one differs. The cache saves more than half of a
+small run, above all the import of pydantic.
 """
 
 from __future__ import annotations
@@ -32,17 +32,17 @@ if TYPE_CHECKING:
     from scenario_runner.scenario import Scenario, Shader
 
 _LARGEST_TEXT_BYTES = 16 << 20
-# To look for what must go is to look at each file of the folder, which takes as long as dozens of plans: for so many
-# that are kept, or so many bytes, it is done about once, whichever process keeps them.
+# Eviction looks at each file of the folder, which takes as long as dozens of plans. It happens about once for so many
+# stored plans, or so many bytes, in any process.
 _KEPT_BETWEEN_LOOKS = 1024
 _BYTES_BETWEEN_LOOKS = 16 << 20
 
 
 class Facts(NamedTuple):
-    """Facts that were read of the files that a scenario names, beyond the headers that the plan's own sources carry.
+    """Facts about the files that a scenario names, beyond the headers in the plan's own sources.
 
-    ``sources`` are compilations with the module that each gave, ``binaries`` paths with their modules, ``contents`` the
-    raw_data with their bytes if they were read, ``models`` paths with what each file was.
+    ``sources`` pairs compile requests with the compiled modules, and ``binaries`` pairs paths with modules.
+    ``contents`` pairs raw_data with their bytes if planning read them. ``models`` pairs paths with file identities.
     """
 
     sources: tuple[tuple[CompileRequest, bytes], ...]
@@ -54,7 +54,7 @@ class Facts(NamedTuple):
 def plan_of_file(
     path: str | ParameterizedFile, output_dir: str | None, compiler: CompilerOptions, *, sandbox: bool
 ) -> Plan:
-    """The plan of a scenario file, the kept one where nothing changed since. Raises as `plan.resolve.resolve`."""
+    """Return the plan of a scenario file, from the cache if no file has changed. Raise as `plan.resolve.resolve`."""
     cache = PlanCache(path, output_dir, compiler, sandbox=sandbox)
     plan = cache.load()
     if plan is not None:
@@ -76,7 +76,7 @@ def resolve_to_keep(
     output_dir: str | None = None,
     compiler: CompilerOptions = CompilerOptions(),  # noqa: B008 - a tuple
 ) -> tuple[Plan, Facts | None]:
-    """As `plan.resolve.resolve`, with the facts to keep beside the plan; None where the plan cannot be kept."""
+    """Plan a scenario, and collect the facts to store with the plan; None if the plan cannot be stored."""
     from scenario_runner.plan.resolve import resolve_with_context
 
     plan, context, shaders = resolve_with_context(scenario, {}, (), output_dir, compiler)
@@ -84,7 +84,7 @@ def resolve_to_keep(
 
 
 def _facts(context: CommandContext, shaders: Iterable[Shader]) -> Facts | None:
-    """The facts of a plan, from what was read while it was made; None when the plan cannot be kept."""
+    """Collect the facts of a new plan; None if the plan cannot be stored."""
     from scenario_runner.plan.shader_modules import compile_request
 
     scenario, loaded = context.scenario, context.shaders
@@ -98,21 +98,21 @@ def _facts(context: CommandContext, shaders: Iterable[Shader]) -> Facts | None:
         code = loaded[shader.uid].code
         if shader.type != "SPIR-V":
             sources.append((compile_request(scenario, shader), code))
-        elif isinstance(shader.src, str):  # what a model brings itself is as old as its file
+        elif isinstance(shader.src, str):  # shaders inside a model change with its file
             binaries.append((os.path.join(scenario.base_dir, shader.src), code))
     contents = []
     for uid, source in context.push_constants.sources.items():
         if isinstance(source, ArraySource):
             return None
-        if isinstance(source, NpySource):  # an object in src is a part of the text
+        if isinstance(source, NpySource):  # an object in src is part of the text
             contents.append((source, context.push_constants.read.get(uid)))
     return Facts(tuple(sources), tuple(binaries), tuple(contents), tuple(models))
 
 
 class PlanCache:
-    """The kept plan of the scenario file ``path``; the other arguments are what a plan depends on besides.
+    """The stored plan of the scenario file ``path``; the plan depends on the other arguments, too.
 
-    ``text`` is what `load` read: a plan that `store` is given must be made from it, not from a second reading.
+    `load` reads ``text``. A plan for `store` must be made from this text, not from a second reading.
     """
 
     def __init__(
@@ -131,21 +131,21 @@ class PlanCache:
         self.text: bytes | None = None
 
     def load(self) -> Plan | None:
-        """The plan, if it was kept and every file is what it was; what is wrong shows when the plan is made anew."""
+        """Return the stored plan if no file has changed, else None; planning again shows any errors."""
         key = self._made_key()
         kept = None if key is None else self._cache.load(key)
         if kept is None:
             return None
         try:
-            plan, facts = loads(kept)  # fails where a source of the plan is not what it was
+            plan, facts = loads(kept)  # fails if the file of a source has changed
             return plan if _is_current(facts, self._compiler) else None
         except Exception:
-            return None  # stale, or an entry that is not ours: whatever it decodes to, the plan is made anew
+            return None  # stale, or written by another program
 
     def store(self, plan: Plan, facts: Facts) -> None:
-        """Keep a plan; one with sources that only live in this process is not kept."""
+        """Store a plan, unless it has sources that live in this process alone."""
         if self._key is None:
-            return  # `load` saw no text worth keeping
+            return  # `load` could not read the text, or the text is too large
         try:
             value = dumps((plan, facts))
         except TypeError:
@@ -164,13 +164,13 @@ class PlanCache:
             checked_by = find_validator()
             settings = repr((self._settings, os.getcwd(), sys.version, program_version(), checked_by)).encode()
         except (ScenarioRunnerError, OSError):
-            return None  # loading the scenario says what is wrong
+            return None  # loading the scenario reports the error
         self._key = settings + b"\0" + self.text
         return self._key
 
 
 def _is_current(facts: Facts, compiler: CompilerOptions) -> bool:
-    """Return whether the files are what they were when the plan was made."""
+    """Return whether all files are unchanged since planning."""
     if any(file_identity(path) != identity for path, identity in facts.models):
         return False
     if any(content is not None and content_of(source) != content for source, content in facts.contents):

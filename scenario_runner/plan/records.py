@@ -1,8 +1,8 @@
-"""The records that every plan is made of: buffers, pipelines, descriptors, dispatches, barriers, requirements.
+"""Records in every plan: buffers, pipelines, descriptors, dispatches, barriers and requirements.
 
-Named tuples, because dataclasses take five times as long to define and a plain run feels it. Sizes and offsets are in
-bytes. ``pointer`` is the JSON pointer of the user's entry, for messages. `image_records` has records of images and
-draws, `graph_records` records of tensors, graphs and optical flows.
+They are named tuples: a dataclass takes five times as long to define, which slows a small run. Sizes and offsets are in
+bytes. ``pointer`` is the JSON pointer of the user's entry, for messages. `image_records` has records for images and
+draws, `graph_records` for tensors, graphs and optical flows.
 """
 
 from __future__ import annotations
@@ -21,21 +21,21 @@ Access = Literal[
     "memory_write", "memory_read", "graph_write", "graph_read", "compute_shader_write", "compute_shader_read"
 ]
 
-# As scenarios know them. An image that is in no other layout is in "general", whatever the device makes of it.
+# The layouts of scenarios. Every image without another layout is in "general", whatever the device uses for it.
 ImageLayout = Literal["general", "tensor_aliasing"]
 
 
 class Source(Protocol):
-    """The source of a resource's initial bytes; may be read any number of times, from any thread, one at a time.
+    """The source of a resource's initial bytes, which any thread may read any number of times, one at a time.
 
-    Where there is an attribute ``divisible`` and it is true, threads may read parts side by side.
+    Several threads may read parts side by side if the source has a true attribute ``divisible``.
     """
 
     @property
     def size_bytes(self) -> int: ...
 
     def read_into(self, destination: memoryview, offset: int = 0) -> None:
-        """Fill ``destination`` with the bytes that begin ``offset`` bytes into the data; raises FileError."""
+        """Fill ``destination`` with the bytes from ``offset`` on. Raise FileError."""
 
 
 class CompilerOptions(NamedTuple):
@@ -47,9 +47,9 @@ class CompilerOptions(NamedTuple):
 
 
 class BufferPlan(NamedTuple):
-    """A buffer of ``size_bytes``; members of one ``group`` share memory, each at its own ``offset_bytes``.
+    """A buffer. Members of one ``group`` share memory, each at its own ``offset_bytes``.
 
-    It has no ``format``: the shader decides what its bytes mean.
+    A buffer has no ``format``: shaders decide the meaning of the bytes.
     """
 
     uid: str
@@ -68,11 +68,11 @@ class BufferPlan(NamedTuple):
 
     @property
     def npy(self) -> tuple[str, tuple[int, ...]]:
-        """NumPy type and shape of its content in a file: what the reference runner writes for any buffer."""
+        """NumPy type and shape of the file, as the reference runner writes any buffer."""
         return "|i1", (self.size_bytes,)
 
     def extent(self, level: int | None) -> int:
-        """The most items that a shader finds in it."""
+        """Return the largest number of items that a shader can find in the buffer."""
         return self.size_bytes
 
 
@@ -84,7 +84,7 @@ class Specialization(NamedTuple):
 
 
 class LayoutBinding(NamedTuple):
-    """One VkDescriptorSetLayoutBinding with a single descriptor, and the shader stages that see it."""
+    """One VkDescriptorSetLayoutBinding with a single descriptor, and the shader stages that access it."""
 
     binding: int
     kind: DescriptorKind
@@ -107,14 +107,14 @@ class PipelinePlan(NamedTuple):
 
     @property
     def content(self) -> Hashable:
-        """The content that decides which pipeline this is; ``label`` and ``pointer`` are for people only."""
+        """The fields that tell pipelines apart; ``label`` and ``pointer`` are for messages only."""
         return self[:5]
 
 
 class Descriptor(NamedTuple):
-    """The target of one binding of one set; of an image one mip ``level``, or all of them (None).
+    """The resource at one binding of a set; of an image, one mip ``level`` or all levels (None).
 
-    ``flow_input`` tells that it is a picture of an optical flow.
+    ``flow_input`` marks an input picture of an optical flow.
     """
 
     set: int
@@ -126,14 +126,14 @@ class Descriptor(NamedTuple):
 
 
 class DescriptorList(NamedTuple):
-    """The descriptor sets that a dispatch binds: the layout of each set, from set 0 on, and what they hold."""
+    """The descriptor sets of a dispatch: the layout of each set from set 0 on, and all descriptors."""
 
     set_layouts: tuple[tuple[LayoutBinding, ...], ...]
     descriptors: tuple[Descriptor, ...]
 
 
 class Dispatch(NamedTuple):
-    """Run ``pipeline`` with ``workgroup_count`` in x, y and z; indices are into the plan's tables."""
+    """A run of ``pipeline`` with workgroups in x, y and z. ``pipeline`` and ``descriptors`` index the plan's tables."""
 
     pipeline: int
     descriptors: int
@@ -168,9 +168,9 @@ class BufferBarrier(NamedTuple):
 
 
 class ImageBarrier(NamedTuple):
-    """A barrier over ``level_count`` levels of the image ``uid``; an ``old_layout`` of None drops what they hold.
+    """A barrier over ``level_count`` levels of the image ``uid``; an ``old_layout`` of None drops their content.
 
-    ``barrier`` is the uid of the image_barrier that it is a part of, empty for one that the scenario does not have.
+    ``barrier`` is the uid of the scenario's image_barrier; empty for a barrier that the planner adds.
     """
 
     src_stages: tuple[Stage, ...]
@@ -206,9 +206,9 @@ ML_STRUCTURES = {
 
 
 class NeededFeature(NamedTuple):
-    """A ``member`` of a Vulkan feature ``structure``, what needs it, and the place of that in the scenario.
+    """A ``member`` of a Vulkan feature ``structure``. ``what`` needs the feature, at ``pointer`` in the scenario.
 
-    ``bits`` are those that a property must have; 0 stands for a feature.
+    Nonzero ``bits`` stand for a property that must have these bits.
     """
 
     structure: str
@@ -235,13 +235,13 @@ class MatrixUse(NamedTuple):
 
 
 class Requirements(NamedTuple):
-    """Requirements of the scenario on a device, in SPIR-V's and Vulkan's own names.
+    """Requirements of the scenario on a device, with the names of SPIR-V and Vulkan.
 
-    ``capabilities`` and ``extensions`` are SPIR-V's, each with the uid of a shader that declares it. ``features`` are
-    Vulkan's that no SPIR-V asks for. ``graph_capabilities`` are those of graph modules, which matter only where no
-    emulation layer takes the graphs apart. ``newest_shader`` has the module of ``spirv_version``. ``places`` has the
-    pointer of every shader and graph that is named here. ``graphics`` is the pointer of the first command that draws.
-    ``matrices`` has the cooperative matrices of each shader that has some.
+    ``capabilities`` and ``spirv_extensions`` map SPIR-V's names to the uid of a shader that declares them. ``features``
+    are Vulkan features that no SPIR-V declares. ``graph_capabilities`` come from graph modules, and do not matter where
+    an emulation layer runs the graphs. ``newest_shader`` is the uid of a shader with ``spirv_version``. ``places`` has
+    the pointers of all shaders and graphs named here. ``graphics`` is the pointer of the first draw. ``matrices`` has
+    the cooperative matrices by shader.
     """
 
     capabilities: Mapping[str, str]
@@ -256,17 +256,16 @@ class Requirements(NamedTuple):
 
     @property
     def ml_extensions(self) -> frozenset[str]:
-        """The device extensions for tensors and graphs that this needs."""
+        """The device extensions for tensors and graphs."""
         return frozenset(
             ML_STRUCTURES[feature.structure] for feature in self.features if feature.structure in ML_STRUCTURES
         )
 
 
 class ImagePart(NamedTuple):
-    """One aspect of one mip level, as a Vulkan copy and a file have it: ``row_count`` rows, tightly packed.
+    """One aspect of one mip level in a Vulkan copy or a file: ``row_count`` tightly packed rows of texel blocks.
 
-    ``width`` and ``height`` count texels; a row is one of texel blocks. ``offset_bytes`` is where the part begins in
-    the bytes of the whole image.
+    ``width`` and ``height`` count texels. ``offset_bytes`` is the start of the part in the bytes of the whole image.
     """
 
     level: int
@@ -287,12 +286,12 @@ class ImagePart(NamedTuple):
         return self.offset_bytes + self.size_bytes
 
 
-# Bytes of a texel of one aspect where it is copied apart from the other (Vulkan, "Buffer and Image Addressing").
+# Bits of depth → bytes of a depth texel in a copy of that aspect alone (Vulkan, "Buffer and Image Addressing").
 _DEPTH_SIZES_BYTES = {16: 2, 24: 4, 32: 4}
 
 
 def image_parts(format: Format, width: int, height: int, mips: int) -> tuple[ImagePart, ...]:
-    """The parts of an image of ``mips`` levels, in the order of its bytes."""
+    """List the parts of an image with ``mips`` levels, in the order of its bytes."""
     parts: list[ImagePart] = []
     offset = 0
     block_width, block_height = format.block_extent

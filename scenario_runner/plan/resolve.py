@@ -1,4 +1,4 @@
-"""From a scenario to a plan: sizes, sources, shaders, descriptors and frames, checked against each other. No GPU."""
+"""Planning: resolve a scenario into sizes, sources, shaders, descriptors and frames, checked against each other."""
 
 import os
 from collections.abc import Collection, Iterable, Mapping
@@ -22,8 +22,7 @@ from scenario_runner.scenario.inline_contents import file_of
 from scenario_runner.scenario.scenario import Problems
 
 StrPath = str | os.PathLike[str]
-# uids that a message lists
-_MOST_SHOWN = 20
+_MOST_SHOWN = 20  # uids in a message
 
 
 def resolve(
@@ -34,13 +33,13 @@ def resolve(
     output_dir: StrPath | None = None,
     compiler: CompilerOptions | None = None,
 ) -> Plan:
-    """Work out what a run of ``scenario`` does.
+    """Plan a run of ``scenario`` without a device.
 
-    ``inputs`` replaces the initial content of buffers and raw_data by uid; ``outputs`` names what is read back (by
-    default whatever has a ``dst``). Relative ``dst`` paths count from ``output_dir`` (default: the scenario's folder).
+    ``inputs`` replaces the initial content of resources by uid. ``outputs`` names resources to read back beside those
+    with a ``dst``. Relative ``dst`` paths start from ``output_dir`` (default: the scenario's folder).
 
-    Raises ScenarioError, FileError or ShaderError, each with everything that is wrong; UnsupportedError when the
-    scenario is right but holds what this version does not run; UsageError for inputs and outputs that do not exist.
+    Raises ScenarioError, FileError or ShaderError with every problem of the scenario, UnsupportedError for a feature
+    that this version does not run, and UsageError for unknown inputs and outputs.
     """
     return resolve_with_context(scenario, inputs or {}, outputs or (), output_dir, compiler)[0]
 
@@ -53,9 +52,9 @@ def resolve_with_context(
     compiler: CompilerOptions | None,
     thorough: Problems | None = None,
 ) -> tuple[Plan, CommandContext, list[Shader]]:
-    """As `resolve`, with what the plan was made from: the context of its commands, and all shaders that it uses.
+    """Plan a run like `resolve`; also return the context of its commands and the shaders that they use.
 
-    What is wrong is added to the problems ``thorough`` where they are given, and everything is looked at all the same.
+    With ``thorough``, collect errors there and go on, instead of raising them.
     """
     problems = thorough or Problems(scenario)
     declared: dict[str, Resource] = {}
@@ -104,13 +103,13 @@ def resolve_with_context(
 
 
 def _assemble(context: CommandContext) -> Plan:
-    """Resolve the commands, and put the parts of the plan together; outputs and warnings are still missing."""
+    """Resolve the commands and assemble a plan without outputs and warnings."""
     scenario, problems, tables = context[:3]
     _resolve_commands(context)
     features = tuple(tables.features)
     resources: Mapping[str, ResourcePlan] = tables.resources
     frames = tuple(tables.frames)
-    kinds = set(map(attrgetter("kind"), resources.values()))  # those inside of graphs as well
+    kinds = set(map(attrgetter("kind"), resources.values()))  # resources inside graphs included
     fitted = context.fitted
     if fitted is not None:
         from scenario_runner.plan.images import with_usage
@@ -119,7 +118,6 @@ def _assemble(context: CommandContext) -> Plan:
         features = (*needed, *features)
     if tables.graph_pipelines or "tensor" in kinds:
         features += _ml_features(tables.resources.values(), tables.graph_pipelines)
-    # the scenario's own file, all that its resources name, and what the shaders include
     files = [] if scenario.path is None else [scenario.path]
     for resource in scenario.resources:
         name = file_of(resource)
@@ -144,6 +142,7 @@ def _assemble(context: CommandContext) -> Plan:
 
 
 def _check_names(declared: Mapping[str, Resource], inputs: Iterable[str], outputs: Iterable[str]) -> None:
+    """Raise UsageError for inputs and outputs without a resource, or with one that cannot have them."""
     for what, names, field in (("inputs", inputs, "data"), ("outputs", outputs, "dst")):
         for name in names:
             resource = declared.get(name)
@@ -156,7 +155,7 @@ def _check_names(declared: Mapping[str, Resource], inputs: Iterable[str], output
 
 
 def _resolve_commands(context: CommandContext) -> None:
-    """Fill the tables with what the commands do."""
+    """Fill the tables with the operations of the commands."""
     commands, tables, images = context.scenario.commands, context.tables, context.layouts
     resolvers: dict[type[CommandResolver], CommandResolver] = {}  # kinds of commands may share one
     for index, command in enumerate(commands):
@@ -168,7 +167,7 @@ def _resolve_commands(context: CommandContext) -> None:
             operations = chain.from_iterable(map(images.around, operations))
         tables.operations.extend(operations)
     if images is not None:
-        tables.operations += images.restoring(len(commands))  # a repeated run begins with every image in its place
+        tables.operations += images.restoring(len(commands))  # a repeated run needs every image in its first layout
     if tables.operations:
         tables.end_frame((), len(tables.frames), False, "/commands", images)
     if context.graphs is not None:
@@ -178,11 +177,11 @@ def _resolve_commands(context: CommandContext) -> None:
 def _outputs(
     context: CommandContext, declared: Mapping[str, Any], outputs: Collection[str], output_dir: StrPath
 ) -> tuple[Output, ...]:
-    """The resources with a ``dst`` and those in ``outputs``."""
+    """List the resources with a ``dst`` and the resources in ``outputs``."""
     planned = []
     for uid in context.tables.resources:
         if uid not in declared:
-            continue  # what lies between the segments of a graph
+            continue  # a tensor between two segments of a graph
         destination = declared[uid].dst
         path = None if destination is None else os.path.join(output_dir, destination)
         if path is not None:
@@ -196,6 +195,7 @@ def _outputs(
 
 
 def _requirements(context: CommandContext, features: tuple[NeededFeature, ...]) -> Requirements:
+    """Collect the requirements of shaders and graphs on a device, each with the first that needs it."""
     tables = context.tables
     capabilities: dict[str, str] = {}
     extensions: dict[str, str] = {}
@@ -231,7 +231,7 @@ _VULKAN_1_3 = "VkPhysicalDeviceVulkan13Features"
 def _ml_features(
     resources: Iterable[ResourcePlan], graphs: Iterable[GraphPipelinePlan | OpticalFlowPlan]
 ) -> tuple[NeededFeature, ...]:
-    """One entry for each feature, with the first resource or graph that needs it."""
+    """List the features of tensors and graphs, each with the first resource or graph that needs it."""
     features: dict[tuple[str, str], NeededFeature] = {}
 
     def need(structure: str, member: str, what: str, pointer: str) -> None:
@@ -286,9 +286,9 @@ def _command_resolver(kind: str) -> type[CommandResolver]:
 
 
 def resolve_resources(context: ResourceContext) -> tuple[dict[str, ResourcePlan], dict[str, Source]]:
-    """Plan the resources of a scenario; what is wrong with one is noted, and it is left out.
+    """Plan the resources of a scenario, and note the errors of each; a resource with errors is left out.
 
-    Returns those with memory on the device, and raw_data and constants of graphs as sources of bytes, by uid.
+    Returns resources with memory on the device, and the sources of raw_data and graph constants, by uid.
     """
     scenario, problems = context.scenario, context.problems
     planned: dict[str, ResourcePlan] = {}
@@ -302,7 +302,7 @@ def resolve_resources(context: ResourceContext) -> tuple[dict[str, ResourcePlan]
         try:
             if isinstance(resource, RawData):
                 source = source_of(scenario, resource, context.inputs)
-                assert source is not None, "the model sees to it"
+                assert source is not None, "the model requires a source of raw_data"
                 sources[resource.uid] = source
             elif isinstance(resource, GraphConstant):
                 from scenario_runner.plan.tensors import values_of_constant
@@ -326,10 +326,10 @@ def resolve_resources(context: ResourceContext) -> tuple[dict[str, ResourcePlan]
 
 
 def with_inputs(plan: Plan, scenario: Scenario, inputs: Mapping[str, ArrayLike]) -> Plan | None:
-    """The plan of ``scenario`` with other content for buffers, tensors, images and raw_data, by uid.
+    """Replace the content of buffers, tensors, images and raw_data in a plan, by uid.
 
-    None where the content may change more than itself (the shapes of graphs, the push constants of shaders in them),
-    or does not fit: planning again then gives the plan, or the error.
+    Returns None if the content does not fit, or may change more than itself: shapes in graphs, push constants of their
+    shaders. Planning the scenario again then gives the plan or the error.
     """
     resources = dict(plan.resources)
     push_constants: dict[str, bytes] = {}
@@ -340,9 +340,9 @@ def with_inputs(plan: Plan, scenario: Scenario, inputs: Mapping[str, ArrayLike])
                 push_constants[uid] = content_of(ArraySource(data, uid))
                 continue
             if planned.group is not None:
-                return None  # who fills shared memory is a matter of the whole group
+                return None  # the whole group decides which member fills the shared memory
             resolver = _resource_resolver(planned.kind)
-            assert resolver is not None, "it was planned"
+            assert resolver is not None, "the resource was planned"
             replaced: ResourcePlan | None = resolver.replaced(planned, scenario, data)
         except UsageError:
             return None
@@ -354,7 +354,7 @@ def with_inputs(plan: Plan, scenario: Scenario, inputs: Mapping[str, ArrayLike])
 
 
 def _with_push_constants(plan: Plan, scenario: Scenario, push_constants: Mapping[str, bytes]) -> Plan | None:
-    """The plan with other push constants in its dispatches; None where graphs use them, or their sizes differ."""
+    """Replace push constants of dispatches and draws. Return None if a graph uses them, or if a size differs."""
     used = set()
     frames = []
     for frame in plan.frames:

@@ -1,10 +1,10 @@
-"""Planning the resources of a scenario: buffers, raw_data, and the memory groups that resources share.
+"""Planning the resources of a scenario: buffers, initial contents, and memory groups, which resources share.
 
-Every member of a group sees defined content (Vulkan specification, "Memory Aliasing"): buffers, LINEAR tensors and
-LINEAR images in the layout general interpret the bytes alike; the placement of texels in OPTIMAL images is known to the
-device alone. A tensor of the shape [H, W, C] or [1, H, W, C], with C the components of a texel, that begins where an
-image does has the strides of the image. Any other tensor is packed and is refused on a device that pads the rows of the
-image (`vulkan.resources`).
+Members of a group see defined content (Vulkan specification, "Memory Aliasing"): buffers, LINEAR tensors and LINEAR
+images in the layout general interpret bytes alike, while the device alone knows the placement of texels in OPTIMAL
+images. A tensor with the shape [H, W, C] or [1, H, W, C] of an image with C components at the same offset has the
+strides of the image. Any other tensor is packed, and `vulkan.resources` refuses such a tensor where the device pads the
+rows of the image.
 """
 
 from __future__ import annotations
@@ -31,11 +31,10 @@ from scenario_runner.scenario.scenario import Problems
 
 
 class ResourceContext(NamedTuple):
-    """Input of the planning of resources.
+    """The input of resource resolvers.
 
-    ``inputs`` goes before the data and the ``src`` of a resource; ``outputs`` are read back besides those that have a
-    ``dst``. ``shapes`` are those that graphs give to tensors, and ``deferred`` the
-    tensors that lack one which a graph should give.
+    ``inputs`` replace the data and the ``src`` of resources. ``outputs`` are read back beside resources with a ``dst``.
+    ``shapes`` has tensor shapes that graphs tell, and ``deferred`` tensors that still wait for a shape.
     """
 
     scenario: Scenario
@@ -85,7 +84,7 @@ class Buffers(ResourceResolver):
 def check_groups(
     groups: Mapping[str, list[ResourcePlan]], resources: dict[str, ResourcePlan], problems: Problems
 ) -> None:
-    """Note what members of memory groups cannot share, and let every tensor know the image whose memory it shares."""
+    """Note errors in memory groups, and connect each tensor with the image that shares its memory."""
     for group, members in groups.items():
         for plan in members:
             _check_offset(plan, problems)
@@ -103,10 +102,10 @@ def check_groups(
 
 
 def _check_offset(plan: ResourcePlan, problems: Problems) -> None:
-    """Note an offset that no device allows: bytes of a member would lie across the items that its memory is read in.
+    """Note an offset that no device allows.
 
-    Vulkan leaves the alignment of buffers, images and tensors to the device (VkMemoryRequirements::alignment). It is
-    never below the size of an item, nor below the four bytes that vkCmdFillBuffer and 32-bit storage work on.
+    The device tells the alignment (VkMemoryRequirements::alignment). It is never below the size of an item, nor below
+    four bytes, the unit of vkCmdFillBuffer and 32-bit storage.
     """
     item_size_bytes = 4
     if plan.format is not None and plan.format.numpy_dtype is not None:
@@ -114,7 +113,7 @@ def _check_offset(plan: ResourcePlan, problems: Problems) -> None:
     if plan.offset_bytes % item_size_bytes:
         what = f"memory group {plan.group!r} places {plan.uid!r} at offset {plan.offset_bytes}"
         message = f"{what}, which no device allows: expected a multiple of {item_size_bytes}"
-        help = "multiples of 256 suit nearly all devices; each says itself what it needs when a scenario runs"
+        help = "multiples of 256 suit nearly all devices; a run tells the alignment of its device"
         problems.error("SR-MEMORY-002", f"{plan.pointer}/memory_group/offset", message, help)
 
 
@@ -129,8 +128,8 @@ def _check_images(group: str, members: list[ResourcePlan], images: list[ImagePla
     kinds = {plan.kind for plan in members}
     layouts = {(image.format, image.width, image.height, image.tiling, image.offset_bytes) for image in images}
     if kinds == {"image"} and len(layouts) == 1:
-        return  # identical images see the same texels in the same places, whatever these are
-    if optimal and (kinds != {"image", "tensor"} or len(images) > 1):  # what tensors see, `_join` looks at
+        return  # identical images have the same texels in the same places
+    if optimal and (kinds != {"image", "tensor"} or len(images) > 1):  # `_join` checks tensors
         _refuse_tiling(optimal[0], group, "texels lie", problems)
 
 
@@ -141,7 +140,7 @@ def _refuse_tiling(plan: ImagePlan | TensorPlan, group: str, what: str, problems
 
 
 def _check_sources(group: str, members: list[ResourcePlan], problems: Problems) -> None:
-    """Note two initial contents for the same bytes: which one would win is anyone's guess."""
+    """Note two initial contents for the same bytes."""
     for plan, other in collisions((span_of(plan), plan) for plan in members if plan.source is not None):
         paths = [getattr(resource.source, "path", None) for resource in (plan, other)]
         if paths[0] is None or paths[0] != paths[1] or plan.offset_bytes != other.offset_bytes:
@@ -152,7 +151,7 @@ def _check_sources(group: str, members: list[ResourcePlan], problems: Problems) 
 def _join(
     tensor: TensorPlan, images: list[ImagePlan], group: str, resources: dict[str, ResourcePlan], problems: Problems
 ) -> None:
-    """Let a tensor know the image whose memory it shares; note what cannot be shared."""
+    """Connect a tensor with the image that shares its memory, or note why they cannot share."""
     shown = next((image for image in images if image.offset_bytes == tensor.offset_bytes), None)
     unlike = next((image for image in images if tensor.linear == (image.tiling == "OPTIMAL")), None)
     if unlike is not None:
@@ -176,8 +175,8 @@ def _join(
     elif mismatch := _mismatch(tensor, shown):
         _report_mismatch(tensor, shown, mismatch, problems)
     else:
-        # Both have OPTIMAL tiling: the device makes them for each other. The elements of the tensor are the texels of
-        # the image, in the same order, so that the initial content of either is given to the image.
+        # With OPTIMAL tiling, the elements of the tensor are the texels of the image, in the same order. The image gets
+        # the initial content of either.
         resources[tensor.uid] = tensor._replace(image=shown.uid, source=None, zero_fill=False)
         current: Any = resources[shown.uid]
         if tensor.source is not None:
@@ -186,7 +185,7 @@ def _join(
 
 
 def _mismatch(tensor: TensorPlan, image: ImagePlan) -> str | None:
-    """The reason why the elements of a tensor are not the components of an image's texels; None where they are."""
+    """Tell why the elements of a tensor are not the components of an image's texels; None where they are."""
     texel = image.format
     shape = tensor.dims
     expected = [image.height, image.width, texel.components]
@@ -205,8 +204,8 @@ def _report_mismatch(tensor: TensorPlan, image: ImagePlan, why: str, problems: P
     problems.error("SR-MEMORY-006", f"{tensor.pointer}/memory_group", f"{what} cannot show {shown}: {why}")
 
 
-_KEPT_BYTES = 64 << 10  # content of this size is made when planning: a run with the kept plan needs no NumPy for it
-_PACKED = ("bool", "bfloat16", "float8_e4m3", "float8_e5m2")  # for which `struct` has no rules
+_KEPT_BYTES = 64 << 10  # content of this size is computed while planning: runs with the kept plan need no NumPy
+_PACKED = ("bool", "bfloat16", "float8_e4m3", "float8_e5m2")  # types that `struct` cannot pack
 
 
 def source_of(
@@ -216,9 +215,9 @@ def source_of(
     shape: tuple[int, ...] | None = None,
     format: Format | None = None,
 ) -> NpySource | ArraySource | GeneratedSource | None:
-    """Return the source of a resource: ``inputs`` come before ``data``, and ``data`` before ``src``; None for zeros.
+    """Return the source of a resource from ``inputs``, else ``data``, else ``src``; None for zeros.
 
-    ``shape`` and ``format`` describe its array where both are known; an object in ``src`` may follow them.
+    ``shape`` and ``format`` describe its array, where known, for an object in ``src``.
     """
     if resource.uid in inputs:
         return ArraySource(inputs[resource.uid], resource.uid)
@@ -234,10 +233,9 @@ def source_of(
 def content_source(
     scenario: Scenario, resource: Any, shape: tuple[int, ...] | None = None, format: Format | None = None
 ) -> GeneratedSource:
-    """The content of a resource whose ``src`` is an object.
+    """Return the content of a resource with an object in ``src``. Raise ScenarioError with the place.
 
-    ``shape`` is that of the array that holds it and ``format`` the format of its items, where the resource has such.
-    Raises ScenarioError, with the place.
+    ``shape`` and ``format`` describe the array, where the resource has them.
     """
     content, place = resource.src, f"{scenario.resource_pointer(resource.uid)}/src"
 
@@ -289,7 +287,7 @@ def content_source(
 def _shape(
     resource: Any, shape: tuple[int, ...] | None, item_size: int, dtype: str, fail: Callable[..., NoReturn]
 ) -> tuple[int, ...]:
-    """The shape of the content of a resource, given as ``shape`` or by its size, its values or its count."""
+    """Return the shape of a content: ``shape``, or the shape by the size, the values or the count."""
     content = resource.src
     given, flat = flattened(content.values) if content.values is not None else (None, [])
     if shape is None and resource.kind == "buffer":
@@ -310,6 +308,7 @@ def _shape(
 
 
 def _type_of(format: Format, fail: Callable[..., NoReturn]) -> str:
+    """Return the dtype of the items of a format; fail for a format of blocks."""
     from scenario_runner.files.elements import element_of_format
 
     if format.numpy_dtype is None:
@@ -319,11 +318,12 @@ def _type_of(format: Format, fail: Callable[..., NoReturn]) -> str:
 
 
 def _trimmed(shape: tuple[int, ...]) -> list[int]:
-    """A shape without axes of length 1, which do not change the order of items."""
+    """Drop axes of length 1, which do not change the order of items."""
     return [length for length in shape if length != 1]
 
 
 def _whole_range(dtype: str) -> tuple[float, float]:
+    """Return the range of random numbers by default: 0 to 1 for floats, every value for integers."""
     if "float" in dtype:
         return 0.0, 1.0
     bits = 1 if dtype == "bool" else 8 * struct.calcsize(STRUCT_CODES[dtype])
@@ -331,14 +331,14 @@ def _whole_range(dtype: str) -> tuple[float, float]:
 
 
 def _encoded(values: list[float], dtype: str) -> bytes:
-    """The bytes of numbers, rounded to the nearest. Raises ValueError for one that the type cannot hold."""
+    """Encode numbers, each rounded to the nearest value. Raise ValueError for a number out of range."""
     data = None
     if dtype not in _PACKED:
         try:
             if all(map(isfinite, values)):
                 data = struct.pack(f"<{len(values)}{STRUCT_CODES[dtype]}", *values)
         except (struct.error, TypeError, OverflowError):
-            pass  # texts, and what the other way has a message for
+            pass  # `encoded` takes texts, and has a message for the rest
     if data is None:
         from scenario_runner.files.elements import ELEMENTS, encoded
 

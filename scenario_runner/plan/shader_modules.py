@@ -48,7 +48,7 @@ from scenario_runner.shaders.spirv.constants import Literal
 from scenario_runner.shaders.spirv.index import MAGIC
 from scenario_runner.shaders.spirv.types import Scalar
 
-# Modules that were read stay for the next plans: the scenarios of a suite share their shaders.
+# Parsed modules stay for the next plans: scenarios of a suite share their shaders.
 _read_module = lru_cache(32)(read_module)
 # Pipelines of modules before this version of SPIR-V must ask for full subgroups:
 # VUID-RuntimeSpirv-OpTypeCooperativeMatrixKHR-10770.
@@ -58,8 +58,9 @@ _FULL_SUBGROUPS_SINCE = (1, 6)
 class LoadedShader(NamedTuple):
     """A shader resource with its module and entry point.
 
-    ``features`` are Vulkan's that its blocks' layouts take, ``includes`` the files that its source includes.
-    ``push_constants_size`` is the scenario's, ``block_size`` that of the block of push constants, both in bytes.
+    ``features`` are Vulkan features that the module needs without declaring a capability. ``includes`` are files that
+    the source includes. The scenario gives ``push_constants_size``; ``block_size`` is the size of the push constant
+    block.
     """
 
     uid: str
@@ -78,7 +79,7 @@ class LoadedShader(NamedTuple):
     matrices: tuple[MatrixUse, ...]
 
     def pipeline(self, set_layouts: tuple[tuple[LayoutBinding, ...], ...], push_constants_size: int) -> PipelinePlan:
-        """The compute pipeline of the shader; its range of push constants covers the block in any case."""
+        """Return the compute pipeline of the shader, with push constants for the whole block at least."""
         return PipelinePlan(
             code=self.code,
             entry=self.entry.name,
@@ -94,7 +95,7 @@ class LoadedShader(NamedTuple):
 
 
 def used_shaders(scenario: Scenario) -> list[Shader]:
-    """The shaders that commands run; the files of others are never opened."""
+    """List the shaders that commands run; files of other shaders stay closed."""
     used: dict[str, Shader] = {}
     for command in scenario.commands:
         for uid in command.shaders():
@@ -113,10 +114,10 @@ def load_shaders(
     *,
     thorough: bool = False,
 ) -> dict[str, LoadedShader]:
-    """Compile or read every shader in ``shaders``; ``places`` are the pointers of those that are not resources.
+    """Compile or read shaders, and inspect them. ``places`` has the pointers of shaders that are not resources.
 
-    What is wrong is added to ``problems``, and such shaders are missing from the result. Where some do not compile, all
-    that was found is raised, unless ``thorough``, where the others are loaded all the same.
+    A shader with an error is noted in ``problems`` and missing from the result. After a failed compilation, raise all
+    problems; ``thorough`` loads the other shaders instead.
     """
     sources: list[Shader] = []
     modules: list[Shader] = []
@@ -151,7 +152,7 @@ def _given(
     options: CompilerOptions,
     problems: Problems,
 ) -> dict[str, Compiled]:
-    """The modules of shaders that are SPIR-V already, by uid; those that cannot be used are noted and left out."""
+    """Read shaders of the type SPIR-V and return their modules by uid; note errors and leave such shaders out."""
     from scenario_runner.shaders.spirv_val import check_modules
 
     modules: dict[str, tuple[str, bytes]] = {}
@@ -173,7 +174,7 @@ def _compiled(
     options: CompilerOptions,
     problems: Problems,
 ) -> dict[str, Compiled]:
-    """The modules of shaders by uid; those that fail are noted, each at its place."""
+    """Compile shaders and return their modules by uid; note the error of each shader that fails."""
     codes = {}
     requests = list(map(partial(compile_request, scenario), shaders))
     with progress.phase("compile", "shaders"):
@@ -196,7 +197,7 @@ def _compiled(
 def _place_in_lines(
     error: ScenarioRunnerError, name: str, text: Sequence[str], pointer: str, scenario: Scenario
 ) -> None:
-    """Let an error of a compiler about lines of a text, called ``name``, point to these lines of the scenario."""
+    """Move a compiler's error from the lines of the text ``name`` to the lines of the scenario."""
     entries = [index for index, entry in enumerate(text) for _ in entry.split("\n")]
 
     def in_scenario(line: int) -> Diagnostic:
@@ -211,7 +212,7 @@ def _place_in_lines(
 
     def moved(problem: Diagnostic) -> Diagnostic:
         problem = problem._replace(message=further.sub(replaced, problem.message))
-        if problem.path != name or not problem.line:  # it is in a file that the text includes
+        if problem.path != name or not problem.line:  # the error is in an included file
             return problem
         return problem._replace(path=None, line=None, column=None, pointer=in_scenario(problem.line).pointer)
 
@@ -225,10 +226,12 @@ def compile_request(scenario: Scenario, shader: Shader) -> CompileRequest:
     return CompileRequest(
         language="HLSL" if shader.type == "HLSL" else "GLSL",
         path=os.path.join(scenario.base_dir, path) if path is not None and source is None else None,
-        # what is not UTF-8 is left to the compiler, which says where it is
+        # the compiler tells the place of a character that is not UTF-8
         source=source.decode(errors="replace") if isinstance(source, bytes) else source,
         name=shader.uid,
-        entry=shader.entry if shader.type == "HLSL" else "main",  # GLSL has no other; its name is checked later
+        entry=shader.entry
+        if shader.type == "HLSL"
+        else "main",  # the only one in GLSL; `find_entry_point` checks the name
         stage=shader.stage,
         build_options=shader.build_options,
         include_dirs=tuple(map(partial(os.path.join, base), shader.include_dirs)),
@@ -238,7 +241,7 @@ def compile_request(scenario: Scenario, shader: Shader) -> CompileRequest:
 
 
 def read_spirv(scenario: Scenario, shader: Shader) -> tuple[bytes, Identity | None]:
-    """The bytes of a shader of the type SPIR-V, in this machine's order, and what its file was when it was opened.
+    """Read a shader of the type SPIR-V in this machine's byte order, and return the identity of its file, too.
 
     Raises FileError and ShaderError.
     """
@@ -253,7 +256,7 @@ def read_spirv(scenario: Scenario, shader: Shader) -> tuple[bytes, Identity | No
 
 
 def _in_this_order(code: bytes) -> bytes:
-    """A module of the other byte order turned around: drivers take words (VkShaderModuleCreateInfo)."""
+    """Swap the bytes of a module in the other byte order: drivers take words (VkShaderModuleCreateInfo)."""
     if code[:4] != MAGIC.to_bytes(4, "big" if sys.byteorder == "little" else "little") or len(code) % 4:
         return code
 
@@ -338,7 +341,7 @@ def _inspect(
 
 _A, _B = 0, 1  # SPIR-V's Cooperative Matrix Use; 2 is an accumulator
 _WORKGROUP = 2  # SPIR-V's Scope
-_SATURATING = 16  # bit of SPIR-V's Cooperative Matrix Operands, above the sign bits of the four matrices
+_SATURATING = 16  # bit of SPIR-V's Cooperative Matrix Operands, after the sign bits of the four matrices
 _ANY: frozenset[str] = frozenset()
 
 

@@ -1,9 +1,9 @@
-"""Sources of bytes: initial content out of a file, an array given in code or numbers that are made when they are read,
-and the constants of graphs."""
+"""Sources of bytes: files, arrays given in code, generated numbers, and the constants of graphs."""
 
 from __future__ import annotations
 
 import sys
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from typing import Any, NamedTuple
@@ -23,17 +23,17 @@ _ITEMS_AT_ONCE = 1 << 16
 _INCREMENT, _FIRST_FACTOR, _SECOND_FACTOR = 0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB
 _MASK = 2**64 - 1
 
-# Constants of this size are not copied but mapped where the file cannot change meanwhile: a copy would be held while a
-# driver compiles, when a process needs most.
+# Constants of this size are mapped if the file cannot change meanwhile. A copy would take memory while the driver
+# compiles, when the process needs most.
 _LARGE_BYTES = 4 << 20
 
 
-class _FileSource:
-    """Content of a file, opened for each reading, so that thousands of them need no open files.
+class _FileSource(ABC):
+    """The content of a file, which is open only while it is read, so that a run can have thousands of sources.
 
-    ``divisible`` tells that parts are read apart. Any other file is decoded as a whole: once, and kept until the last
-    part of it was read. A pickled source, as in a kept plan, is made again from its ``arguments``, and is not the same
-    where its ``facts``, which are from the header, differ.
+    Parts of a ``divisible`` file are read separately. Any other file is decoded as a whole, and stays in memory until
+    its last part is read. A pickled source, as in a kept plan, is made again from its ``arguments``; loading fails if
+    the ``facts`` from the header have changed.
     """
 
     arguments: tuple[Any, ...]
@@ -61,21 +61,22 @@ class _FileSource:
         if end == self.size_bytes:
             self._whole = None
 
+    @abstractmethod
     def _read(self, destination: memoryview, offset: int) -> None:
-        raise NotImplementedError
+        """Fill ``destination`` with the bytes from ``offset`` on."""
 
 
 class NpySource(_FileSource):
     """The payload of a .npy file."""
 
     def __init__(self, path: str) -> None:
-        """Reads the header. Raises FileError, which begins with the path."""
+        """Read the header. Raise FileError, which begins with the path."""
         self.arguments = (path,)
         self.header = self.facts = read_header(path)
         super().__init__(path, self.header.data_size_bytes, self.header.is_c_order)
 
     def opened(self) -> NpyReader:
-        """The file, to be closed by the caller. Raises FileError, also where its header is another one now."""
+        """Open the file for the caller to close. Raise FileError, also if the header has changed."""
         reader = NpyReader(self.path)
         if reader.header != self.header:
             reader.close()
@@ -88,14 +89,14 @@ class NpySource(_FileSource):
 
 
 def content_of(source: Source) -> bytes:
-    """All bytes of a source. Raises FileError."""
+    """Read all bytes of a source. Raise FileError."""
     data = bytearray(source.size_bytes)
     source.read_into(memoryview(data))
     return bytes(data)
 
 
 def _unchanged(kind: Callable[..., _FileSource], arguments: tuple[Any, ...], facts: object) -> _FileSource:
-    """The source of a kept plan. Raises FileError where the header of the file says something else now."""
+    """Make a source of a kept plan again. Raise FileError if the header of the file has changed."""
     source = kind(*arguments)
     if source.facts != facts:
         raise FileError(f"{source.path}: the file changed")
@@ -103,14 +104,14 @@ def _unchanged(kind: Callable[..., _FileSource], arguments: tuple[Any, ...], fac
 
 
 class ArraySource:
-    """The bytes of an array (what `array_of` takes), little-endian and in C order.
+    """The bytes of an array (anything that `array_of` takes), little-endian and in C order.
 
-    ``descr`` and ``shape`` are those of a NumPy array (``'<f4'``; ml_dtypes' types are raw bytes, as in files), None
-    for other buffers, whose bytes mean what the resource says.
+    ``descr`` and ``shape`` describe a NumPy array (``'<f4'``; types of ml_dtypes are raw bytes, as in files). Both are
+    None for other buffers: the resource tells the meaning of their bytes.
     """
 
     def __init__(self, data: ArrayLike, name: str) -> None:
-        """Raises UsageError when ``data`` is not an array of plain values."""
+        """Raise UsageError if ``data`` is not an array of plain values."""
         data = array_of(data, name)
         self._view = plain_bytes(data, name)
         self.size_bytes = len(self._view)
@@ -124,10 +125,10 @@ class ArraySource:
 
 
 class GeneratedSource(NamedTuple):
-    """``content_bytes`` of items of the kind ``element`` (`files.elements`), then zeros up to ``size_bytes``.
+    """Computed items of the kind ``element`` (`files.elements`): ``content_bytes``, then zeros up to ``size_bytes``.
 
-    The items repeat ``pattern``, or follow from their numbers by ``rule``: ("series", start, step) or ("random", seed,
-    low, high). ``descr`` and ``shape`` describe an array of the items. Only a pattern is kept in memory.
+    The items repeat ``pattern``, or follow from their index by ``rule``: ("series", start, step) or ("random", seed,
+    low, high). ``descr`` and ``shape`` describe an array of the items. Only a pattern takes memory.
     """
 
     element: str
@@ -153,6 +154,7 @@ class GeneratedSource(NamedTuple):
         return self._replace(pattern=bytes(data), content_bytes=self.size_bytes, rule=())
 
     def _repeat(self, destination: memoryview, offset: int) -> None:
+        """Fill ``destination`` with the repeated pattern, from ``offset`` on."""
         size = len(self.pattern)
         block = memoryview(self.pattern * min(-(-_BLOCK_BYTES // size), -(-(len(destination) + size) // size)))
         done = 0
@@ -163,6 +165,7 @@ class GeneratedSource(NamedTuple):
             done += len(part)
 
     def _compute(self, destination: memoryview, offset: int) -> None:
+        """Fill ``destination`` with items of the rule, from ``offset`` on."""
         from scenario_runner.files.elements import ELEMENTS
 
         item_size = ELEMENTS[self.element].size_bytes
@@ -175,9 +178,9 @@ class GeneratedSource(NamedTuple):
             done += len(part)
 
     def _items(self, first: int, count: int) -> bytes:
-        """Return the bytes of ``count`` items, starting with item ``first``.
+        """Compute ``count`` items, starting with item ``first``.
 
-        Integers are computed modulo 2^64, floats in double precision and rounded to the nearest value of their type.
+        Integers are computed modulo 2^64, floats in double precision and then rounded to the nearest value.
         """
         import numpy
 
@@ -215,7 +218,7 @@ class ImageFileSource(_FileSource):
     """The first levels of an image."""
 
     def __init__(self, path: str, format: Format, width: int, height: int, mips: int) -> None:
-        """Checks the header against what the scenario declares. Raises FileError, which begins with the path."""
+        """Compare the header with the scenario's declaration. Raise FileError, which begins with the path."""
         self.arguments = path, format, width, height, mips
         with open_image(*self.arguments) as reader:
             self.levels = self.facts = reader.mip_count
@@ -232,7 +235,7 @@ class ImageFileSource(_FileSource):
                 if start >= stop:
                     continue
                 view = destination[start - offset : stop - offset]
-                # the file's own first aspect: depths of a file may serve an image of another format
+                # None is the file's first aspect: its depths may serve an image of another format
                 aspect = part.aspect if part.aspect == "stencil" else None
                 reader.read_into(view, part.level, start - part.offset_bytes, stop - start, aspect)
 
@@ -243,7 +246,7 @@ class ImageArraySource(ArraySource):
     levels = 1
 
     def __init__(self, data: ArrayLike, uid: str, format: Format, parts: tuple[ImagePart, ...]) -> None:
-        """Raises UsageError when the array is not of the image's extent and type."""
+        """Raise UsageError if extent or type of the array differ from the image."""
         first = parts[0]
         data = array_of(data, uid)
         _check_array(data, uid, format, first.width, first.height)
@@ -251,7 +254,7 @@ class ImageArraySource(ArraySource):
         self.size_bytes = parts[len(format.aspects) - 1].end_bytes
         if format.is_packed and len(format.aspects) > 1 and len(self._view) == first.size_bytes:
             self._view = memoryview(bytes(self._view) + bytes(self._view[3::4]))  # depth and stencil of each item
-        # an array holds the first aspect; zeros follow where there is another that its items have no room for
+        # an array holds the first aspect; zeros stand for a second aspect without room in the items
         if len(self._view) not in (first.size_bytes, self.size_bytes):
             texels = f"{first.width}x{first.height} texels of {format.name} are {first.size_bytes}"
             raise UsageError(f"input {uid!r} holds {len(self._view)} bytes; {texels}")
@@ -260,7 +263,7 @@ class ImageArraySource(ArraySource):
 
 
 class ZeroSource:
-    """Zeros, for the formats that a device cannot clear."""
+    """Zeros, for formats that a device cannot clear."""
 
     def __init__(self, size_bytes: int, levels: int) -> None:
         self.size_bytes = size_bytes
@@ -271,8 +274,8 @@ class ZeroSource:
 
 
 def _check_array(data: ArrayLike, uid: str, format: Format, width: int, height: int) -> None:
-    """Shape and type of a NumPy array; plain bytes have neither."""
-    numpy = sys.modules.get("numpy")  # whoever has an array has imported it
+    """Check shape and type of a NumPy array; plain bytes have neither."""
+    numpy = sys.modules.get("numpy")  # loaded, where there is an array
     if numpy is None or not isinstance(data, numpy.ndarray):
         return
     if format.numpy_dtype is None:
@@ -291,9 +294,9 @@ def _check_array(data: ArrayLike, uid: str, format: Format, width: int, height: 
 
 
 class FilePart(NamedTuple):
-    """``size_bytes`` from ``start_bytes`` on of the file at ``path``, which had this identity when it was planned.
+    """A part of the file at ``path``, which had this identity during planning.
 
-    Parts compare by the identity of the file, not by its content: that takes too long for large models.
+    Parts compare by the identity of the file, because comparing the content of large models takes too long.
     """
 
     path: str
@@ -315,11 +318,11 @@ class FilePart(NamedTuple):
 
 
 ConstantData = FilePart | memoryview
-"""The bytes of a constant; where they are known to be the same bytes they are equal, so that pipelines are found."""
+"""The bytes of a constant. Equal constants have equal bytes, so that runs share pipelines."""
 
 
 def _unchanged_part(*fields: Any) -> FilePart:
-    """The constant of a kept plan. Raises FileError where the file is another one now."""
+    """Make a constant of a kept plan again. Raise FileError if the file has changed."""
     part = FilePart(*fields)
     if file_identity(part.path) != part.identity:
         raise FileError(f"{part.path}: the file changed")
@@ -328,7 +331,7 @@ def _unchanged_part(*fields: Any) -> FilePart:
 
 @contextmanager
 def in_memory(constants: Iterable[ConstantData]) -> Iterator[list[memoryview]]:
-    """The bytes of each constant, valid as long as the block runs. Raises FileError, also where a file has changed."""
+    """Load the bytes of constants for the duration of the block. Raise FileError, also for a changed file."""
     constants = list(constants)
     large = sum(part.size_bytes for part in constants if isinstance(part, FilePart)) >= _LARGE_BYTES
     with ExitStack() as stack:
@@ -351,7 +354,7 @@ def in_memory(constants: Iterable[ConstantData]) -> Iterator[list[memoryview]]:
 
 
 def _opened(part: FilePart, stack: ExitStack, large: bool) -> tuple[SourceFile, memoryview | None]:
-    """The file, and its mapping if it is ``large`` and cannot be changed until the stack is closed."""
+    """Open the file, and map it if it is ``large`` and nobody can change it before the stack closes."""
     file = stack.enter_context(SourceFile(part.path))
     leased = False
     if large:

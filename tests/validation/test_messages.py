@@ -47,7 +47,7 @@ def test_binding_with_the_next_number(scene: Scene, binding: int) -> None:
     assert (problem.code, problem.pointer) == ("SR-BIND-001", "/commands/0/dispatch_compute/bindings/0/id")
     assert f"resource 'x' is bound to set 0, binding {binding}, which shader 's' does not use" in problem.message
     assert "nothing is bound to storage buffer 'More' at set 0, binding 1" in problem.message
-    assert problem.help == f"if 'x' is meant for it, write 1 in place of {binding}"
+    assert problem.help == f"if 'x' is meant for it, write 1 instead of {binding}"
 
 
 def test_binding_in_another_set(scene: Scene) -> None:
@@ -56,7 +56,7 @@ def test_binding_in_another_set(scene: Scene) -> None:
     scene.commands[0]["dispatch_compute"]["bindings"] = [{"set": 1, "id": 0, "resource_ref": "x"}]
     problem = single(scene)
     assert problem.pointer == "/commands/0/dispatch_compute/bindings/0/set"
-    assert problem.help == "if 'x' is meant for it, write 0 in place of 1"
+    assert problem.help == "if 'x' is meant for it, write 0 instead of 1"
 
 
 @pytest.mark.parametrize("binding, kind", [(5, "buffer"), (1, "image")])
