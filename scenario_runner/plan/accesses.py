@@ -268,7 +268,7 @@ class _Points:
         raise UsageError(message, help=None if meant else there_are)
 
     def _end(self, command: int, segment: int | None) -> tuple[int, int]:
-        """Return the end of a command or a segment; a command without operations ends with the one before."""
+        """Return the end of a command or a segment. A command without operations ends with the previous command."""
         while command != START and (command, segment) not in self._ends:
             command -= 1
         return self._ends.get((command, segment), (0, 0))

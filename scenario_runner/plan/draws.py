@@ -1,6 +1,6 @@
-"""dispatch_fragment: the shaders of a drawing against each other and against the attachments, and its pipeline.
+"""dispatch_fragment: checks of shaders against each other and against attachments, and the graphics pipeline.
 
-An image and a tensor of OPTIMAL tiling that share memory are found by `layouts`.
+`image_layouts` finds draws into an OPTIMAL image that shares memory with a tensor.
 
 Source: Vulkan specification, "Shader Interfaces", sections "Interface Matching", "Vertex Input Interface" and "Fragment
 Output Interface"; "Shaders" and the SPIR-V environment's rules on interpolation and execution modes of fragment
@@ -43,11 +43,11 @@ class Stage(NamedTuple):
 
     @property
     def called(self) -> str:
-        """Its name in messages."""
+        """The name in messages."""
         return f"shader {self.shader.uid!r}"
 
     def record(self) -> ShaderStagePlan:
-        """Its part of the pipeline."""
+        """Return the record for the pipeline."""
 
         def locations(variables: Iterable[StageVariable]) -> int:
             return max((variable.location + variable.locations for variable in variables), default=0)
@@ -58,7 +58,7 @@ class Stage(NamedTuple):
 
 
 class Attachment(NamedTuple):
-    """A mip level that is drawn into; ``declared`` tells the color_attachment of the image."""
+    """A mip level to draw into. ``declared`` is the color_attachment of the image."""
 
     image: ImagePlan
     level: int
@@ -66,7 +66,7 @@ class Attachment(NamedTuple):
 
     @property
     def called(self) -> str:
-        """Its name in messages."""
+        """The name in messages."""
         return self.image.level_name(self.level)
 
     @property
@@ -76,7 +76,7 @@ class Attachment(NamedTuple):
 
 
 class Drawings(CommandResolver):
-    """Resolves dispatch_fragment; commands that differ in nothing but their place are looked at once."""
+    """Resolves dispatch_fragment, once for all commands of equal content."""
 
     def __init__(self, context: CommandContext) -> None:
         super().__init__(context)
@@ -109,7 +109,7 @@ class Drawings(CommandResolver):
 
 
 class _Drawing:
-    """One command unlike any before; what is wrong with it is noted."""
+    """Resolves the first command of one content, and notes errors."""
 
     def __init__(self, context: CommandContext, command: DispatchFragment, index: int, pointer: str) -> None:
         self._context = context
@@ -120,12 +120,12 @@ class _Drawing:
         self._warn = context.problems.warn
 
     def plan(self) -> Draw | None:
-        """The draw, None where something is wrong with it."""
+        """Return the draw; None after an error."""
         context, command, pointer = self._context, self._command, self._pointer
         problems, tables, loaded = context.problems, context.tables, context.shaders
         attachments = [self._attachment(target) for target in command.color_attachment_refs]
         if not {command.vertex_shader_ref, command.fragment_shader_ref} <= loaded.keys():
-            return None  # reported where the shader is
+            return None  # loading the shader has reported its error
         shaders = [loaded[command.vertex_shader_ref], loaded[command.fragment_shader_ref]]
         pushed = context.push_constants.of(shaders, command.push_data_ref, pointer, f"{pointer}/push_data_ref")
         declared = declared_by(shaders, pointer, problems)
@@ -172,7 +172,7 @@ class _Drawing:
         self._context.tables.features[NeededFeature(structure, member, what, self._pointer)] = None
 
     def _attachment(self, target: ColorAttachment) -> Attachment | None:
-        """The mip level that is drawn into; None where something else is wrong with the image."""
+        """Return the mip level to draw into; None for an image with errors of its own."""
         image = self._context.tables.resources.get(target.resource_ref)
         declared = self._context.scenario.resource(target.resource_ref)
         if not isinstance(image, ImagePlan) or not isinstance(declared, Image) or target.lod >= image.mips:
@@ -180,7 +180,7 @@ class _Drawing:
         return Attachment(image, target.lod, declared.color_attachment)
 
     def _check_stages(self, vertex: Stage, fragment: Stage) -> None:
-        """Check inputs and outputs of the shaders; declarations that cannot be are told alone: nothing matches them."""
+        """Check inputs and outputs of the shaders. Impossible declarations stand alone, since nothing matches them."""
         wrong = [(stage, problem) for stage in (vertex, fragment) for problem in stage.interface.problems]
         for stage, problem in wrong:
             self._error("SR-STAGE-004", stage.shader.pointer, f"{stage.called}: {problem}")
@@ -192,7 +192,7 @@ class _Drawing:
             help = "tell the three vertices apart by gl_VertexIndex, and read their data from a buffer"
             self._error("SR-STAGE-005", f"{self._pointer}/vertex_shader_ref", message, help)
         if "Position" not in vertex.interface.outputs_built_in:
-            message = f"{vertex.called} never gives a position (gl_Position): what is drawn where is undefined"
+            message = f"{vertex.called} never writes a position (gl_Position), so that the draw is undefined"
             self._warn("SR-STAGE-007", vertex.shader.pointer, message)
         for sentence in _wrong_modes(fragment):
             self._error("SR-STAGE-006", fragment.shader.pointer, f"{fragment.called} {sentence}")
@@ -236,7 +236,7 @@ class _Drawing:
         self._error("SR-STAGE-002", place, message, "declare both with the same type")
 
     def _check_images(self, attachments: Sequence[Attachment | None], bound: Sequence[Descriptor]) -> None:
-        """Check the attachments for themselves, and against what the shaders use besides."""
+        """Check each attachment, and the attachments against each other and against bound resources."""
         extent, whose = self._command.render_extent, "the render_extent"
         first: dict[tuple[str, int], int] = {}
         for index, attachment in enumerate(attachments):
@@ -255,14 +255,14 @@ class _Drawing:
                 extent, whose = attachment.size, f"attachment 0, {image.uid!r},"
             elif tuple(extent) != (width, height):
                 message = f"{name} has {width} x {height} texels, {whose} has {extent[0]} x {extent[1]}"
-                self._error("SR-ATTACH-007", place, message, "all that is drawn into at once has one size")
+                self._error("SR-ATTACH-007", place, message, "give all attachments of a drawing one size")
             other = first.setdefault((image.uid, level), index)
             if other != index:
-                message = f"{name} is attachment {other} already: which of the two values stays is undefined"
+                message = f"{name} is attachment {other} already: the result of both writes is undefined"
                 self._error("SR-ATTACH-010", place, message, "give each output an image or a mip level of its own")
             seen = [use.level for use in bound if use.uid == image.uid and use.kind != "sampler"]
             if None in seen or level in seen:
-                message = f"{name} is drawn into while the shaders bind it: what they see there is undefined"
+                message = f"{name} is drawn into while the shaders bind it: the texels that they read are undefined"
                 help = "draw into another image, or bind another mip level with lod"
                 self._error("SR-ATTACH-008", place, message, help)
 
@@ -272,7 +272,7 @@ class _Drawing:
         fragment: Stage,
         written: dict[int, dict[int, StageVariable]],
     ) -> None:
-        """Check what the fragment shader gives to each attachment."""
+        """Check the outputs of the fragment shader against the attachments."""
         for output in fragment.interface.outputs:
             what = f"output {output.name!r} of {fragment.called}"
             lost = [location for location, _ in output.words() if location >= len(attachments)]
@@ -311,7 +311,7 @@ class _Drawing:
             self._warn("SR-ATTACH-004", place, message, f"give all {len(channels)} components")
 
     def _check_memory(self, images: Sequence[ImagePlan], bound: Sequence[Descriptor]) -> None:
-        """Note attachments whose bytes another attachment or a resource that the shaders use has too."""
+        """Note attachments that share bytes with another attachment or with a resource of the shaders."""
         resources = self._context.tables.resources
         users = [resources[uid] for uid in dict.fromkeys(descriptor.uid for descriptor in bound)]
         for index, image in enumerate(images):
@@ -319,16 +319,17 @@ class _Drawing:
             for first, other in enumerate(images[:index]):
                 if _share(image, other):
                     what = f"image {image.uid!r} shares memory with attachment {first}, {other.uid!r}"
-                    message = f"{what}: which of the two values stays is undefined"
+                    message = f"{what}: the result of both writes is undefined"
                     self._error("SR-ATTACH-010", place, message, "draw into images with memory of their own")
             for user in users:
                 if _share(image, user):
                     what = f"image {image.uid!r} is drawn into while the shaders use {user.kind} {user.uid!r}"
-                    message = f"{what}, which shares its memory: what they see there is undefined"
+                    message = f"{what}, which shares its memory: the bytes that they read are undefined"
                     self._error("SR-ATTACH-008", place, message, "draw into an image with memory of its own")
 
 
 def _share(image: ImagePlan, other: ResourcePlan) -> bool:
+    """Return whether an image shares bytes with a resource; `image_layouts` looks at OPTIMAL tensors."""
     if image.group is None or image.uid == other.uid or image.group != other.group:
         return False
     by_layout = other.kind == "tensor" and not other.linear
@@ -336,7 +337,7 @@ def _share(image: ImagePlan, other: ResourcePlan) -> bool:
 
 
 def _wrong_modes(fragment: Stage) -> list[str]:
-    """The problems of the execution modes of a fragment shader, as ends of sentences."""
+    """Find errors in the execution modes of a fragment shader, as ends of sentences."""
     entry = fragment.shader.entry
     modes = {entry.source.words[at + 2] for at in entry.source.execution_modes(entry.function)}
     wrong = []
@@ -352,7 +353,7 @@ def _wrong_modes(fragment: Stage) -> list[str]:
 
 
 def _same(first: Type, second: Type) -> bool:
-    """Return whether two declarations mean the same type, whatever their ids and names."""
+    """Return whether two declarations mean the same type, apart from ids and names."""
     if isinstance(first, Array) and isinstance(second, Array):
         return first.length == second.length and _same(first.element, second.element)
     if isinstance(first, Struct) and isinstance(second, Struct):

@@ -1,4 +1,4 @@
-"""The commands that run graphs: the segments of a VGF file, or a SPIR-V module, as operations of the plan."""
+"""Commands that run graphs: the segments of a VGF file, or a SPIR-V module, become operations of the plan."""
 
 from __future__ import annotations
 
@@ -31,15 +31,15 @@ from scenario_runner.plan.tensors import agrees, is_format_of_tensors
 from scenario_runner.scenario import Binding, DispatchGraph
 from scenario_runner.scenario.scenario import Problems
 
-# The name of a segment that says nothing but its number.
+# The default name of a segment.
 _COUNTED = re.compile(r"compute_segment_[0-9]+")
 _THE_SHADER_DECIDES = "the type of the shader is used; the tables of the model should name it"
 
 
 class _Inside(Problems):
-    """Problems of a segment: at the command's place, with the name that the segment has in the file.
+    """Problems of a segment, at the place of the command and with the segment's name in the file.
 
-    The descriptor types of the file's tables are hints: one that the shader does not have is a warning.
+    Descriptor types in the file's tables are hints. A type that differs from the shader becomes a warning.
     """
 
     def __init__(self, problems: Problems, pointer: str, where: str) -> None:
@@ -69,7 +69,7 @@ class VgfDispatch:
         self._problems = context.problems
 
     def operations(self) -> list[Operation]:
-        """The segments as operations; what is wrong is noted."""
+        """Return the operations of the segments, and note errors."""
         self._check_targets()
         plans = {binding.id: self._tables.resources.get(binding.resource_ref) for binding in self._command.bindings}
         bound = {binding: plan.dims for binding, plan in plans.items() if isinstance(plan, TensorPlan)}
@@ -85,7 +85,7 @@ class VgfDispatch:
         names: list[str] = []
         segments = self._graph.vgf.segments
         for segment in segments:
-            # a later segment may read what this one writes; after the last one it is the scenario's choice
+            # a later segment may read the results of this segment; after the last, the scenario decides
             barrier = self._command.implicit_barrier or segment is not segments[-1]
             operation = self._operation(segment, barrier)
             if operation is not None:
@@ -95,7 +95,7 @@ class VgfDispatch:
         return operations
 
     def _check_targets(self) -> None:
-        """Note names of shaders that the model does not have."""
+        """Note names of shaders that are missing in the model."""
         graph, resource, command = self._graph, self._graph.graph, self._command
         targets, modules = graph.targets(), graph.compute_names()
         others = [name for name in targets if name not in modules and not _COUNTED.fullmatch(name)]
@@ -114,7 +114,7 @@ class VgfDispatch:
                     self._problems.error("SR-GRAPH-008", f"{place}/{index}/{key}", message)
 
     def _bind(self) -> bool:
-        """Match bindings and ports by number. Whether every port has something that fits."""
+        """Match bindings and ports by number. Return whether every port has a matching resource."""
         graph, problems = self._graph, self._problems
         before = len(problems.errors)
         ports = [*(("input", port) for port in graph.inputs), *(("output", port) for port in graph.outputs)]
@@ -129,7 +129,7 @@ class VgfDispatch:
             elif binding.id in bound:
                 problems.error("SR-CONFLICT-004", f"{place}/id", f"{matching[0][1].label} is bound already")
             bound.add(binding.id)
-            for direction, port in matching:  # two where the model returns an input as it is
+            for direction, port in matching:  # two ports if the model returns an input unchanged
                 if not self._values.bind(binding, port, direction, place):
                     break
         for direction, port in ports:
@@ -143,9 +143,10 @@ class VgfDispatch:
         return len(problems.errors) == before
 
     def _operation(self, segment: Segment, barrier: bool) -> Operation | None:
+        """Return the operation of a segment; None after an error."""
         where = f"segment {segment.name or segment.index!r} of graph {self._graph.graph.uid!r}"
         inside = _Inside(self._problems, self._pointer, where)
-        bound: list[Binding] = []  # as a dispatch_compute would say it
+        bound: list[Binding] = []  # like the bindings of a dispatch_compute
         for descriptor_set in segment.descriptor_sets:
             for slot in dict.fromkeys(descriptor_set.slots):
                 uid = self._values.uid(slot.resource_index)
@@ -162,6 +163,7 @@ class VgfDispatch:
     def _compute_segment(
         self, segment: Segment, bindings: list[Binding], barrier: bool, inside: _Inside
     ) -> Dispatch | None:
+        """Return the dispatch of a compute segment; None after an error."""
         graph, context, tables = self._graph, self._context, self._tables
         name = graph.vgf.modules[segment.module_index].name
         declared_shader = graph.shader_of(self._command, name, context.scenario)
@@ -178,7 +180,7 @@ class VgfDispatch:
         push_constants = self._push_constants(segment, name, shader)
         workgroups = segment.dispatch_shape
         if 0 in workgroups:
-            inside.error("SR-GRAPH-006", "", f"it has {workgroups} workgroups, which runs nothing")
+            inside.error("SR-GRAPH-006", "", f"it has {workgroups} workgroups, which is none")
         if declared.layouts is None or push_constants is None:
             return None
         assert context.fitted is not None, "graphs may have images inside"
@@ -188,7 +190,7 @@ class VgfDispatch:
         return Dispatch(pipeline, tables.lists.add(sets, sets), workgroups, push_constants, barrier, self._index)
 
     def _push_constants(self, segment: Segment, name: str, loaded: LoadedShader) -> bytes | None:
-        """The push constants of a compute segment; their size is the scenario's, else the file's, else the shader's."""
+        """Return the push constants of a compute segment, with the size in the scenario, the file or the shader."""
         ranges = max((part.offset_bytes + part.size_bytes for part in segment.push_constant_ranges), default=0)
         size = self._graph.graph.push_constants_size or loaded.push_constants_size or ranges
         targets = self._graph.targets()
@@ -202,6 +204,7 @@ class VgfDispatch:
     def _graph_segment(
         self, segment: Segment, bound: list[Binding], barrier: bool, where: str, inside: _Inside
     ) -> GraphDispatch | None:
+        """Return the operation of a graph segment; None after an error."""
         graph = self._graph
         row = graph.vgf.modules[segment.module_index]
         tensors: dict[tuple[int, int], TensorPlan] = {}
@@ -227,6 +230,7 @@ class VgfDispatch:
         return graph_dispatch(called, tensors, constants, self._context, self._index, barrier, report)
 
     def _constants(self, segment: Segment) -> Iterator[GraphConstantPlan]:
+        """Yield the constants of a graph segment; note an error for an unknown format."""
         vgf = self._graph.vgf
         for link in segment.constants:
             constant = vgf.constants[link.constant_index]
@@ -244,9 +248,8 @@ class Graphs(CommandResolver):
     """Resolves dispatch_graph and dispatch_spirv_graph."""
 
     def resolve(self, command: Any, index: int) -> list[Operation]:
-        """Resolve one command, segment by segment; problems are noted."""
         context = self.context
-        assert context.graphs is not None, "there are commands that run graphs"
+        assert context.graphs is not None, "the command runs a graph"
         if context.layouts is not None:
             context.layouts.check_bindings(command, index)
         graph = context.graphs.graphs.get(command.graph_ref)
@@ -266,18 +269,17 @@ class Graphs(CommandResolver):
 
 
 class Values:
-    """The values of a VGF model in one dispatch: each row of the file, and the resource of the plan that stands for it.
+    """The values of a VGF model in one dispatch: the resource of the plan for each row of the file.
 
-    A value has one row for every way in which it is seen (its alias group): a tensor for graphs, a buffer or an image
-    for shaders. A resource that the scenario binds stands for one of them; the others become resources of their own in
-    the same memory. Values between the segments get memory once for each graph resource, and keep it for all of its
-    dispatches.
+    A value has a row for each of its views, which form an alias group: a tensor for graphs, a buffer or an image for
+    shaders. A bound resource of the scenario is one view; the planner makes resources in the same memory for the
+    others. All dispatches of a graph resource share the memory of values between segments.
     """
 
     def __init__(
         self, graph: VgfGraph, pointer: str, tables: Tables, shapes: dict[int, tuple[int, ...]], problems: Problems
     ) -> None:
-        """``shapes`` are those of rows that the file leaves open."""
+        """``shapes`` are the shapes of rows that are open in the file."""
         self._rows = graph.vgf.resources
         self._graph = graph.graph.uid
         self._where = f"{graph.path}: graph {graph.graph.uid!r}"
@@ -289,10 +291,10 @@ class Values:
         self._external: dict[int, str] = {}  # by alias group
 
     def bind(self, binding: Binding, port: Port, direction: str, place: str) -> bool:
-        """Let what the scenario binds stand for a port of the model; what does not fit is noted, and False returned."""
+        """Connect a bound resource with a port of the model. Return False after noting that they do not fit."""
         plan = self._tables.resources.get(binding.resource_ref)
         if plan is None:
-            return True  # reported where the resource is
+            return True  # planning the resource has reported its error
         kinds = dict.fromkeys(_kind_of(self._rows[index]) for index in port.view_indices)
         rows = [index for index in port.view_indices if _kind_of(self._rows[index]) == plan.kind]
         mismatches = [self._mismatch(index, plan) for index in rows]
@@ -315,7 +317,7 @@ class Values:
         return False
 
     def uid(self, index: int) -> str | None:
-        """The uid of the resource that stands for a row, made now if it is new; None when something is wrong."""
+        """Return the uid of the resource for a row, and make a new resource if needed; None after an error."""
         uid = self._uids.get(index)
         if uid is None:
             uid = self._make(index)
@@ -324,7 +326,7 @@ class Values:
         return uid
 
     def _mismatch(self, index: int, plan: Any) -> tuple[str, str] | None:
-        """The code, and what a row wants that a resource of its kind has not as the end of a sentence."""
+        """Return a code and the end of a message if a resource does not fit a row of its kind; None if it fits."""
         row, shape, kind = self._rows[index], self._shapes[index], _kind_of(self._rows[index])
         code = "SR-GRAPH-013"
         if kind == "buffer":
@@ -345,13 +347,13 @@ class Values:
         return code, f"is an image of {shape[-2]} by {shape[-3]} texels (shape {list(shape)}); {has}"
 
     def _same_view(self, index: int, other: int) -> bool:
-        def view(index: int) -> tuple[object, ...]:
-            row = self._rows[index]
-            return _kind_of(row), row.format, self._shapes[index], row.strides
-
-        return view(index) == view(other)
+        """Return whether two rows have equal kind, format, shape and strides."""
+        row, view = self._rows[index], self._rows[other]
+        same_type = _kind_of(row) == _kind_of(view) and row.format == view.format and row.strides == view.strides
+        return same_type and self._shapes[index] == self._shapes[other]
 
     def _make(self, index: int) -> str | None:
+        """Make a resource for a row, in the memory of its value; return the uid, or None after an error."""
         row, resources = self._rows[index], self._tables.resources
         group = row.alias_group
         owner, memory, offset = None, None, 0
@@ -370,9 +372,9 @@ class Values:
             memory, offset = plan.group, plan.offset_bytes
             base = f"{owner}:{_kind_of(row)} {row.format} {self._shapes[index]}"
         elif row.category in ("input", "output"):
-            return None  # nothing is bound to it, which is reported there
+            return None  # `_bind` has reported the missing binding
         while base in resources and base not in self._tables.made:
-            base += "_"  # a resource of the scenario is called so
+            base += "_"  # a resource of the scenario has this uid
         value = self._plan(index, base, memory, offset, zero_fill=owner is None)
         if value is None:
             return None
@@ -381,11 +383,12 @@ class Values:
         return base
 
     def _plan(self, index: int, uid: str, memory: str | None, offset: int, *, zero_fill: bool) -> ResourcePlan | None:
+        """Plan the resource for a row; return None after noting an error."""
         row, shape = self._rows[index], self._shapes[index]
         format, kind, error = row.known_format, _kind_of(row), self._problems.error
         if min(shape, default=1) < 0:
             what = f"{self._where} has a value of the shape {list(shape)} between its segments"
-            message = f"{what}, and nothing says what its dynamic dimensions are"
+            message = f"{what}, and nothing tells its dynamic dimensions"
             error("SR-GRAPH-007", self._pointer, message, "convert the model with fixed shapes")
             return None
         if format is None or not kind:
@@ -415,7 +418,7 @@ class Values:
         )  # fmt: skip
 
     def _image_of(self, index: int) -> str | None:
-        """The image that shows the value of a row as well."""
+        """Return the uid of the image that is another view of a row's value; None without one."""
         group = self._rows[index].alias_group
         rows = () if group is None else enumerate(self._rows)
         image = next((other for other, row in rows if row.alias_group == group and _kind_of(row) == "image"), None)

@@ -1,8 +1,8 @@
-"""The graphs that commands run: VGF files, kept for as long as they do not change, and SPIR-V modules.
+"""The graphs of commands: VGF files, which stay in memory until they change, and SPIR-V modules.
 
-They are read before resources are planned, as they decide about shapes and shaders. Commands are followed in their
-order: what is known of a graph's inputs, from the scenario or from the content of files, says what its outputs are,
-which may be the inputs of the next graph.
+Graphs are read before resources are planned, because they decide shapes and shaders. The planner follows the commands
+in order. It knows shapes of inputs from the scenario or from files, infers the shapes of a graph's outputs, and takes
+these for the inputs of the next graph.
 """
 
 import os
@@ -29,18 +29,18 @@ from scenario_runner.scenario.inline_contents import file_of, shape_in
 from scenario_runner.scenario.scenario import Problems
 from scenario_runner.shaders.spirv import GraphEntryPoint, Module
 
-# A model that is planned again has the same code; to read it takes most of the time of planning.
+# Reading a model takes most of the planning time, and further plans of the model have the same code.
 _graph_module = lru_cache(MOST_MODELS)(GraphModule)
 
 
 def forget() -> None:
-    """Keep no model."""
+    """Drop all models from memory."""
     forget_models()
     _graph_module.cache_clear()
 
 
 def graph_entry(module: Module, name: str, what: str) -> GraphEntryPoint:
-    """The graph entry point called ``name``. Raises ShaderError that lists those that there are."""
+    """Find the graph entry point ``name``. Raise ShaderError with a list of all entry points."""
     for entry in module.graph_entry_points:
         if entry.name == name:
             return entry
@@ -50,14 +50,13 @@ def graph_entry(module: Module, name: str, what: str) -> GraphEntryPoint:
 
 
 class VgfGraph:
-    """One graph resource: the model of its file, and what its segments have in common over all dispatches.
+    """One graph resource with the model of its file, shared by all dispatches.
 
-    ``reads``, ``writes`` and the shapes in ``declared`` are by the `key` of a binding.
+    The `key` of a binding finds it in ``reads``, in ``writes``, and in the shapes of ``declared``.
     """
 
     def __init__(self, scenario: Scenario, graph: Graph) -> None:
-        """Raises FileError, and UnsupportedError without the ``ml`` extra."""
-
+        """Read the file. Raise FileError, and UnsupportedError without the ``ml`` extra."""
         self.graph = graph
         self.pointer = scenario.resource_pointer(graph.uid)
         self.identity: Identity | None = None
@@ -81,44 +80,44 @@ class VgfGraph:
 
     @staticmethod
     def key(binding: Binding) -> int:
-        """The key of a binding in its command: a VGF has no sets."""
+        """Return the key of a binding, the number alone: a VGF has no sets."""
         number: int = binding.id
         return number
 
     def inferred(self, bound: Mapping[Any, Shape]) -> dict[Any, Shape]:
-        """The shapes of open inputs and outputs that follow from those that are known. Raises as `row_shapes`."""
+        """Infer shapes of open inputs and outputs from the known shapes in ``bound``. Raise as `row_shapes`."""
         shapes = row_shapes(self, bound)
         ports = {port.binding: port.resource_index for port in (*self.inputs, *self.outputs)}
         return {binding: shapes[row] for binding, row in ports.items() if row in shapes}
 
     def module(self, index: int) -> GraphModule:
-        """The SPIR-V of a graph segment's module. Raises SpirvError."""
+        """Return the SPIR-V of a graph segment's module. Raise SpirvError."""
         if index not in self._modules:
             code = self.vgf.modules[index].code
-            assert isinstance(code, bytes), "find_problems sees to it"
+            assert isinstance(code, bytes), "find_problems refuses graph modules without code"
             self._modules[index] = _graph_module(code, f"{self.path}: module {self.vgf.modules[index].name!r}")
         return self._modules[index]
 
     def constant(self, index: int) -> ConstantData:
-        """The data of a constant."""
+        """Return the data of a constant."""
         row = self.vgf.constants[index]
-        if row.data is None:  # only files on disk leave data where they are
+        if row.data is None:  # the data of a file on disk stays there
             return FilePart(self.path, self.identity, row.offset_bytes, row.size_bytes)  # type: ignore[arg-type]
-        if index not in self._constants:  # the caller may change anything but bytes later
+        if index not in self._constants:  # a copy, because the caller may change other data than bytes later
             is_fixed = isinstance(row.data.obj, bytes)
             self._constants[index] = row.data if is_fixed else memoryview(bytes(row.data))
         return self._constants[index]
 
     def compute_names(self) -> list[str]:
-        """The names of the modules that substitutions, push constants and specialization can be for."""
+        """List the modules with compute shaders, which can have substitutions, push constants and specialization."""
         used = dict.fromkeys(segment.module_index for segment in self.vgf.segments if segment.type == "compute")
         return [self.vgf.modules[index].name for index in used]
 
     def targets(self) -> dict[str, frozenset[str]]:
-        """Names that a substitution, push constants or specialization can use, and the compute modules that it means.
+        """Map each name for a substitution, push constants or specialization to the compute modules that it means.
 
-        These are the modules, and the segments where no module has the same name: a converted model has the names of
-        its custom operations there, one name for each of them.
+        A name is the name of a module, or of a segment if no module has it. Segments of a converted model have the
+        names of the custom operations.
         """
         targets: dict[str, frozenset[str]] = {}
         for segment in self.vgf.segments:
@@ -128,7 +127,7 @@ class VgfGraph:
         return targets | {name: frozenset({name}) for name in self.compute_names()}
 
     def shader_of(self, command: DispatchGraph, name: str, scenario: Scenario) -> Shader | None:
-        """The shader that runs as the compute module ``name``: a substitute, the file's own, or None without code."""
+        """Return the shader for the compute module ``name``: a substitute, or the file's own; None without code."""
         targets, constants_map = self.targets(), self.graph.specialization_constants_map
         entries = [entry for entry in constants_map if name in targets.get(entry.shader_target, ())]
         update: dict[str, Any] = {"uid": f"{self.graph.uid}/{name}", "specialization_constants": ()}
@@ -144,16 +143,16 @@ class VgfGraph:
         module = next(module for module in self.vgf.modules if module.name == name and module.type == "compute")
         if module.code is None or module.language is None:
             return None
-        # GLSL has no other name for the entry point, whatever the file says
+        # the only entry point in GLSL, even if the file names another
         entry = "main" if module.language == "GLSL" else module.entry_point
         return Shader(type=module.language, source=module.code, entry=entry, **update)
 
 
 class SpirvGraph:
-    """A shader resource that holds a graph; see `VgfGraph`."""
+    """A shader resource with a graph; see `VgfGraph`."""
 
     def __init__(self, scenario: Scenario, shader: Shader) -> None:
-        """Raises FileError, SpirvError, and ShaderError where there is no such graph."""
+        """Read the module. Raise FileError, SpirvError, or ShaderError for a missing graph entry point."""
         self.uid = shader.uid
         self.pointer = scenario.resource_pointer(shader.uid)
         code, self.identity = read_spirv(scenario, shader)
@@ -163,7 +162,7 @@ class SpirvGraph:
         name = shader.entry
         entries = self.module.graph_entry_points
         if len(entries) == 1 and "entry" not in shader.model_fields_set:
-            name = entries[0].name  # the only one there is, unless the scenario insists on another
+            name = entries[0].name  # the only entry point, if the scenario names none
         self.entry = entry = graph_entry(self.module, name, f"shader {shader.uid!r}")
         self.reads = frozenset((input_.set, input_.binding) for input_ in entry.inputs)
         self.writes = frozenset((output.set, output.binding) for output in entry.outputs)
@@ -172,19 +171,19 @@ class SpirvGraph:
 
     @staticmethod
     def key(binding: Binding) -> tuple[int, int]:
-        """The key of a binding in its command."""
+        """Return the key of a binding."""
         return binding.set, binding.id
 
     def inferred(self, bound: Mapping[Any, Shape]) -> dict[Any, Shape]:
-        """The shapes of outputs that follow from those of inputs. Raises ScenarioError where these do not fit."""
+        """Infer the shapes of outputs from the inputs. Raise ScenarioError for inputs that do not fit."""
         return {**self.body.fixed(self.entry, bound).outputs}
 
 
 def row_shapes(graph: VgfGraph, bound: Mapping[int, Shape]) -> dict[int, Shape]:
-    """Shapes of open rows of the file by row; ``bound`` are those of inputs and outputs by binding number.
+    """Infer the shapes of open rows in the file, by row. ``bound`` has shapes of inputs and outputs by binding number.
 
-    Segments are followed in their order; what a shader writes is known only where it is bound. Raises ScenarioError
-    where inputs do not fit each other, ShaderError for damaged modules.
+    It follows the segments in order. The outputs of a shader have known shapes only if they are bound. Raise
+    ScenarioError for inputs that do not fit each other, and ShaderError for damaged modules.
     """
     rows = graph.vgf.resources
     if not graph.is_open:
@@ -219,7 +218,7 @@ def row_shapes(graph: VgfGraph, bound: Mapping[int, Shape]) -> dict[int, Shape]:
 
 
 def _note(graph: VgfGraph, known: dict[int, Shape], row: int, shape: Shape) -> None:
-    """Note the shape of the value of a row for those of its rows that leave it open, where it can be theirs."""
+    """Set the shape of all open views of a row's value that agree with it."""
     group = graph.vgf.resources[row].alias_group
     for index, view in enumerate(graph.vgf.resources):
         is_same = index == row or (group is not None and view.alias_group == group)
@@ -228,14 +227,14 @@ def _note(graph: VgfGraph, known: dict[int, Shape], row: int, shape: Shape) -> N
 
 
 class GraphFiles:
-    """Graphs by uid; those that no command runs are never opened.
+    """The graphs of commands by uid; files of other graphs stay closed.
 
-    ``shapes`` are those of tensors that leave some dimension to the graphs; ``deferred`` the tensors without a shape
-    that some graph writes.
+    ``shapes`` has the inferred shapes of tensors with open dimensions. ``deferred`` has tensors without a shape that a
+    graph writes.
     """
 
     def __init__(self, scenario: Scenario, inputs: Mapping[str, ArrayLike], problems: Problems) -> None:
-        """Reads the files; what is wrong with them is noted."""
+        """Read the files, and note errors."""
         self.scenario = scenario
         self.problems = problems
         self.graphs: dict[str, VgfGraph | SpirvGraph] = {}
@@ -256,7 +255,7 @@ class GraphFiles:
                 problems.add_error(error, f"{scenario.resource_pointer(uid)}/src")
         open_uids = {resource.uid for resource in scenario.resources if is_open(resource)}
         self.shapes: dict[str, Shape] = self._infer(open_uids, inputs) if open_uids else {}
-        # mostly the inputs of the graph are wrong, which is found later
+        # mostly the inputs of the graph have errors, which planning the command finds
         written = {
             binding.resource_ref
             for command, graph in self.dispatches()
@@ -266,14 +265,14 @@ class GraphFiles:
         self.deferred = frozenset(written & open_uids - self.shapes.keys())
 
     def dispatches(self) -> Iterator[tuple[Any, VgfGraph | SpirvGraph]]:
-        """Iterate over the commands that run graphs that could be read, in their order."""
+        """Yield the commands with a readable graph, in order."""
         for command in self.scenario.commands:
             graph = self.graphs.get(getattr(command, "graph_ref", ""))
             if graph is not None:
                 yield command, graph
 
     def add_shaders(self, shaders: list[Shader]) -> dict[str, str]:
-        """Add the shaders that models run; returns the pointers of those that are not resources."""
+        """Add the shaders of models, and return the pointers of shaders that are not resources."""
         places: dict[str, str] = {}
         known = {shader.uid for shader in shaders}
         for command, graph in self.dispatches():
@@ -290,19 +289,19 @@ class GraphFiles:
         return places
 
     def report_unknown_shapes(self) -> None:
-        """Note the tensors that no graph gives a shape, unless something else is wrong: as a rule that is why."""
+        """Note tensors without a shape from a graph, unless there are errors, which are the usual reason."""
         for uid in () if self.problems.errors else sorted(self.deferred):
             report_unknown_shape(self.scenario.resource(uid), self.scenario.resource_pointer(uid), self.problems)
 
     def _warn_of_unwritten(self, graph: VgfGraph) -> None:
-        """Note what segments of a model read although nothing writes it."""
+        """Warn of segments that read a resource which no segment writes."""
         for segment, slot in unwritten_inputs(graph.vgf):
             what = f"segment {segment.name or segment.index!r} reads resource {slot.resource_index}"
             message = f"{what} (binding {slot.binding}), which no segment before it writes; it reads zeros"
             self.problems.warn("SR-GRAPH-016", graph.pointer, f"{graph.path}: {message}")
 
     def _infer(self, open_uids: Collection[str], inputs: Mapping[str, ArrayLike]) -> dict[str, Shape]:
-        """The shapes of tensors that leave some dimension open, as far as a graph or their own content says them."""
+        """Infer the shapes of tensors with open dimensions from graphs and from their own content."""
         known: dict[str, Shape] = {}
         for resource in self.scenario.resources:
             if isinstance(resource, Tensor):
@@ -311,7 +310,7 @@ class GraphFiles:
                     known[resource.uid] = shape or (1,)
         shapes: dict[str, Shape] = {}
         before = -1
-        while len(shapes) not in (before, len(open_uids)):  # a graph may be given what a later command works out
+        while len(shapes) not in (before, len(open_uids)):  # a graph may read the output of a later command
             before = len(shapes)
             for index, command in enumerate(self.scenario.commands):
                 for uid, shape in self._shapes_of_graph(index, command, known):
@@ -322,7 +321,7 @@ class GraphFiles:
         return {uid: known[uid] for uid in open_uids if uid in known} | shapes
 
     def _shapes_of_graph(self, index: int, command: Any, known: Mapping[str, Shape]) -> Iterator[tuple[str, Shape]]:
-        """The shapes that the graph of a command gives to the tensors that are bound to it."""
+        """Yield the shapes that the graph of a command gives to its tensors."""
         graph = self.graphs.get(getattr(command, "graph_ref", ""))
         if graph is None:
             return
@@ -335,7 +334,7 @@ class GraphFiles:
         yield from ((uid, shapes[key]) for key, uid in bound if key in shapes)
 
     def _check_dims(self, index: int, uid: str, shape: Shape) -> None:
-        """Note a tensor whose fixed dimensions are not those of the shape that a graph gives to it."""
+        """Note an error if a graph gives other dimensions to a tensor than the scenario declares."""
         dims = self.scenario.resource(uid).dims  # type: ignore[attr-defined]
         if not agrees(dims, shape) and max(dims, default=0) > 0:
             makes = f"the graph of {self.scenario.command_pointer(index)} makes {list(shape)} of it"
@@ -344,7 +343,7 @@ class GraphFiles:
 
 
 def _content_shape(scenario: Scenario, tensor: Tensor, inputs: Mapping[str, ArrayLike]) -> Shape | None:
-    """The shape of the array or file that a tensor starts with."""
+    """Return the shape of a tensor's initial content; None without one."""
     data = inputs.get(tensor.uid, tensor.data)
     if data is not None:
         shape = getattr(array_of(data, tensor.uid), "shape", None)
@@ -355,4 +354,4 @@ def _content_shape(scenario: Scenario, tensor: Tensor, inputs: Mapping[str, Arra
     try:
         return read_header(os.path.join(scenario.base_dir, path)).shape
     except ScenarioRunnerError:
-        return None  # reported where the file is opened
+        return None  # planning the tensor reports the error

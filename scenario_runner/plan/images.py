@@ -1,7 +1,7 @@
-"""Images: their plans, what commands use them for, and shaders that declare storage images of another format.
+"""Images: their plans, their uses by commands, and shaders that declare storage images of another format.
 
-Such a shader is given the format of the image: HLSL's RWTexture2D<float4> is declared as Rgba32f whatever is bound to
-it, as no format is written there.
+The planner gives such a shader the format of the image. HLSL names no format, so compilers declare Rgba32f for every
+RWTexture2D<float4>.
 """
 
 import os
@@ -37,13 +37,13 @@ def is_integer(format: Format) -> bool:
 
 
 def sampler_of(image: Image, format: Format, pointer: str, problems: Problems) -> SamplerPlan:
-    """The image's sampler. What cannot matter is left at its default, so that it makes no other sampler.
+    """Return the image's sampler. Settings without effect keep their defaults, so that images share samplers.
 
-    A standard border color is the one of the format's kind: INT_OPAQUE_WHITE and FLOAT_OPAQUE_WHITE both mean white.
+    A standard border color gets the kind of the format: INT_OPAQUE_WHITE and FLOAT_OPAQUE_WHITE both mean white.
     """
     plan = SamplerPlan(image.min_filter, image.mag_filter, image.mip_filter, image.border_address_mode)
     if image.mips == 1:
-        plan = plan._replace(mip_filter="NEAREST")  # there is one level to choose from
+        plan = plan._replace(mip_filter="NEAREST")  # the only level
     if image.border_address_mode != "CLAMP_BORDER":
         return plan
     kind, _, name = image.border_color.partition("_")
@@ -62,7 +62,7 @@ def sampler_of(image: Image, format: Format, pointer: str, problems: Problems) -
 
 
 def image_source(scenario: Scenario, image: Image, format: Format, parts: tuple[ImagePart, ...]) -> GeneratedSource:
-    """The content of the first level of an image whose ``src`` is an object. Raises ScenarioError."""
+    """Return the content of the first level for an object in ``src``. Raise ScenarioError."""
     first = parts[0]
     source = content_source(scenario, image, (first.height, first.width, format.numpy_items), format)
     if len(format.aspects) == 1:
@@ -86,14 +86,14 @@ class Images(ResourceResolver):
 
     def __init__(self, context: ResourceContext) -> None:
         super().__init__(context)
-        # these are read back with all of their levels, also what the file of a dst does not hold
+        # a run reads all levels of these images back, even levels without room in the file of their dst
         self._shown = set(context.outputs)
         for command in context.scenario.commands:
             if isinstance(command, MarkBoundary):
                 self._shown.update(command.resources)
 
     def resolve(self, resource: Image, pointer: str) -> ImagePlan | None:
-        """All of the plan except for the use of the image, which the commands decide (`with_usage`)."""
+        """Return the plan without the uses of the image, which the commands decide (`with_usage`)."""
         problems = self.context.problems
         dims = resource.dims
         if len(dims) != 4 or dims[0] != 1 or dims[3] != 1 or not dims[1] or not dims[2]:
@@ -162,7 +162,7 @@ def with_usage(
     problems: Problems,
     special_accesses: Mapping[str, Collection[TexelAccess]],
 ) -> tuple[dict[str, ResourcePlan], tuple[NeededFeature, ...]]:
-    """The resources with what all commands use their images for, and the device features that this takes."""
+    """Add the uses by all commands to the images, and return the resources and the device features for these uses."""
     usage: dict[str, set[ImageUsage]] = {
         uid: set(plan.usage) for uid, plan in resources.items() if plan.kind == "image"
     }
@@ -179,7 +179,7 @@ def with_usage(
         for barrier in operation.barriers if operation.kind == "barrier" else ():
             if barrier.kind == "image":
                 moved.setdefault(barrier.uid, set()).add(barrier.new_layout)
-    # images with OPTIMAL tiling lie alike in memory only where they are made for the same uses
+    # images with OPTIMAL tiling have equal placement of texels only with equal uses
     shared: dict[str, set[ImageUsage]] = {}
     for uid, plan in resources.items():
         if plan.kind == "image" and plan.aliased and plan.group is not None and plan.tiling == "OPTIMAL":
@@ -217,23 +217,23 @@ def with_usage(
 
 
 class FittedShaders:
-    """Shaders with code that may be used with the images that commands bind.
+    """Shaders with formats of storage images that match the images of commands.
 
-    ``declared`` has the code of shaders as they declare their storage images, by the code that declares no format;
-    ``capabilities`` are those that such code takes, with the uid of a shader; ``special_accesses`` are
-    those to the texels of images that need support for the format of the image.
+    ``declared`` maps code without formats to the code as shaders declare their storage images. ``capabilities`` are
+    needed by code without formats, each with the uid of a shader. ``special_accesses`` has the images with accesses to
+    texels that need support for their format.
     """
 
     def __init__(self, resources: Mapping[str, ResourcePlan]) -> None:
         self._resources = resources
-        # by uid and formats, each with the variables whose format is unknown
+        # (uid, formats by variable) → the shader, and its variables without a format
         self._fitted: dict[tuple[str, tuple[tuple[int, str], ...]], tuple[LoadedShader, frozenset[int]]] = {}
         self.declared: dict[bytes, bytes] = {}
         self.capabilities: dict[str, str] = {}
         self.special_accesses: defaultdict[str, set[TexelAccess]] = defaultdict(set)
 
     def of(self, shader: LoadedShader, bindings: Iterable[Binding], pointer: str, problems: Problems) -> LoadedShader:
-        """The shader for the command at ``pointer``; the first command that needs other code is warned about."""
+        """Return the shader for the command at ``pointer``; warn of the first command that needs other code."""
         variables = {
             (variable.set, variable.binding): variable
             for variable in shader.interface.bindings

@@ -1,7 +1,6 @@
-"""dispatch_optical_flow commands: their images, checked, and the pipelines that they need.
+"""dispatch_optical_flow: checks of the images, and the pipelines. An optical flow sees one mip level of each image.
 
-Source: VK_ARM_data_graph_optical_flow, VkDataGraphPipelineOpticalFlowCreateInfoARM. The images of every connection are
-seen as one mip level each.
+Source: VK_ARM_data_graph_optical_flow, VkDataGraphPipelineOpticalFlowCreateInfoARM.
 """
 
 from typing import Any, Final, NamedTuple, get_args
@@ -20,21 +19,21 @@ _CONNECTIONS: Final[dict[str, Connection]] = dict(
         strict=True,
     )
 )
-"""The name of a binding → what it is connected to."""
+"""The name of a binding → its connection."""
 _OUTPUTS: Final = ("output_image", "output_cost")
-"""The bindings that an optical flow writes; it reads the others."""
+"""The bindings that an optical flow writes. It reads all others."""
 _FLAGS_OF_FOLLOWING: Final = frozenset(
     {"input_unchanged", "reference_unchanged", "input_is_previous_reference", "reference_is_previous_input"}
 )
-"""The flags that tell what the images have in common with those of the previous dispatch."""
+"""Flags about images that the previous dispatch used as well."""
 _KINDS: Final[dict[str, DescriptorKind]] = {
     "VK_DESCRIPTOR_TYPE_AUTO": "sampled_image",
     "VK_DESCRIPTOR_TYPE_STORAGE_IMAGE": "storage_image",
     "VK_DESCRIPTOR_TYPE_SAMPLED_IMAGE": "sampled_image",
     "VK_DESCRIPTOR_TYPE_COMBINED_IMAGE_SAMPLER": "combined_image_sampler",
 }
-"""The descriptors that an optical flow can read through, by the ``descriptor_type`` that the scenario asks for."""
-# The emulation layers sample what they read, whatever the type of the descriptor.
+"""The ``descriptor_type`` in a scenario → the descriptor through which an optical flow reads."""
+# The emulation layers sample every input, whatever the type of the descriptor.
 _USAGE: Final[dict[Connection, tuple[ImageUsage, ...]]] = {
     "input": ("flow_input", "sampled"),
     "reference": ("flow_input", "sampled"),
@@ -54,12 +53,12 @@ class _Image(NamedTuple):
 
     @property
     def called(self) -> str:
-        """Its name in messages."""
+        """The name in messages."""
         return self.plan.level_name(self.level)
 
 
 class OpticalFlows(CommandResolver):
-    """Resolves dispatch_optical_flow; dispatches of equal content share a pipeline and its session."""
+    """Resolves dispatch_optical_flow. Dispatches of equal content share a pipeline and its session."""
 
     def __init__(self, context: CommandContext) -> None:
         super().__init__(context)
@@ -84,7 +83,7 @@ class OpticalFlows(CommandResolver):
         self._check_access(images)
         if len(self._problems.errors) > before or len(images) < len(bindings):
             return ()
-        # Sets and ids of the scenario may be any numbers; nothing but the connections refers to them.
+        # Only the connections matter: sets and ids in the scenario may be any numbers.
         numbered = [(number, images[name], name) for number, name in enumerate(filter(images.get, _CONNECTIONS))]
         descriptors = tuple(
             Descriptor(0, number, image.kind, image.plan.uid, image.level, "flow_input" in _USAGE[_CONNECTIONS[name]])
@@ -112,7 +111,7 @@ class OpticalFlows(CommandResolver):
         return (OpticalFlowDispatch(pipeline, lists, command.implicit_barrier, index, flags, hint),)
 
     def _image(self, name: str, binding: Binding, place: str) -> _Image | None:
-        """The mip level that a binding means; None where it cannot be bound, which is noted here or with the image."""
+        """Return the mip level of a binding; None for an image that cannot be bound."""
         plan = self.context.tables.resources.get(binding.resource_ref)
         if not isinstance(plan, ImagePlan):
             return None
@@ -127,10 +126,11 @@ class OpticalFlows(CommandResolver):
             return None
         level = binding.lod or 0
         if level >= plan.mips:
-            return None  # reported with the scenario
+            return None  # reading the scenario has reported the level
         return _Image(plan, level, kind, f"{place}/resource_ref")
 
     def _check_sizes(self, images: dict[str, _Image], width: int, height: int, grid: int) -> None:
+        """Compare the sizes of images with the size and the grid of the optical flow."""
         vectors = -(-width // grid), -(-height // grid)
         for name, image in images.items():
             part = image.plan.part_of(image.level)
@@ -146,7 +146,7 @@ class OpticalFlows(CommandResolver):
                 self._problems.error("SR-FLOW-002", image.place, message, "the image has one texel for each vector")
 
     def _check_formats(self, images: dict[str, _Image], first_name: str, second_name: str) -> None:
-        """The two images of the motion have one format, and so have vectors and hints."""
+        """Note an error for two images that must have one format and do not."""
         first, second = images.get(first_name), images.get(second_name)
         if first is None or second is None or first.plan.format is second.plan.format:
             return
@@ -154,7 +154,7 @@ class OpticalFlows(CommandResolver):
         self._problems.error("SR-FLOW-003", second.place, message, f"{first_name} and {second_name} have one format")
 
     def _check_access(self, images: dict[str, _Image]) -> None:
-        """Check that the same command does not use what is written through another binding; and ``shader_access``."""
+        """Note images that the command also writes through another binding, and warn of a wrong ``shader_access``."""
         seen: dict[tuple[str, int], str] = {}
         for name, image in sorted(images.items(), key=lambda item: item[0] in _OUTPUTS):
             uid = image.plan.uid
@@ -171,7 +171,7 @@ class OpticalFlows(CommandResolver):
                 self._problems.warn(code, image.place, message, f"give {uid!r} the shader_access {right!r}")
 
     def _first_flags(self, flags: tuple[str, ...], pointer: str) -> tuple[str, ...]:
-        """The flags of the first optical flow of a session: it has no previous one to compare with."""
+        """Drop flags about a previous optical flow, for the first in a session, and warn of each."""
         for index, flag in enumerate(flags):
             if flag in _FLAGS_OF_FOLLOWING:
                 what = f"the flag {flag!r} is about the previous optical flow of the session"

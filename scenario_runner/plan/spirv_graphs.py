@@ -1,6 +1,7 @@
-"""dispatch_spirv_graph: a graph module without a file around it, with its constants from graph_constant resources.
+"""dispatch_spirv_graph: a graph in a SPIR-V module, with constants from graph_constant resources.
 
-What a graph's SPIR-V declares against what it is given: the emulation layers abort the process on most mistakes.
+The planner checks tensors and constants against the declarations of any graph: the emulation layers abort the process
+on most mistakes.
 
 Source: SPV_ARM_graph, and the Vulkan specification's valid usage of VkDataGraphPipelineCreateInfoARM.
 """
@@ -32,11 +33,11 @@ from scenario_runner.shaders.spirv.module import GraphResource
 Place = tuple[int, int]
 """Set and binding."""
 Report = Callable[[str, str, str], None]
-"""Takes what is wrong: "bindings", "graph_constants" or "shapes", a code, and a message."""
+"""Takes the subject of an error ("bindings", "graph_constants" or "shapes"), a code, and a message."""
 
 
 class Graph(NamedTuple):
-    """A graph as a command runs it; ``label`` is what messages call it, ``pointer`` the place of its file."""
+    """A graph of a command. ``label`` names the graph in messages, and ``pointer`` is the place of its file."""
 
     body: GraphModule
     entry: GraphEntryPoint
@@ -54,7 +55,7 @@ def graph_dispatch(
     barrier: bool,
     report: Report,
 ) -> GraphDispatch | None:
-    """The operation that runs a graph with ``tensors``; None where something is wrong, which is reported or noted."""
+    """Return the operation that runs a graph with ``tensors``; None after reporting or noting an error."""
     problems, tables, entry = context.problems, context.tables, graph.entry
     before = len(problems.errors)
     _check_tensors(entry, tensors, report)
@@ -108,7 +109,7 @@ def graph_dispatch(
 def spirv_dispatch(
     graph: SpirvGraph, command: DispatchSpirvGraph, index: int, context: CommandContext
 ) -> GraphDispatch | None:
-    """The operation of a dispatch_spirv_graph command; None where something is wrong, which is noted."""
+    """Return the operation of a dispatch_spirv_graph command; None after noting an error."""
     scenario, problems, tables = context[:3]
     pointer, label = scenario.command_pointer(index), f"graph {graph.uid!r}"
     before = len(problems.errors)
@@ -118,7 +119,7 @@ def spirv_dispatch(
         plan = tables.resources.get(binding.resource_ref)
         place = f"{pointer}/bindings/{number}"
         if plan is None:
-            continue  # reported where the resource is
+            continue  # planning the resource has reported its error
         if plan.kind != "tensor":
             message = f"{plan.uid!r} is not a tensor; graphs take nothing else"
             problems.error("SR-BIND-003", f"{place}/resource_ref", message)
@@ -143,7 +144,7 @@ def spirv_dispatch(
 
 
 def _graph_constants(command: DispatchSpirvGraph, context: CommandContext) -> dict[int, GraphConstantPlan]:
-    """The constants of a command by their numbers, without those that are wrong, which are reported already."""
+    """Return the constants of a command by number, without constants that have reported errors."""
     constants: dict[int, GraphConstantPlan] = {}
     for number, uid in enumerate(command.graph_constants):
         source, constant = context.push_constants.sources.get(uid), context.scenario.resource(uid)
@@ -154,7 +155,7 @@ def _graph_constants(command: DispatchSpirvGraph, context: CommandContext) -> di
 
 
 def _data(source: Source) -> ConstantData:
-    """The bytes: of a plain file where they lie in it, so that large constants take no memory of ours."""
+    """Return the bytes of a constant; a plain file stays on disk, so that large constants take no memory."""
     if isinstance(source, NpySource) and source.header.is_plain and source.size_bytes:
         with source.opened() as file:
             return FilePart(source.path, file.source.identity, file.header.data_offset, source.size_bytes)
@@ -174,7 +175,7 @@ def _port(direction: str, port: GraphResource) -> str:
 
 
 def _check_tensors(entry: GraphEntryPoint, tensors: Mapping[Place, TensorPlan], report: Report) -> None:
-    """Report tensors that a graph lacks, that it has no place for, and that are of another type."""
+    """Report missing tensors, tensors without a place in the graph, and tensors of another type."""
     ports = [*(("input", port) for port in entry.inputs), *(("output", port) for port in entry.outputs)]
     for direction, port in ports:
         tensor, what = tensors.get((port.set, port.binding)), f"the graph's {_port(direction, port)}"
@@ -183,14 +184,14 @@ def _check_tensors(entry: GraphEntryPoint, tensors: Mapping[Place, TensorPlan], 
         elif mismatch := _mismatch(port.tensor, tensor.description):
             report("bindings", mismatch[0], f"{what} is {port.tensor}; tensor {tensor.uid!r} {mismatch[1]}")
     places = _places(port for _, port in ports)
-    for owner, number in tensors.keys() - places.keys():  # in a file whose tables and modules are made for each other
+    for owner, number in tensors.keys() - places.keys():  # tables and modules of the file disagree
         has_none = f"where the graph {entry.name!r:.100} has neither an input nor an output"
         message = f"its tables have a resource at set {owner}, binding {number}, {has_none}; it has: {_listed(places)}"
         report("bindings", "SR-GRAPH-005", message)
 
 
 def _check_constants(module: Module, constants: Mapping[int, GraphConstantPlan], report: Report) -> None:
-    """Report constants of a module that are missing, too many, or of another type."""
+    """Report missing and unknown constants of a module, and constants of another type."""
     declared = {constant.id: constant.tensor for constant in module.graph_constants}
     for number, tensor in declared.items():
         constant, what = constants.get(number), f"the graph constant {number}"
@@ -204,7 +205,7 @@ def _check_constants(module: Module, constants: Mapping[int, GraphConstantPlan],
 
 
 def _mismatch(declared: Tensor, description: TensorDescription) -> tuple[str, str] | None:
-    """The code, and what a tensor has that the declared type has not, as the end of a sentence; None if they agree."""
+    """Return a code and the end of a message if a tensor differs from the declared type; None if they agree."""
     format = format_of_value(description.format)
     if not holds(format, declared.element) or not _is_for_graphs(format, declared.element):
         return "SR-TENSOR-002", f"has the format {format.name}"
@@ -215,12 +216,12 @@ def _mismatch(declared: Tensor, description: TensorDescription) -> tuple[str, st
     return None
 
 
-# Element types that graphs compute with; normalized integers are a matter of shaders.
+# Element types that graphs compute with. Normalized integers are for shaders only.
 _KINDS = {"int": ("sint", "uint"), "uint": ("sint", "uint"), "bool": ("bool",)}
 
 
 def _is_for_graphs(format: Format, element: Scalar) -> bool:
-    """Return whether a graph can take a format for its elements: whoever compiles it looks operators up by the format.
+    """Return whether graphs accept a format for elements of this type; drivers look operators up by the format.
 
     Source: Vulkan specification, VkTensorDescriptionARM, the formats that correspond to OpTypeTensorARM's element type.
     """

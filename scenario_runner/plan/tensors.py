@@ -1,4 +1,4 @@
-"""The tensors of a scenario: format, shape, tiling and initial content, checked against each other and the files."""
+"""Planning tensors: format, shape, tiling and initial content, checked against each other and against files."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from scenario_runner.plan.sources import ArraySource, GeneratedSource, NpySource
 from scenario_runner.scenario import GraphConstant, Scenario, Tensor
 from scenario_runner.scenario.scenario import Problems
 
-# Above what any device offers (the device's own limits are checked later), yet far from where 64 bits overflow.
+# Above the limits of any device, yet far below an overflow of 64 bits. A run checks the device's own limits.
 _MOST_DIMENSIONS = 64
 _MOST_ELEMENTS = 2**48
 
-# Types that NumPy programs write where the reference runner writes raw bytes; ml_dtypes saves its types as V2 and V1.
+# Types in files by NumPy programs; the reference runner writes raw bytes, and ml_dtypes saves its types as V2 and V1.
 _ALSO_READ = {
     "bfloat16": ("u2", "V2"),
     "float8e4m3": ("u1", "V1"),
@@ -31,12 +31,12 @@ _FORMATS_OF_TENSORS = frozenset(
 
 
 def is_open(resource: Any) -> bool:
-    """Return whether a resource is a tensor that leaves some dimension to a graph or to its content."""
+    """Return whether a tensor leaves a dimension to a graph or to its content; False for other resources."""
     return resource.kind == "tensor" and any(size <= 0 for size in resource.dims)
 
 
 def tensor_format(name: str, pointer: str, problems: Problems) -> Format | None:
-    """The format called ``name`` if tensors can have it; what is wrong goes into ``problems``."""
+    """Find the format ``name`` for a tensor; return None after noting an error in ``problems``."""
     format = find_format(name)
     if format is None:
         message = f"no format that this program knows is called {name!r:.100}"
@@ -51,7 +51,7 @@ def tensor_format(name: str, pointer: str, problems: Problems) -> Format | None:
 
 
 def is_format_of_tensors(format: Format) -> bool:
-    """Return whether elements of a tensor can have the format: single numbers."""
+    """Return whether a format stands for single numbers, the elements of tensors."""
     return (
         format.components == 1
         and not (format.is_packed or format.is_compressed)
@@ -73,7 +73,7 @@ class Tensors(ResourceResolver):
         source = source_of(context.scenario, resource, context.inputs, known, format)
         if source is not None and inferred is not None and not _holds(resource.dims, source, uid, pointer, problems):
             return None
-        # why a graph gives no shape to what it writes is found later
+        # planning the graph tells why it gives no shape to a deferred tensor
         shape = None if uid in context.deferred else _shape(resource, pointer, inferred, problems)
         if shape is None:
             return None
@@ -92,7 +92,7 @@ class Tensors(ResourceResolver):
 
 
 def _holds(dims: tuple[int, ...], source: Source, uid: str, pointer: str, problems: Problems) -> bool:
-    """Return whether content has the dimensions that a tensor of an open shape does say."""
+    """Return whether content has the fixed dimensions of a tensor with an open shape; note an error if not."""
     _, shape, place, code, name = _array_of(source, pointer)
     if shape is None or max(dims, default=0) < 1 or agrees(dims, shape):
         return True
@@ -101,7 +101,7 @@ def _holds(dims: tuple[int, ...], source: Source, uid: str, pointer: str, proble
 
 
 def agrees(dims: tuple[int, ...], shape: tuple[int, ...]) -> bool:
-    """Return whether a shape has the dimensions ``dims``, of which those of 0 or less are open."""
+    """Return whether a shape has the dimensions ``dims``; dimensions of 0 or less are open."""
     return len(dims) == len(shape) and all(
         declared <= 0 or declared == size for declared, size in zip(dims, shape, strict=True)
     )
@@ -110,6 +110,7 @@ def agrees(dims: tuple[int, ...], shape: tuple[int, ...]) -> bool:
 def _shape(
     tensor: Tensor, pointer: str, inferred: tuple[int, ...] | None, problems: Problems
 ) -> tuple[int, ...] | None:
+    """Return the shape of a tensor, ``inferred`` for an open one; None after noting an error."""
     shape = tensor.dims
     if any(size <= 0 for size in shape):
         if inferred is None:
@@ -124,20 +125,20 @@ def _shape(
 
 
 def report_unknown_shape(tensor: Any, pointer: str, problems: Problems) -> None:
-    """Note that nothing says the dimensions that a tensor leaves open."""
+    """Note an error for a tensor with open dimensions that no graph tells."""
     what = f"tensor {tensor.uid!r} has the shape {list(tensor.dims)}"
-    message = f"{what}, and no graph of the scenario says what its dimensions of 0 or less are"
+    message = f"{what}, and no graph of the scenario tells its dimensions of 0 or less"
     help = "give the shape, or bind the tensor to a graph whose shapes are fixed or follow from its inputs'"
     problems.error("SR-TENSOR-006", f"{pointer}/dims", message, help)
 
 
 def values_of_constant(context: ResourceContext, constant: GraphConstant, pointer: str) -> Source | None:
-    """Return the values of a constant of graphs; None after noting an error. Raises as `source_of` does."""
+    """Return the values of a graph constant; None after noting an error. Raise as `source_of` does."""
     format = tensor_format(constant.format, f"{pointer}/format", context.problems)
     if format is None:
         return None
     source = source_of(context.scenario, constant, {}, constant.dims, format)
-    assert source is not None, "the model sees to it"
+    assert source is not None, "the model requires a source of constants"
     what = f"graph constant {constant.uid!r}"
     return source if check_content(source, format, constant.dims, what, pointer, context.problems) else None
 
@@ -145,11 +146,10 @@ def values_of_constant(context: ResourceContext, constant: GraphConstant, pointe
 def check_content(
     source: Source, format: Format, shape: tuple[int, ...], what: str, pointer: str, problems: Problems
 ) -> bool:
-    """Return whether initial content has the type and the shape that ``what`` has; noted in ``problems`` where it has
-    not."""
+    """Return whether initial content has the type and the shape of ``what``; note errors in ``problems``."""
     type, array_shape, place, code, name = _array_of(source, pointer)
     if isinstance(source, ArraySource) and source.type_name.startswith(("bfloat16", "float8_")):
-        # of ml_dtypes, whose types of one size have one descr
+        # types of ml_dtypes with equal sizes share a descr
         type = type if source.type_name == ML_DTYPES.get(format.numeric) else source.type_name
     expected = (format.numpy_dtype or "").lstrip("<|")
     good = True
@@ -175,8 +175,7 @@ def check_content(
 
 
 def _array_of(source: Source, pointer: str) -> tuple[str | None, tuple[int, ...] | None, str, str, str]:
-    """Type (``f4``) and shape of initial content, as far as it has them, with the place, code and name of what holds
-    it."""
+    """Return type (``f4``) and shape of initial content, where known, and the place, code and name for messages."""
     if isinstance(source, NpySource):
         type = f"{source.header.kind}{source.header.item_size_bytes}"
         return type, source.header.shape, f"{pointer}/src", "SR-FILE-002", repr(source.path)
@@ -191,6 +190,6 @@ _KINDS = {"i": "int{}", "u": "uint{}", "f": "float{}", "c": "complex{}", "V": "r
 
 
 def _readable(type: str) -> str:
-    """``f4`` as people say it: float32."""
+    """Return the usual name of a type: float32 for ``f4``."""
     kind, size = type[:1], type[1:]
     return _KINDS[kind].format(int(size) * 8) if kind in _KINDS and size.isdigit() else repr(type)

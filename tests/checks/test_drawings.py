@@ -186,7 +186,7 @@ def test_vertex_buffers(scene: Scene) -> None:
 
 def test_no_position(scene: Scene) -> None:
     """A vertex shader without gl_Position draws nobody knows what."""
-    message = "shader 'v' never gives a position (gl_Position): what is drawn where is undefined"
+    message = "shader 'v' never writes a position (gl_Position), so that the draw is undefined"
     vertex = VERTEX.replace("gl_Position = vec4(0);", "")
     assert found(drawing(scene, vertex)) == [f"SR-STAGE-007 warning /resources/0/shader: {message}"]
 
@@ -287,8 +287,8 @@ FIRST, SECOND = f"{COMMAND}/color_attachment_refs/0", f"{COMMAND}/color_attachme
             [
                 f"SR-ATTACH-002 warning {COMMAND}/color_attachment_refs/2: shader 'f' has no output at location 2: the"
                 " image stays as it is",
-                f"SR-ATTACH-010 error {COMMAND}/color_attachment_refs/2: image 'b' is attachment 1 already: which of"
-                " the two values stays is undefined",
+                f"SR-ATTACH-010 error {COMMAND}/color_attachment_refs/2: image 'b' is attachment 1 already: the"
+                " result of both writes is undefined",
             ],
         ),
     ],
@@ -329,8 +329,8 @@ def test_an_attachment_that_is_also_read(scene: Scene, level: int) -> None:
     bindings = [{"set": 0, "id": 0, "resource_ref": "c", "lod": level}]
     targets: list[Any] = [{"resource_ref": "c", "lod": 1}, "b"]
     message = (
-        f"SR-ATTACH-008 error {FIRST}: image 'c', mip level 1, is drawn into while the shaders bind it: what they see"
-        " there is undefined"
+        f"SR-ATTACH-008 error {FIRST}: image 'c', mip level 1, is drawn into while the shaders bind it: the"
+        " texels that they read are undefined"
     )
     findings = found(drawing(scene, VERTEX, fragment, bindings=bindings, color_attachment_refs=targets))
     assert findings == ([message] if level == 1 else [])

@@ -265,7 +265,7 @@ def test_from_a_spirv_module(ml: Runner, scene: Scene) -> None:
         (
             None,
             OPEN,
-            r"^(?!.*'y').*tensor 'x' has the shape \[-1, -1, -1, -1\], and no graph of the scenario says what its",
+            r"^(?!.*'y').*tensor 'x' has the shape \[-1, -1, -1, -1\], and no graph of the scenario tells its",
         ),
     ],
     ids=["another shape", "a size that contradicts", "inputs that do not fit the operators", "no shape of the input"],

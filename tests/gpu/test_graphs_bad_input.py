@@ -253,8 +253,8 @@ X = row("input", 4, 16, group=0)
             one_segment([X, row("intermediate", -1, 16)], [0, 1], {0: 0}),
             {0: "x"},
             "SR-GRAPH-007",
-            "graph 'graph' has a value of the shape [-1, 16] between its segments, and nothing says what its dynamic"
-            " dimensions are",
+            "graph 'graph' has a value of the shape [-1, 16] between its segments, and nothing tells its dynamic"
+            " dimensions",
         ),
         (
             one_segment([X, row("output", 4, 16, group=0)], [0], {0: 0}, {1: 1}),
