@@ -6,7 +6,7 @@ import os
 import time
 from argparse import Namespace
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager, ExitStack, nullcontext
+from contextlib import AbstractContextManager, ExitStack, nullcontext, suppress
 from importlib.util import find_spec
 from itertools import chain, islice
 from socket import gethostname
@@ -21,6 +21,7 @@ from scenario_runner.cli.suite_display import SuiteDisplay, verdict_line
 from scenario_runner.errors import FileError, MissingToolError, ScenarioRunnerError, UsageError, error_class, version
 from scenario_runner.errors.text import counted
 from scenario_runner.processes.temporary import temporary_folder
+from scenario_runner.shaders.compilers.search import find_validator
 from scenario_runner.suite.discovery import Discovery, listed
 from scenario_runner.suite.hashes import program_hash
 from scenario_runner.suite.journal import FILE_NAME, End, Ended, Header, Journal, MergedJournals, header
@@ -133,6 +134,14 @@ def _check(options: Namespace) -> None:
 def _title(path: str) -> str:
     """A PATH as a heading of reports: '.' is the name of the folder."""
     return os.path.basename(os.path.abspath(path)) if os.path.normpath(path) in (".", "..") else path
+
+
+def _validator_key() -> str:
+    """Return the path, size and time of spirv-val; empty if shaders are not checked, or if each item reports why."""
+    with suppress(ScenarioRunnerError):
+        validator = find_validator()
+        return validator.identity if validator is not None else ""
+    return ""
 
 
 class _Suite:
@@ -370,7 +379,8 @@ class _Suite:
     def _journal(self, *, resume: bool) -> tuple[Journal | None, Header | None]:
         if not self._folder:
             return None, None
-        options, runner = self._worker_options, self._worker_options.task_options.runner
+        options = self._worker_options
+        runner = {**options.task_options.runner, "spirv-val": _validator_key()}
         begun = header(
             program_hash(runner),
             command=self._info.command,

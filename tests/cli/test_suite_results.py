@@ -46,6 +46,23 @@ def test_results_of_another_driver_run_again(tmp_path: Path, program: Program) -
     assert "warning: 2 results of the run before are of other options (sandbox), and run" in ended.err
 
 
+def test_results_of_another_validator_run_again(tmp_path: Path, program: Program) -> None:
+    """A result counts only under the checks that it was found with: those of the driver's layer, and of spirv-val."""
+    item(tmp_path / "suite", "a", doubled(0, 2, 4, 6))
+    validator = tmp_path / "spirv-val"
+    validator.write_text("#!/bin/sh\n")
+    validator.chmod(0o755)
+    resuming = ("test", "suite", "--results", "r", "--resume")
+    warning = "warning: 1 result of the run before is of other options ({}), and runs again"
+    unchecked, checked = ({"SCENARIO_RUNNER_SPIRV_VAL": value} for value in ("off", str(validator)))
+    assert program(*resuming, env=unchecked).code == 0
+    assert warning.format("spirv-val") in program(*resuming, env=checked).err
+    assert program(*resuming, env=checked).err == ""
+    assert warning.format("spirv-val") in program(*resuming, env=unchecked).err
+    assert warning.format("validation") in program(*resuming, "--validation", env=unchecked).err
+    assert warning.format("validation") in program(*resuming, env=unchecked).err
+
+
 def test_options_of_the_verdict_count_for_what_is_kept(
     tmp_path: Path, program: Program, trouble_layer: dict[str, str]
 ) -> None:
