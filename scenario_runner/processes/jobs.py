@@ -111,8 +111,11 @@ class Job(NamedTuple):
 
 
 class Device(NamedTuple):
-    """A device that items run on; the fields about it are empty until a worker has opened it. ``given_up`` says why it
-    gets no further items. ``choice`` is the index, UUID or name that it was chosen by."""
+    """A device that items run on. The first four fields are empty until a worker has opened the device.
+
+    ``given_up`` says why it gets no further items. ``choice`` is the index, UUID or name that the user gave.
+    ``warning`` is a sentence for the user.
+    """
 
     uuid: str = ""
     name: str = ""
@@ -120,6 +123,7 @@ class Device(NamedTuple):
     type: str = ""
     given_up: str = ""
     choice: str = ""
+    warning: str = ""
 
 
 # While one worker of a GPU waits for it, another prepares its work. More bring nothing, and take memory of the device.

@@ -302,7 +302,10 @@ class _Pool:
                 self._load(names)
             case ["ready", list(described)] if state == "starting":
                 self._refusals = 0
-                device.opened(Device(*described))
+                about = Device(*described)
+                if about.warning and all(about.warning != other.about.warning for other in self._devices):
+                    self._events.append(("note", about.warning))
+                device.opened(about)
                 worker.state = "idle"
                 self._tell_devices()
             case ["devices", list(requests)] if state == "starting":

@@ -19,7 +19,7 @@ from scenario_runner.run.output_files import Sink, share
 from scenario_runner.vulkan.capabilities import Enabled, enabled_for
 from scenario_runner.vulkan.device import Checks, Device, Instance, InstanceStart
 from scenario_runner.vulkan.execute import DeviceObjects, RunOptions, execute
-from scenario_runner.vulkan.layers import FRAME_BOUNDARY, LAYERS_VARIABLE, available_layers, unknown_layers
+from scenario_runner.vulkan.layers import FRAME_BOUNDARY, layer_warning
 from scenario_runner.vulkan.ml_emulation import Mode, needed_layers, reopen
 from scenario_runner.vulkan.physical_device import PhysicalDevice, choose
 from scenario_runner.vulkan.transfer import Pieces
@@ -257,9 +257,8 @@ class DeviceSession:
                 instance = Instance(validation=self._validation, labels=self._options.labels, printer=printer)
             self._listen(instance)
             self._raised = 0
-            named = os.environ.get(LAYERS_VARIABLE)
-            if named and (message := unknown_layers(named, [name for name, _, _ in available_layers()])):
-                log.warning(__name__, "%s", message)  # the Vulkan loader says nothing
+            if message := layer_warning():
+                log.warning(__name__, "%s", message)
             try:
                 self._opened = instance, choose(instance.physical_devices, self._options.device)
             except BaseException:

@@ -28,6 +28,7 @@ from scenario_runner.run.device_session import chosen_devices
 from scenario_runner.runner import Runner
 from scenario_runner.suite.outcomes import BAD, Item, Outcome
 from scenario_runner.suite.suite_workers import SuiteWork
+from scenario_runner.vulkan.layers import layer_warning
 from scenario_runner.vulkan.structs import prepare
 from scenario_runner.vulkan.vulkan_loader import known_types
 
@@ -96,7 +97,7 @@ class SuiteTask:
         self._options = work.options
         self._known = len(sys.modules) + len(known_types)
         physical = self._runners.runner().physical_device
-        self.about = Device(physical.uuid, physical.name, physical.driver, physical.type)
+        self.about = Device(physical.uuid, physical.name, physical.driver, physical.type, warning=layer_warning())
 
     def run(self, item: Item) -> tuple[dict[str, object], State]:
         """Run an item."""

@@ -90,6 +90,12 @@ def with_ml_emulation(layers: Collection[str]) -> bool:
     return any(fnmatchcase(name, pattern) for name in FILES for pattern in patterns)
 
 
+def layer_warning() -> str:
+    """Return a sentence about unknown names in VK_INSTANCE_LAYERS, which Vulkan's loader ignores; "" without any."""
+    named = os.environ.get(LAYERS_VARIABLE)
+    return unknown_layers(named, [name for name, _, _ in available_layers()]) if named else ""
+
+
 def present_layers() -> list[str]:
     """List those of them that are installed, so that the loader loads them. Asks the loader where there are any."""
     names = requested_layers()

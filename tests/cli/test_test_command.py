@@ -424,3 +424,11 @@ def test_an_interrupted_suite_keeps_its_results(tmp_path: Path, program: Program
     assert csv_of((tmp_path / "r" / "results.csv").read_text()) == [["suite/a.json", "Pass"], ["suite/b.json", "Pass"]]
     report = program("report", "r")
     assert (report.code, report.out.splitlines()[-1]) == (4, "suite interrupted: 0 of 2 items unexpected")
+
+
+def test_a_layer_that_is_not_there(suite: Path, program: Program) -> None:
+    """The warning about a name in VK_INSTANCE_LAYERS that no layer has comes once, not for each worker."""
+    ended = program("test", "suite/good.json", "--jobs", "2", env={"VK_INSTANCE_LAYERS": "VK_LAYER_TEST_missing"})
+    assert ended.code == 0, ended
+    message = "VK_INSTANCE_LAYERS names layers that are not there: VK_LAYER_TEST_missing"
+    assert ended.err.count(f"warning: {message}\n") == 1
