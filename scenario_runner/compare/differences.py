@@ -81,8 +81,8 @@ def compare(expected: Content, actual: Content, rule: Rule = EQUAL) -> Differenc
     result.count = sum(where.size for where in places)
     if result.count:
         at, number = min((int(where[0]), number) for number, where in enumerate(places) if where.size)
-        texts = [channel.element.text(channel.raw[at : at + 1]) for channel in pairs[number]]
-        result.first = expected.index(at, number), texts[0], texts[1]
+        e, a = pairs[number]
+        result.first = expected.index(at, number), e.text(at), a.text(at)
         result.box = _box(expected.shape, numpy.concatenate(places))
     is_image = expected.has_channel_axis or not isinstance(codec_of(expected.path), ArrayCodec)
     if is_image and result.errors and not any(result.nan_counts[:2]):

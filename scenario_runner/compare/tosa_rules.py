@@ -39,6 +39,7 @@ from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
 import numpy
 
+from scenario_runner.compare.wrong_elements import worst_first
 from scenario_runner.errors import MetricPackageError
 from scenario_runner.errors.diagnostic import Diagnostic, escape
 from scenario_runner.errors.text import close_match, listed, share_of
@@ -46,7 +47,6 @@ from scenario_runner.files.elements import ELEMENTS, Array, Element
 
 PACKAGE: Final = "tosa-tools"
 INSTALL: Final = f"pip install {PACKAGE}"
-_WORST_MAX: Final = 10
 _standard_error: Final = threading.Lock()  # belongs to the whole process
 _FP64: Final = 99  # tosa_datatype_t of the reference model's precise results (types.h of the package)
 
@@ -196,7 +196,7 @@ def judge(actual: Array, rule: TosaRule) -> Judgement:
         reason = re.search(r"\[Verifier\](?:\[\w+\])? *(.+)", log)
         text = reason[1] if reason else "the verifier says no more"
         return Judgement(False, f"wrong by TOSA's mode {rule.mode}: {text}", beyond=numpy.inf)
-    order = wrong[numpy.argsort(-over[wrong], kind="stable")[:_WORST_MAX]].tolist()
+    order = wrong[worst_first(over[wrong])].tolist()
     texts = [f"{r[at]:.17g}" if element.is_float else str(int(r[at])) for at in order]
     places = [str([int(place) for place in numpy.unravel_index(at, actual.shape)]) for at in order]
     worst = tuple((places[n], texts[n], element.text(raw[at : at + 1])) for n, at in enumerate(order))

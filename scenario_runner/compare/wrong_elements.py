@@ -136,7 +136,13 @@ def element_errors(actual: Array, expected: Array, element: Element, expected_el
 
 PIECE_BYTES: Final = 1 << 17  # with what is computed of it, stays in the caches of the processor
 _READ_BYTES: Final = 1 << 20  # at once; a source may open its file for each
-_WORST_MAX: Final = 10
+WORST_MAX: Final = 10
+"""Most elements in a list of the worst ones."""
+
+
+def worst_first(errors: Array, most: int = WORST_MAX) -> list[int]:
+    """Return the indices of the greatest errors, the greatest one first; of equal errors the first one."""
+    return list(numpy.argsort(-errors, kind="stable")[:most].tolist())
 
 
 class Mismatch(NamedTuple):
@@ -168,14 +174,13 @@ def compare(
                 continue
             count += wrong.size
             errors = element_errors(a.raw[wrong], e.raw[wrong], a.element)
-            if len(worst) == _WORST_MAX:
+            if len(worst) == WORST_MAX:
                 greater = errors > worst[-1][0]
                 wrong, errors = wrong[greater], errors[greater]
-            for at in numpy.argsort(-errors, kind="stable")[:_WORST_MAX].tolist():
+            for at in worst_first(errors):
                 index = int(wrong[at])
-                texts = [channel.element.text(channel.raw[index : index + 1]) for channel in (e, a)]
-                worst.append((float(errors[at]), (plane.place(first + index * stride), texts[0], texts[1])))
-            worst = sorted(worst, key=lambda pair: -pair[0])[:_WORST_MAX]
+                worst.append((float(errors[at]), (plane.place(first + index * stride), e.text(index), a.text(index))))
+            worst = sorted(worst, key=lambda pair: -pair[0])[:WORST_MAX]
         before += plane.element_count
     ignored_count = 0 if ignored is None else int(ignored.sum())
     return Mismatch(count, before, ignored_count, tuple(texts for _, texts in worst), worst[0][0] if worst else 0.0)

@@ -18,7 +18,7 @@ from typing import Final, NamedTuple
 
 import numpy
 
-from scenario_runner.compare.wrong_elements import Rule, element_errors, wrong_elements
+from scenario_runner.compare.wrong_elements import Rule, element_errors, worst_first, wrong_elements
 from scenario_runner.errors import ScenarioRunnerError, UnsupportedError, UsageError, error_of, file_error
 from scenario_runner.errors.text import first_of, one_line, reason_of
 from scenario_runner.files.elements import Array, Element, element_of, element_of_format, is_numeric
@@ -290,9 +290,8 @@ def judge(
         excess = numpy.broadcast_to(beyond, errors.size)
         wrong = int(numpy.count_nonzero(excess))
         order = excess if wrong else order
-    for at in numpy.argsort(-order, kind="stable")[:_WORST].tolist():
-        texts = [side.element.text(side.raw.reshape(-1)[at : at + 1]) for side in (channel, other)]
-        worst.append((str(list(actual.index(at, 0))), texts[0], texts[1], f"{errors.flat[at]:.9g}"))
+    for at in worst_first(order, _WORST):
+        worst.append((str(list(actual.index(at, 0))), channel.text(at), other.text(at), f"{errors.flat[at]:.9g}"))
     return LayerResult(layer, name.removesuffix(".npy"), wrong, error, error / magnitude, tuple(worst), errors)
 
 

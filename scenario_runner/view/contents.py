@@ -51,6 +51,10 @@ class Channel(NamedTuple):
         """The greatest possible value: the end of the range, or the maximum of an integer type; 1 for floats."""
         return self.element.peak if self.full_range is None else float(self.full_range[1])
 
+    def text(self, at: int) -> str:
+        """Return the value of one element, counted in memory order, as text."""
+        return self.element.text(self.raw.reshape(-1)[at : at + 1])
+
 
 @dataclass(frozen=True, slots=True)
 class Content:
