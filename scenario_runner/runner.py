@@ -15,6 +15,7 @@ from scenario_runner.errors import ScenarioRunnerError, UsageError
 from scenario_runner.files.byte_data import ArrayLike
 from scenario_runner.files.input import ParameterizedFile, is_model
 from scenario_runner.files.sandbox import allowing, confined
+from scenario_runner.plan import phases
 from scenario_runner.plan.plan import Plan
 from scenario_runner.plan.plan_cache import plan_of_file
 from scenario_runner.plan.records import CompilerOptions
@@ -236,14 +237,14 @@ class Runner(DeviceSession):
             uids = model.by_uid
             loaded = model.scenario_with(uids(inputs), to_files=output_dir is not None)
         else:
-            with progress.phase("parse", "scenario"):
+            with phases.phase("parse", "scenario"):
                 loaded, own = as_scenario(scenario), by_uid(inputs)
         if outputs is None:
             accessed = loaded.resources
             outputs = [entry.uid for entry in accessed if getattr(entry, "shader_access", "readonly") != "readonly"]
 
         def plan_with(changed: Mapping[str, ArrayLike]) -> Plan:
-            with progress.phase("plan"):
+            with phases.phase("plan"):
                 return self._resolve(loaded, {**own, **changed}, outputs, output_dir)
 
         return Prepared(loaded, plan_with, self._collect, uids, self._forget)
@@ -284,7 +285,7 @@ class Runner(DeviceSession):
         options = RunOptions(repeat, keep_state, dry_run)
         with (
             self._reading(scenario, output_dir, capture_dir),
-            progress.measuring(measured.clock if measured else None),
+            phases.measuring(measured.clock if measured else None),
         ):
             prepared = self._prepare(scenario, inputs_of_call(inputs, more), outputs, output_dir)
             with prepared.placed_errors():
@@ -311,9 +312,9 @@ class Runner(DeviceSession):
         options = RunOptions(repeat, keep_state, dry_run)
         with (
             self._reading(scenario, output_dir, capture_dir, None if dump is None else dump.folder),
-            progress.measuring(timings.clock if timings else None),
+            phases.measuring(timings.clock if timings else None),
         ):
-            with progress.phase("plan"):
+            with phases.phase("plan"):
                 plan = self._plan_for_files(scenario, output_dir)
             if dump is None:
                 self._execute(plan, (OutputFiles(plan),), options, timings, capture_dir)

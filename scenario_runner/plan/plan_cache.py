@@ -19,10 +19,10 @@ from scenario_runner.errors import ScenarioRunnerError
 from scenario_runner.errors.version import program_version
 from scenario_runner.files.cache_folder import ContentCache
 from scenario_runner.files.input import Identity, ParameterizedFile, SourceFile, file_identity
+from scenario_runner.plan import phases
 from scenario_runner.plan.plan import Plan
 from scenario_runner.plan.records import CompilerOptions
 from scenario_runner.plan.sources import ArraySource, NpySource, content_of
-from scenario_runner.processes import progress
 from scenario_runner.shaders.compile import compile_all
 from scenario_runner.shaders.compilers.search import find_validator
 from scenario_runner.shaders.source import CompileRequest
@@ -61,7 +61,7 @@ def plan_of_file(
         return plan
     from scenario_runner.scenario.loader import load, loads
 
-    with progress.phase("parse", "scenario"):
+    with phases.phase("parse", "scenario"):
         parameters = path.parameters if isinstance(path, ParameterizedFile) else None
         scenario = load(path) if cache.text is None else loads(cache.text, os.fspath(path), parameters=parameters)
     plan, facts = resolve_to_keep(scenario, output_dir=output_dir, compiler=compiler)
@@ -182,5 +182,5 @@ def _is_current(facts: Facts, compiler: CompilerOptions) -> bool:
     if not facts.sources:
         return True
     requests, codes = zip(*facts.sources, strict=True)
-    with progress.phase("compile", "shaders"):
+    with phases.phase("compile", "shaders"):
         return compile_all(requests, compiler=compiler.compiler, cache_dir=compiler.cache_dir) == list(codes)

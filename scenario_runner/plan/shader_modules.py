@@ -26,6 +26,7 @@ from scenario_runner.checks.entry_points import (
 from scenario_runner.errors import ScenarioRunnerError, ShaderError
 from scenario_runner.errors.diagnostic import Diagnostic
 from scenario_runner.files.input import Identity, SourceFile
+from scenario_runner.plan import phases
 from scenario_runner.plan.records import (
     CompilerOptions,
     LayoutBinding,
@@ -35,7 +36,6 @@ from scenario_runner.plan.records import (
     ShaderStage,
     Specialization,
 )
-from scenario_runner.processes import progress
 from scenario_runner.scenario import Scenario, Shader
 from scenario_runner.scenario.inline_contents import ShaderText, file_of
 from scenario_runner.scenario.scenario import Problems
@@ -177,7 +177,7 @@ def _compiled(
     """Compile shaders and return their modules by uid; note the error of each shader that fails."""
     codes = {}
     requests = list(map(partial(compile_request, scenario), shaders))
-    with progress.phase("compile", "shaders"):
+    with phases.phase("compile", "shaders"):
         compiler, cache_dir, use_cache = options
         results = compile_each(requests, compiler=compiler, cache_dir=cache_dir, use_cache=use_cache)
     for shader, request, result in zip(shaders, requests, results, strict=True):

@@ -1,17 +1,13 @@
-"""Progress of a call: kept for the explanation of a crash, and timed where somebody asked for it.
+"""Notes about the current work of a process, which explain a crash.
 
-`share` keeps notes in memory that outlives the process. Without it texts are not kept: programs that use the library
-need none. `measuring` sets a `Clock` for this thread (its context), and `phase` is a block of one phase. Phases are as
-coarse as frames and files, not commands.
+`share` puts the notes into memory that outlives the process. Before `share`, texts are dropped: a program that uses the
+library needs none.
 """
 
 from __future__ import annotations
 
 import os
-import time
-from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
-from contextvars import ContextVar
+from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
@@ -98,85 +94,3 @@ def doing(what: str, pointer: str = "", kind: str = "") -> None:
         texts = f"{what[:500]}\0{pointer}\0{kind or what[:500]}\0"
         text = texts.encode("utf-8", "replace")[: _SIZE_BYTES - _TEXT - 3] + b"\0\0\0"
         _page[_TEXT : _TEXT + len(text)] = text
-
-
-PHASES = (
-    "parse",
-    "plan",
-    "compile",
-    "device",
-    "create",
-    "pipelines",
-    "upload",
-    "record",
-    "submit",
-    "wait",
-    "readback",
-    "store",
-)
-"""The phases in the order in which a run comes to them."""
-
-
-class Span(NamedTuple):
-    """One block of a phase, with times of `time.perf_counter_ns`.
-
-    ``what`` names a part of the phase, ``subject`` a resource, pipeline or frame. ``own_ns`` leaves out the
-    spans inside of this one. ``iteration`` counts from 0, and is None before the first one.
-    """
-
-    phase: str
-    what: str
-    subject: str
-    begin_ns: int
-    end_ns: int
-    own_ns: int
-    iteration: int | None
-
-
-class Clock:
-    """Gathers spans, in the order in which they end; used from one thread."""
-
-    def __init__(self) -> None:
-        self.spans: list[Span] = []
-        self.iteration: int | None = None
-        self._inner_ns: list[int] = []  # the time of inner spans, for each open span
-
-    @contextmanager
-    def span(self, phase: str, what: str, subject: str) -> Iterator[None]:
-        """Measure the block."""
-        self._inner_ns.append(0)
-        begin_ns = time.perf_counter_ns()
-        try:
-            yield
-        finally:
-            end_ns = time.perf_counter_ns()
-            took_ns = end_ns - begin_ns
-            own_ns = took_ns - self._inner_ns.pop()
-            if self._inner_ns:
-                self._inner_ns[-1] += took_ns
-            self.spans.append(Span(phase, what, subject, begin_ns, end_ns, own_ns, self.iteration))
-
-
-_NOT_MEASURED = nullcontext()
-_current: ContextVar[Clock | None] = ContextVar("clock", default=None)
-
-
-def current() -> Clock | None:
-    """Return the clock that is set, if any."""
-    return _current.get()
-
-
-def phase(name: str, what: str = "", subject: str = "") -> AbstractContextManager[object]:
-    """Return a context manager that counts its block to the phase ``name``, one of `PHASES`."""
-    clock = _current.get()
-    return _NOT_MEASURED if clock is None else clock.span(name, what, subject)
-
-
-@contextmanager
-def measuring(clock: Clock | None) -> Iterator[None]:
-    """Have ``clock`` measure the block; with None it does nothing."""
-    token = _current.set(clock or _current.get())
-    try:
-        yield
-    finally:
-        _current.reset(token)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 from scenario_runner.errors import UsageError, ValidationLayerError, error_of, log
 from scenario_runner.errors.diagnostic import Diagnostic
 from scenario_runner.errors.text import one_line
+from scenario_runner.plan import phases
 from scenario_runner.plan.limits import NAMES, Limits, exceeded_limits
 from scenario_runner.plan.plan import FramePlan, Plan
 from scenario_runner.processes import progress
@@ -168,7 +169,7 @@ class DeviceSession:
             sinks += (CaptureFiles(plan, os.fspath(capture_dir), options.repeat),)
         for sink in sinks:
             sink.check()
-        with progress.phase("device"):
+        with phases.phase("device"):
             objects = self._device_for(plan, None if timings is None else timings.required)
         if timings is not None:
             timings.starting(plan, objects.device, options.repeat, options.dry_run)

@@ -23,6 +23,7 @@ from scenario_runner.errors.diagnostic import Diagnostic
 from scenario_runner.errors.text import reason_of
 from scenario_runner.files.cache_folder import KINDS, bound, default_cache_dir, is_trusted, read_own, replace_own, touch
 from scenario_runner.files.sandbox import check_existing_folder
+from scenario_runner.plan import phases
 from scenario_runner.plan.plan import Plan
 from scenario_runner.processes import progress
 from scenario_runner.vulkan.device import Device
@@ -97,12 +98,12 @@ class PipelineCaching:
             _remove(path)
         folders = () if self._is_chosen else (self._root, self._folder)
         usable = all(map(is_trusted, folders))
-        with progress.phase("pipelines", "load"):
+        with phases.phase("pipelines", "load"):
             data = kept = _load(path, physical) if usable else b""
 
         def store(when: str) -> None:
             nonlocal kept
-            with progress.phase("pipelines", when):
+            with phases.phase("pipelines", when):
                 kept = _store(path, cache, kept, folders, physical)
 
         def created(cache: DriverCache) -> None:

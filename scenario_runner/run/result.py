@@ -16,9 +16,9 @@ from scenario_runner.files.byte_data import ArrayLike
 from scenario_runner.files.npy import composed
 from scenario_runner.files.sandbox import allowing
 from scenario_runner.files.vk_formats import ML_DTYPES, Format, ml_dtype
+from scenario_runner.plan import phases
 from scenario_runner.plan.plan import FramePlan, Plan
 from scenario_runner.plan.resolve import with_inputs
-from scenario_runner.processes import progress
 from scenario_runner.run.output_files import Receive, Sink
 from scenario_runner.run.timings import Timings
 from scenario_runner.scenario import Scenario
@@ -316,7 +316,7 @@ class Prepared:
         options: RunOptions,
         timings: Timings | None,
     ) -> Result:
-        with progress.measuring(timings.clock if timings else None), allowing(capture_dir):
+        with phases.measuring(timings.clock if timings else None), allowing(capture_dir):
             changed = with_inputs(self._plan, self._scenario, inputs)
             plan = changed or self._plan_with(inputs)
             if changed is not None and self._ran:

@@ -23,7 +23,7 @@ from scenario_runner.shaders.compilers.table import OUTPUT_NAME, SOURCE_NAME, Co
 from scenario_runner.shaders.source import CompileRequest, ShaderSource, assemble, parse_build_options
 
 if TYPE_CHECKING:
-    from scenario_runner.processes.programs import Processes, ProgramResult
+    from scenario_runner.shaders.compilers.compiler_processes import Processes, ProgramResult
 
 COMPILE_TIMEOUT_S = 60.0
 BATCH_TIMEOUT_S = 10.0  # a shader that needs longer is compiled alone, with a time limit of its own
@@ -159,7 +159,7 @@ def compile_missing(
     missing = [job for job in prepared if job.result is None]
     if not missing:
         return
-    from scenario_runner.processes.programs import Processes, work_off
+    from scenario_runner.shaders.compilers.compiler_processes import Processes, work_off
 
     processes = Processes()
     count = processes_at_once or system_limits.processors()

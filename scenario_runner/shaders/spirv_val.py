@@ -15,8 +15,8 @@ from scenario_runner.errors import LimitError, SpirvError
 from scenario_runner.errors.diagnostic import Diagnostic
 from scenario_runner.errors.version import program_version
 from scenario_runner.files.cache_folder import ContentCache
-from scenario_runner.processes.programs import Processes, work_off
 from scenario_runner.processes.temporary import temporary_folder
+from scenario_runner.shaders.compilers.compiler_processes import Processes, work_off
 from scenario_runner.shaders.compilers.search import OFF, VALIDATOR_VARIABLE, Validator, find_validator
 from scenario_runner.shaders.spirv import Module, read_module
 

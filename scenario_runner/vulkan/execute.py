@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from scenario_runner import errors
 from scenario_runner.errors import log
+from scenario_runner.plan import phases
 from scenario_runner.plan.plan import FramePlan, Operation, Plan, ResourcePlan
 from scenario_runner.processes import progress
 from scenario_runner.vulkan import Handle
@@ -119,7 +120,7 @@ class Execution:
         self._shape = None if options.keep is None else _shape(plan)
         progress.doing("creating its resources")
         watched = device.instance.watched
-        with progress.phase("create", "resources"):
+        with phases.phase("create", "resources"):
             self._resources = resources = create_resources(device, objects.memory, stack, plan.resources.values())
         if plan.declared:
             from scenario_runner.vulkan.image_support import with_supported_formats
@@ -136,7 +137,7 @@ class Execution:
         if device.driver_cache is not None:
             device.driver_cache.on_created(device.driver_cache)
         progress.doing("creating its descriptor sets")
-        with progress.phase("create", "descriptor sets"):
+        with phases.phase("create", "descriptor sets"):
             sets = allocate_sets(cache, stack, plan.descriptor_lists, resources)
         self.graphs = graphs
         self._flows: list[DataGraph] = [graph for graph in graphs if graph.kind == "optical_flow"]
@@ -189,7 +190,7 @@ class Execution:
 
     def run(self) -> None:
         """Fill, run and read back; raises DeviceError, FileError and their kin, with the place of the frame."""
-        options, timer = self._options, progress.current()
+        options, timer = self._options, phases.current()
         try:
             if options.capture is not None:
                 options.capture.begin_run()
@@ -213,7 +214,7 @@ class Execution:
                 # closed at once when the receiver fails: what is still being copied must end before its memory goes
                 outputs = [self._resources[output.uid] for output in self._plan.outputs]
                 with (
-                    progress.phase("readback", "outputs"),
+                    phases.phase("readback", "outputs"),
                     closing(self._transfer.read(outputs, options.timeout_s)) as pieces,
                 ):
                     options.on_outputs(pieces)
@@ -225,7 +226,7 @@ class Execution:
 
     def _fill(self, what: str) -> None:
         progress.doing(what)
-        with progress.phase("upload", "resources"):
+        with phases.phase("upload", "resources"):
             self._transfer.fill(self._resources.values(), self._options.timeout_s)
 
     def _run_frame(self, iteration: int, index: int, frame: FramePlan) -> None:
@@ -254,15 +255,15 @@ class Execution:
             if printer is not None:
                 printer.running(next(iter(part.operations), None), iteration)
             try:
-                with progress.phase("submit", "frame", str(index)):
+                with phases.phase("submit", "frame", str(index)):
                     self._submission.submit(commands, self._boundary(iteration, frame) if ends else None)
-                with progress.phase("wait", "frame", str(index)):
+                with phases.phase("wait", "frame", str(index)):
                     self._submission.wait(frame.title, options.timeout_s)
                     if printer is not None:  # newer layers print on a thread of their own, which only this waits for
                         self._device.fn.vkQueueWaitIdle(self._device.queue)
                         printer.ran()
                 if self.timestamps is not None:
-                    with progress.phase("readback", "timestamps"):
+                    with phases.phase("readback", "timestamps"):
                         self.timestamps.collect(commands, iteration, index)
                 if capture is not None:
                     capture.end(part, last=is_last)
@@ -281,7 +282,7 @@ class Execution:
         if self._options.on_frame is not None and (frame.boundary or frame.captures):
             captured = [self._resources[uid] for uid in frame.captures]
             with (
-                progress.phase("readback", "frame", str(index)),
+                phases.phase("readback", "frame", str(index)),
                 closing(self._transfer.read(captured, self._options.timeout_s)) as pieces,
             ):
                 self._options.on_frame(iteration, frame, pieces)
@@ -298,7 +299,7 @@ class Execution:
         else:
             self._spare = commands
         labels = self._labels
-        with progress.phase("record", "frame", str(index)), self._pool.recording(commands):
+        with phases.phase("record", "frame", str(index)), self._pool.recording(commands):
             if labels is not None:
                 labels.begin_frame(commands, frame)
             with nullcontext() if self.instrumentation is None else self.instrumentation.recording(commands, index):
@@ -432,8 +433,7 @@ def execute(objects: DeviceObjects, plan: Plan, options: RunOptions) -> None:
             if device.abandoned:
                 stack.pop_all()  # still in use by work that did not finish
             elif device.lost:
-                # Other submissions may be on their way: the driver has to let go of what is about to be destroyed.
-                # On a lost device this returns in finite time, whatever it returns.
+                # The driver has to finish other submissions first. On a lost device this call ends too.
                 device.fn.vkDeviceWaitIdle(device.handle)
     objects.trim()
 

@@ -26,8 +26,8 @@ from contextlib import ExitStack, contextmanager
 from typing import Final, NamedTuple
 
 from scenario_runner.errors import DeviceError, UnsupportedError
+from scenario_runner.plan import phases
 from scenario_runner.plan.plan import MEASURED, FramePlan, Operation, Plan
-from scenario_runner.processes import progress
 from scenario_runner.vulkan import Handle, ffi
 from scenario_runner.vulkan._generated import constants as vk
 from scenario_runner.vulkan.capabilities import Enabled
@@ -127,7 +127,7 @@ class Timestamps:
         """Begin a command buffer in which these runs of operations will be recorded."""
         timed = tuple(run for run in runs if run[0].kind in MEASURED)
         count = sum(len(run) + 1 for run in timed) if self._has_any else 0
-        with progress.phase("record", "reset query pool"):
+        with phases.phase("record", "reset query pool"):
             if count > self._size:
                 self._size = max(count, 2 * self._size)
                 info = new("VkQueryPoolCreateInfo", queryType=vk.QUERY_TYPE_TIMESTAMP, queryCount=self._size)

@@ -16,6 +16,7 @@ from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from scenario_runner import errors
+from scenario_runner.plan import phases
 from scenario_runner.plan.records import DescriptorList, LayoutBinding, PipelinePlan
 from scenario_runner.processes import progress
 from scenario_runner.vulkan import Handle, ffi
@@ -100,7 +101,7 @@ class PipelineCache:
         def make(stack: ExitStack) -> _Created:
             progress.doing(f"creating the pipeline of {label}", plan.pointer, f"creating a {kind} pipeline")
             try:
-                with progress.phase("pipelines", f"{kind} pipeline", name):
+                with phases.phase("pipelines", f"{kind} pipeline", name):
                     return create(self, plan, stack)
             except errors.ScenarioRunnerError as error:
                 raise error.at(pointer=plan.pointer) from None

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from scenario_runner.errors import UsageError
-from scenario_runner.processes.programs import Processes
+from scenario_runner.shaders.compilers.compiler_processes import Processes
 from scenario_runner.shaders.compilers.search import VALIDATOR_VARIABLE as VARIABLE
 from scenario_runner.shaders.compilers.search import Validator, find_validator
 from scenario_runner.shaders.spirv_val import complaint

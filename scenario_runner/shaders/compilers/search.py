@@ -167,7 +167,7 @@ def _unknown(path: str, named_by: str, answer: str) -> CompilerNotFoundError:
 def _ask(path: str) -> tuple[str, str, str]:
     """Flavour, version and what went wrong. The flavour is ``""`` when nothing was learned, ``"other"`` for an answer
     that no known compiler gives."""
-    from scenario_runner.processes.programs import Processes
+    from scenario_runner.shaders.compilers.compiler_processes import Processes
 
     try:
         done = Processes().run(version_command(path), folder=None, timeout_s=_PROBE_TIMEOUT_S)
