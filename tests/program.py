@@ -6,10 +6,11 @@ import shutil
 import subprocess
 import sys
 import termios
+import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from tests.forking import Forks
 
@@ -27,13 +28,41 @@ class Ended(NamedTuple):
 Program = Callable[..., Ended]
 
 
+def executable(path: Path, text: str) -> Path:
+    """Write a program that runs as a file, such as a shell script, with the folders above it."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text, encoding="utf-8")
+    path.chmod(0o755)
+    return path
+
+
+def files_in(folder: Path) -> dict[str, bytes]:
+    """Return the content of each file below a folder, by the path from there."""
+    return {path.relative_to(folder).as_posix(): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+def wait_until(condition: Callable[[], Any], reason: str = "") -> None:
+    """Wait for a condition that becomes true soon."""
+    deadline = time.monotonic() + 60
+    while not condition():
+        assert time.monotonic() < deadline, reason
+        time.sleep(0.01)
+
+
+def process_state(process_id: int) -> str:
+    """Return the letter that Linux gives the state of a process, "" for a dead process or a zombie."""
+    try:
+        letter = Path(f"/proc/{process_id}/stat").read_text().rpartition(")")[2].split()[0]
+    except (FileNotFoundError, ProcessLookupError):
+        return ""
+    return "" if letter in "ZX" else letter
+
+
 def old_glslang(folder: Path) -> Path:
-    """Make a glslangValidator that says it is too old for tensors, and is the installed one in all else."""
-    installed, program = shutil.which("glslangValidator"), folder / "glslangValidator"
+    """Make a glslangValidator that reports a version too old for tensors and otherwise runs the installed one."""
+    installed = shutil.which("glslangValidator")
     answer = '[ "$1" != --version ] || { echo "Glslang Version: 11:15.3.0"; exit; }'
-    program.write_text(f'#!/bin/sh\n{answer}\nexec {installed} "$@"\n')
-    program.chmod(0o755)
-    return program
+    return executable(folder / "glslangValidator", f'#!/bin/sh\n{answer}\nexec {installed} "$@"\n')
 
 
 def python_path(folder: Path) -> str:

@@ -1,15 +1,22 @@
-"""The benchmark measures what it says; no test here depends on how fast anything is."""
+"""The benchmark commands: workloads, comparison with a reference runner, and records for the pages."""
 
 import json
+import stat
+import statistics
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+import numpy as np
 import pytest
 
+from benchmarks import agreement, record
 from benchmarks.__main__ import _parse, main
+from benchmarks.agreement import difference, outputs
 from benchmarks.launcher import Launcher
 from benchmarks.measurement import Bench
-from benchmarks.programs import ours
+from benchmarks.programs import CHECKOUT, ours
+from benchmarks.record import PAGES, RECORDS, read_records, replace
 from benchmarks.workloads import all_workloads
 
 
@@ -72,3 +79,116 @@ def test_workloads_are_chosen_by_the_beginning_of_their_names(capsys: pytest.Cap
     with pytest.raises(SystemExit):
         _parse(["--only", "mode"], list(all_workloads()))
     assert "no workload 'mode', expected one of: small, " in capsys.readouterr().err
+
+
+ADD = CHECKOUT / "scenarios" / "basics" / "add"
+
+
+def program(path: Path, body: str) -> str:
+    """A program with the reference's options."""
+    path.write_text(f"#!{sys.executable}\nimport os, sys\n{body}\n")
+    path.chmod(path.stat().st_mode | stat.S_IXUSR)
+    return str(path)
+
+
+def test_the_same_results_are_equal(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Our own program, called as the reference is, agrees with itself."""
+    itself = program(
+        tmp_path / "itself", 'os.execv(sys.executable, [sys.executable, "-m", "scenario_runner", *sys.argv[1:]])'
+    )
+    assert agreement.main(["--reference", itself, str(ADD)]) == 0
+    assert "1 equal" in capsys.readouterr().out
+
+
+def test_what_differs_is_counted(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Another result is shown with the number of bytes, and the exit code is 1."""
+    zeros = program(
+        tmp_path / "zeros",
+        'import numpy\nnumpy.save(os.path.join(sys.argv[-1], "out", "sum.npy"), numpy.zeros(400, "i1"))',
+    )
+    assert agreement.main(["--reference", zeros, str(ADD)]) == 1
+    output = capsys.readouterr().out
+    assert "out/sum.npy: " in output
+    assert "1 different" in output
+
+
+def test_a_program_that_fails_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Where one program cannot run a scenario there is nothing to compare; what it said is shown."""
+    failing = program(tmp_path / "failing", 'sys.exit("no such device")')
+    assert agreement.main(["--reference", failing, str(ADD)]) == 0
+    assert "only ours runs it" in (output := capsys.readouterr().out)
+    assert "exit code 1: no such device" in output
+
+
+def test_arrays_are_equal_whatever_their_headers(tmp_path: Path) -> None:
+    """Elements, type and shape of a .npy file count, not the padding of its header; other files count byte by byte."""
+    array = np.arange(4, dtype="i1")
+    np.save(tmp_path / "a.npy", array)
+    payload = (tmp_path / "a.npy").read_bytes()
+    header = b"{'descr': '|i1', 'fortran_order': False, 'shape': (4,), }\n"
+    short = payload[:8] + len(header).to_bytes(2, "little") + header + array.tobytes()
+    (tmp_path / "b.npy").write_bytes(short)
+    assert len(short) != len(payload)
+    assert difference(tmp_path / "a.npy", tmp_path / "b.npy") == ""
+    np.save(tmp_path / "c.npy", array.astype("u1"))
+    assert difference(tmp_path / "a.npy", tmp_path / "c.npy") == "int8[4], the reference's uint8[4]"
+    (tmp_path / "a.dds").write_bytes(payload)
+    (tmp_path / "b.dds").write_bytes(payload[:-1] + b"\xff")
+    assert difference(tmp_path / "a.dds", tmp_path / "b.dds") == f"1 of {len(payload)} bytes"
+    assert difference(tmp_path / "a.dds", tmp_path / "none.dds") == "reference: no such file"
+
+
+def test_outputs_are_found_wherever_they_are() -> None:
+    """Every relative dst counts once."""
+    document = {"resources": [{"buffer": {"dst": "a.npy"}}, {"image": {"dst": "b.dds"}}], "x": {"dst": "a.npy"}}
+    assert outputs(document) == ["a.npy", "b.dds"]
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_the_tables_are_those_of_the_records(checkout: Path, page: str) -> None:
+    """Generating the table again changes nothing; `python -m benchmarks.record --tables` writes it."""
+    text = (checkout / page).read_text(encoding="utf-8")
+    assert replace(text, PAGES[page](read_records(RECORDS))) == text
+
+
+def test_readme_quotes_the_medians(checkout: Path) -> None:
+    """A row of README has, for each machine, the medians of both programs and their ratio."""
+    text = (checkout / "README.md").read_text(encoding="utf-8")
+    cells = []
+    for path in sorted(RECORDS.glob("*.json")):
+        runs = json.loads(path.read_text(encoding="utf-8"))["workloads"]["dispatches"]
+        ours, reference = (
+            statistics.median(sample["wall_s"] for sample in runs[name]) for name in ("ours", "reference")
+        )
+        shown = [f"{value:.{1 if value >= 10 else 2}f} s" for value in (ours, reference)]
+        cells.append(f"{shown[0]} : {shown[1]} = **{ours / reference:.2f}**")
+    assert cells
+    assert f"| 10,000 dispatches in one scenario | {' | '.join(cells)} |\n" in text
+
+
+def test_a_machine_without_the_converter(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A workload that cannot run is left out with the reason; others are recorded with machine, date and commit."""
+    monkeypatch.setitem(sys.modules, "model_converter", None)  # as where the package is not installed
+    monkeypatch.setenv("PATH", "/usr/local/bin:/usr/bin:/bin")
+    target = tmp_path / "records" / "this.json"
+    only = ("--only", "small", "--only", "models-resnet18")
+    words = ["--quick", "--runs", "3", "--patience", "0", "--to", str(target), "--commit", "c0ffee", *only]
+    assert record.main(words) == 0
+    assert "models-resnet18: left out, it needs pip install ai_ml_sdk_model_converter" in capsys.readouterr().out
+    [found] = read_records(target.parent)
+    assert found.name == "this"
+    assert found.facts["commit"] == "c0ffee"
+    assert {"processor", "device", "date", "load average"} < found.facts.keys()
+    assert len(found.outcomes["small"].times("ours")) == 1, "the turn after the patience is the last"
+    table = PAGES["docs/benchmarks.md"]([found])
+    assert "| `small` | 1 | 0." in table
+    assert "- `models-resnet18` is left out: it needs pip install ai_ml_sdk_model_converter" in table
+
+
+def test_a_part_is_no_record(capsys: pytest.CaptureFixture[str]) -> None:
+    """Some workloads, or tiny ones, replace no record of this machine."""
+    with pytest.raises(SystemExit):
+        record.main(["--quick"])
+    assert "--quick and --only need --to FILE" in capsys.readouterr().err

@@ -1,14 +1,19 @@
-"""Arm's package of the same name, installed into the folder of this one."""
+"""Installations: the wheel, two packages of one name in one folder, and the commands of the README."""
 
 import json
+import os
 import shutil
+import signal
 import subprocess
 import sys
+import time
+import zipfile
 from pathlib import Path
 
 import pytest
 
 from scenario_runner.errors import installation
+from tests.program import Program
 
 # Without this checkout, whose editable install would be found in place of a package without __init__.py.
 START = """import os, sys
@@ -73,3 +78,126 @@ def test_arms_removed_after_it(site: Path) -> None:
     ended = started(site, "--version")
     assert ended.returncode == 0
     assert ended.stderr.startswith(f"warning: {site}/scenario_runner lacks __init__.py, as after a removal of ")
+
+
+@pytest.fixture(scope="module")
+def wheel(checkout: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Built as pip builds it, by the setuptools that is here."""
+    folder = tmp_path_factory.mktemp("wheel")
+    source = folder / "source"
+    source.mkdir()
+    for name in ("pyproject.toml", "README.md"):
+        shutil.copy(checkout / name, source)
+    shutil.copytree(checkout / "scenario_runner", source / "scenario_runner")
+    command = [sys.executable, "-m", "pip", "wheel", "-q", "--no-build-isolation", "--no-deps", "-w", str(folder), "."]
+    subprocess.run(command, cwd=source, stdin=subprocess.DEVNULL, check=True, timeout=120)
+    (built,) = folder.glob("scenario_runner-*.whl")
+    return built
+
+
+def test_the_wheel_has_every_file_of_the_package(wheel: Path, checkout: Path) -> None:
+    """Modules, generated ones too, and py.typed are in the wheel; nothing outside the package is."""
+    files = {path for path in (checkout / "scenario_runner").rglob("*") if path.is_file()}
+    ours = {path.relative_to(checkout).as_posix() for path in files if "__pycache__" not in path.parts}
+    packed = zipfile.ZipFile(wheel).namelist()
+    assert {name for name in packed if ".dist-info/" not in name} == ours
+    assert "scenario_runner/py.typed" in ours
+
+
+def test_the_demo(program: Program, shader_cache: Path) -> None:
+    """It passes, as it does from the wheel alone (tools/try_package); with a PATH or a --root it is refused."""
+    ended = program("test", "--demo", "--verbose")
+    assert (ended.code, ended.err) == (0, "")
+    names = {line.split()[1] for line in ended.out.splitlines() if line.startswith("Pass ")}
+    assert names == {"double.json", "picture.json", "refused.json", "sine.json"}
+    for other in (["scenarios/basics"], ["--root", "scenarios"]):
+        ended = program("test", "--demo", *other)
+        assert ended.code == 2
+        assert ended.err.startswith("error: --demo is a suite of its own, and PATH or --root names another\n")
+
+
+def test_an_editable_install_is_a_path(checkout: Path, tmp_path: Path) -> None:
+    """It has no import hook, which each start would pay for."""
+    for name in ("pyproject.toml", "README.md"):
+        shutil.copy(checkout / name, tmp_path)
+    (tmp_path / "scenario_runner").mkdir()
+    (tmp_path / "scenario_runner/__init__.py").touch()
+    build = "from setuptools import build_meta; build_meta.build_editable('.')"
+    subprocess.run([sys.executable, "-c", build], cwd=tmp_path, capture_output=True, check=True, timeout=120)
+    (built,) = tmp_path.glob("*.whl")
+    with zipfile.ZipFile(built) as archive:
+        (name,) = [name for name in archive.namelist() if ".dist-info/" not in name]
+        assert (name.endswith(".pth"), archive.read(name).decode().strip()) == (True, str(tmp_path))
+
+
+PARTS = ("scenario_runner", "tools", "pyproject.toml", "README.md")
+
+
+@pytest.fixture
+def fresh(tmp_path: Path, checkout: Path) -> Path:
+    """A copy of the checkout without its environment, at a path that is awkward on purpose."""
+    root = tmp_path / "a fresh [check] out"
+    root.mkdir()
+    for part in PARTS:
+        if (checkout / part).is_dir():
+            shutil.copytree(checkout / part, root / part, ignore=shutil.ignore_patterns("__pycache__"))
+        else:
+            shutil.copy(checkout / part, root / part)
+    (tmp_path / "home").mkdir()
+    return root
+
+
+def start(root: Path, *command: str) -> subprocess.Popen[str]:
+    """Start a command of the checkout as a user with an empty home, and with this machine's settings for downloads."""
+    kept = {
+        name: value for name, value in os.environ.items() if name.startswith("PIP_") or name.lower().endswith("_proxy")
+    }
+    return subprocess.Popen(
+        [str(root / command[0]), *command[1:]],
+        cwd=root.parent,
+        env={"PATH": "/usr/local/bin:/usr/bin:/bin", "HOME": str(root.parent / "home"), **kept},
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+
+
+def finish(process: subprocess.Popen[str]) -> tuple[int, str, str]:
+    out, err = process.communicate(timeout=500)
+    return process.returncode, out, err
+
+
+@pytest.mark.heavy
+def test_an_interrupted_set_up_is_done_again(fresh: Path) -> None:
+    """After a set-up was killed while pip was at work, the next start makes the environment anew and succeeds."""
+    process = start(fresh, "tools/run", "--help")
+    packages = fresh / ".venv/lib"
+    deadline = time.monotonic() + 300
+    while not list(packages.glob("*/site-packages/numpy")):
+        assert process.poll() is None, process.communicate()
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+    os.killpg(process.pid, signal.SIGKILL)
+    process.communicate()
+    code, _, err = finish(start(fresh, "tools/run", "--help"))
+    assert code == 0, err
+    assert "making the environment" in err
+
+
+@pytest.mark.heavy
+def test_pip_and_doctor_make_a_complete_set_up(fresh: Path, checkout: Path) -> None:
+    """After `pip install '.[ml]'` into an environment of one's own and `doctor --fix`, shaders with tensors run."""
+    environment = fresh.parent / "environment"
+    shutil.copytree(checkout / "scenarios/ml/tensor_shader", fresh.parent / "tensor_shader")
+    (fresh / "python").symlink_to(sys.executable)
+    for command in (
+        (fresh / "python", "-m", "venv", environment),
+        (environment / "bin/pip", "install", "-q", f"{fresh}[ml]"),
+        (environment / "bin/scenario-runner", "doctor", "--fix"),
+        (environment / "bin/scenario-runner", "tensor_shader/scenario.json"),
+    ):
+        code, out, err = finish(start(fresh, *map(str, command)))
+        assert code == 0, out + err
+    assert "tensor_shader/scenario.json: ok" in out

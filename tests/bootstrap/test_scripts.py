@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from scenario_runner.errors.installation import package_names
+from tests.program import executable
 from tools.bootstrap.machine import NEEDED, WELCOME
 
 # An interpreter that writes down what it is asked for. Questions about its version go to the real one, and the set-up
@@ -56,9 +57,7 @@ class Checkout:
     def program(self, name: str, text: str) -> Path:
         path = self.programs / name
         path.unlink(missing_ok=True)  # a link to the machine's own program, which would be written over
-        path.write_text(text, encoding="utf-8")
-        path.chmod(0o755)
-        return path
+        return executable(path, text)
 
     def call(self, *command: str | Path, folder: Path | None = None) -> subprocess.CompletedProcess[str]:
         return subprocess.run(

@@ -6,11 +6,10 @@ import os
 import signal
 import subprocess
 import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from tests.program import COMMAND, Ended
+from tests.program import COMMAND, Ended, process_state, wait_until
 from tests.scenes import ADD, Scene, glsl
 
 # Endless loops are cut short by software drivers, so: many workgroups of a long one. All results matter.
@@ -31,23 +30,6 @@ def slow_scenario(scene: Scene) -> Path:
     scene.shader("slow", SLOW).shader("add", ADD).buffer("x", size=256)
     scene.dispatch("add", ["x"], [4]).command("mark_boundary", resources=["x"], frame_id=1)
     return scene.dispatch("slow", ["x"], [20000]).write()
-
-
-def wait_until(condition: Callable[[], Any], what: str) -> None:
-    """Wait for something that happens soon."""
-    deadline = time.monotonic() + _LONGEST_S
-    while not condition():
-        assert time.monotonic() < deadline, what
-        time.sleep(0.01)
-
-
-def state(process_id: int) -> str:
-    """The letter that Linux gives the state of a process, "" for one that is gone (or dead, and not waited for)."""
-    try:
-        letter = Path(f"/proc/{process_id}/stat").read_text().rpartition(")")[2].split()[0]
-    except (FileNotFoundError, ProcessLookupError):
-        return ""
-    return "" if letter in "ZX" else letter
 
 
 def usual_signals(ignored: signal.Signals | None = None) -> None:
@@ -107,5 +89,5 @@ class LongRun:
     def ended(self) -> Ended:
         """How it ended; the child is gone then."""
         out, err = self.process.communicate(timeout=_LONGEST_S)
-        wait_until(lambda: not state(self.child), "the child ends")
+        wait_until(lambda: not process_state(self.child), "the child ends")
         return Ended(self.process.returncode, out, err)

@@ -1,14 +1,18 @@
-"""Bad input, end to end: each kind with its exit code and its whole message, and nothing written."""
+"""Bad input from the command line: each error has a code, a place and a help, and no file is written."""
 
 import os
 import re
 import struct
+from typing import Any
 
 import numpy
 import pytest
 
+from scenario_runner import Runner
+from scenario_runner.errors import ScenarioError, ScenarioRunnerError, ShaderError
+from scenario_runner.validation import Options, validate_file
 from tests.program import Program
-from tests.scenes import ADD, Scene
+from tests.scenes import ADD, Scene, glsl
 
 
 def refused(program: Program, scene: Scene, code: int, message: str, *files: str) -> None:
@@ -124,3 +128,111 @@ def test_more_than_the_machine_has(program: Program, scene: Scene) -> None:
         ended.err,
     )
     assert not list(scene.folder.glob("*.out.npy"))
+
+
+WRITES = glsl("x[0] = 1u;", "layout(set = 0, binding = 0) buffer X { uint x[]; };")
+
+
+def with_options(scene: Scene) -> Scene:
+    return scene.shader("s", WRITES, build_options="-what").buffer("x", size=4).dispatch("s", ["x"])
+
+
+def no_model(scene: Scene) -> Scene:
+    scene.file("model.vgf", b"nothing of the kind")
+    scene.resource("graph", uid="g", src="model.vgf")
+    return scene.command("dispatch_graph", graph_ref="g", bindings=[])
+
+
+def too_large(scene: Scene) -> Scene:
+    return scene.shader("s", WRITES).buffer("x", size=2**50, dst=None).dispatch("s", ["x"])
+
+
+@pytest.mark.parametrize(
+    "make, pointer, code, what",
+    [
+        (with_options, "/resources/0/shader", 3, "shader 's': build_options: unknown option '-what'"),
+        (no_model, "/resources/0/graph/src", 4, r"\S*model\.vgf: "),
+        (too_large, "/resources/1/buffer", 9, "vkCreateBuffer failed "),
+    ],
+)
+def test_the_place(program: Program, scene: Scene, make: object, pointer: str, code: int, what: str) -> None:
+    """File, line, column and JSON pointer come first."""
+    assert callable(make)
+    make(scene).write()
+    ended = program("scenario.json")
+    assert ended.code == code
+    errors = [line for line in ended.err.splitlines() if line.startswith("error: ")]
+    assert errors
+    for error in errors:
+        assert re.match(rf"error: scenario\.json:\d+:\d+: {pointer}: {what}", error)
+
+
+def test_warnings_of_a_device(program: Program, scene: Scene) -> None:
+    """What exceeds a limit that drivers do not enforce names the scenario and the place as well."""
+    too_large(scene).write()
+    warnings = [line for line in program("scenario.json").err.splitlines() if line.startswith("warning: ")]
+    assert len(warnings) == 1
+    assert warnings[0].startswith("warning: scenario.json: /resources/1/buffer/size: buffer 'x' of ")
+
+
+DATA = "layout(set = 0, binding = 0) buffer Data { uint data[4]; };"
+
+
+STORE = glsl("data[0] = 1;", DATA)
+
+
+def storing(scene: Scene, buffer: dict[str, Any] = {}, shader: dict[str, Any] = {}) -> Scene:  # noqa: B006
+    """A shader that stores a number in a buffer, with other keys of either."""
+    keys = {"size": 16, "dst": "x.npy", **buffer}
+    return scene.shader("s", STORE, **shader).buffer("x", **keys).dispatch("s", ["x"])
+
+
+@pytest.mark.parametrize(
+    "buffer, shader, code, kind",
+    [
+        ({"size": 8}, {}, "SR-BIND-005", ScenarioError),
+        ({}, {"specialization_constants": [{"id": 3, "value": 1}]}, "SR-SPEC-001", ShaderError),
+        ({"shader_access": "readonly"}, {}, "SR-ACCESS-001", ScenarioError),
+        ({"format": "VK_FORMAT_R8_UINT"}, {}, "SR-JSON-010", ScenarioError),
+    ],
+)
+def test_a_warning_ends_the_run(
+    scene: Scene,
+    program: Program,
+    buffer: dict[str, Any],
+    shader: dict[str, Any],
+    code: str,
+    kind: type[ScenarioRunnerError],
+) -> None:
+    """Without --strict the scenario runs; with it validate, run and Runner give the same error and write nothing."""
+    path = storing(scene, buffer, shader).write()
+    assert program("scenario.json").code == 0
+    output = scene.folder / "x.npy"
+    assert output.exists()
+    output.unlink()
+    for words in (["validate", "--strict"], ["run", "--strict"], ["--strict"]):
+        ended = program(*words, "scenario.json")
+        assert ended.code == kind.exit_code
+        assert ended.err.startswith("error: ")
+        assert "warning" not in ended.err
+    validation = validate_file(path, Options(strict=True))
+    assert [(each.code, each.severity) for each in validation.findings] == [(code, "error")]
+    with Runner(strict=True) as runner:
+        for run in (runner.run, runner.run_to_files):
+            with pytest.raises(kind) as caught:
+                run(path)
+            (problem,) = caught.value.problems
+            assert (problem.code, problem.severity, problem.path) == (code, "error", str(path))
+            assert problem.line
+    assert not output.exists()
+
+
+def test_missing_barriers_count(scene: Scene, program: Program) -> None:
+    """With --hazards a missing barrier is an error as well."""
+    scene.shader("s", glsl("data[0] += 1;", DATA)).buffer("x", size=16)
+    scene.dispatch("s", ["x"], implicit_barrier=False).dispatch("s", ["x"])
+    scene.write()
+    assert program("validate", "--hazards", "scenario.json").code == 0
+    ended = program("validate", "--hazards", "--strict", "scenario.json")
+    assert ended.code == ScenarioError.exit_code
+    assert "[SR-HAZARD-001]" in ended.err

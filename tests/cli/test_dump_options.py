@@ -14,8 +14,8 @@ import numpy
 import pytest
 
 from scenario_runner.run.dump_files import DumpEntry, GrowingIndex, read_index
-from tests.cli.long_run import slow_scenario, wait_until
-from tests.program import COMMAND, Program
+from tests.cli.long_run import slow_scenario
+from tests.program import COMMAND, Program, wait_until
 from tests.scenes import Scene, glsl
 
 ONE = "layout(set = 0, binding = 0) buffer A { uint a[]; };\n"

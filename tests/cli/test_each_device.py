@@ -1,4 +1,4 @@
-"""``scenario-runner test --each-device``: a suite on two real devices, whose subgroups have different sizes."""
+"""``--each-device`` and ``--disable-extension``."""
 
 import csv
 import json
@@ -13,11 +13,14 @@ from xml.etree import ElementTree
 
 import pytest
 
+from scenario_runner import Runner
+from scenario_runner.errors import UsageError
 from scenario_runner.suite.reports.matrix import Column
 from scenario_runner.suite.reports.summary import SuiteInfo
-from tests.cli.long_run import slow_scenario, wait_until
+from scenario_runner.vulkan.physical_device import checked_names
+from tests.cli.long_run import slow_scenario
 from tests.devices import NARROW, WIDE
-from tests.program import COMMAND, Program
+from tests.program import COMMAND, Program, wait_until
 from tests.scenes import ADD, Scene, glsl
 
 SIZE = glsl("a[gl_WorkGroupID.x] = gl_SubgroupSize;", "layout(binding = 0) buffer B { uint a[]; };\n").replace(
@@ -146,3 +149,38 @@ def test_a_reason_of_several_lines() -> None:
     """The line of a device has the first of them."""
     info = SuiteInfo("gpu", incomplete="1 item did not run: it lacks\n  6 | a line")
     assert Column("gpu", "gpu", {}, info).summary() == "1 item did not run: it lacks"
+
+
+@pytest.mark.parametrize(
+    "name, meant",
+    [
+        ("VK_KHR_maintenence5", "VK_KHR_maintenance5"),
+        ("everything", None),
+        ("VK_EXT_debug_utils", None),  # of the instance
+    ],
+)
+def test_unknown_extension(program: Program, scene: Scene, name: str, meant: str | None) -> None:
+    """A name that is not one of a device extension is a usage error, with what may have been meant."""
+    ended = program(scene.write(), "--disable-extension", name)
+    assert ended.code == 2
+    assert f"error: --disable-extension: {name!r} is not a device extension of Vulkan" in ended.err
+    assert meant is None or f"(did you mean '{meant}'?)" in ended.err
+    with pytest.raises(UsageError):
+        Runner(disabled_extensions=[name])
+
+
+def test_names_of_extensions() -> None:
+    """In the reference runner's spelling, too. VK_KHR_portability_subset must be enabled where a device has it."""
+    assert checked_names("VK_ARM_tensors") == {"VK_ARM_tensors"}
+    names = ["VK_EXT_frame_boundary", "VK_KHR_maintenance_5"]
+    assert checked_names(names) == {"VK_EXT_frame_boundary", "VK_KHR_maintenance5"}
+    with pytest.raises(UsageError, match="must be enabled on a device that has it"):
+        checked_names(["VK_KHR_portability_subset"])
+
+
+def test_tensors_that_are_disabled(program: Program, scene: Scene) -> None:
+    """A scenario with tensors says which option it cannot run with."""
+    scene.resource("tensor", uid="t", dims=[4], format="VK_FORMAT_R32_SFLOAT", shader_access="readwrite")
+    ended = program(scene.write(), "--disable-extension", "VK_ARM_tensors")
+    assert (ended.code, ended.out) == (6, "")
+    assert "help: run without --disable-extension VK_ARM_tensors" in ended.err

@@ -13,7 +13,7 @@ import yaml
 
 from tests.cli.test_test_command import item
 from tests.crash import crash_shader
-from tests.program import Program
+from tests.program import Program, executable
 from tests.scenes import Scene
 
 CHECKOUT = Path(__file__).resolve().parents[2]
@@ -206,10 +206,8 @@ def test_the_action_is_one(tmp_path: Path) -> None:
 def test_the_action_runs_the_suite(tmp_path: Path, shader_cache: Path, job: dict[str, str]) -> None:
     """The step runs the arguments, quoted as in a shell, and keeps exit code and reports."""
     wrong_suite(tmp_path / "a suite")
-    (tmp_path / "tools").mkdir()
-    program = tmp_path / "tools" / "run"  # without the set-up of a checkout
-    program.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m scenario_runner "$@"\n')
-    program.chmod(0o755)
+    program = f'#!/bin/sh\nexec "{sys.executable}" -m scenario_runner "$@"\n'  # without the set-up of a checkout
+    executable(tmp_path / "tools" / "run", program)
     (step,) = (step for step in action()["runs"]["steps"] if step.get("id") == "run")
     inputs = {"ROOT": str(tmp_path), "ARGUMENTS": f"'a suite' -t good {' '.join(ONCE)}", "RESULTS": "my results"}
     assert inputs.keys() == step["env"].keys()

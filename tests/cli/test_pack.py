@@ -12,7 +12,7 @@ import pytest
 
 from scenario_runner import Runner
 from tests.left_out import DXC_LIBRARY, VGF_LIBRARY, needs
-from tests.program import Program
+from tests.program import Program, files_in
 from tests.scenes import glsl
 
 CHECKOUT = Path(__file__).resolve().parents[2]
@@ -20,11 +20,6 @@ BASICS = ["one_file", "includes_and_options", "hlsl", "push_constants"]
 OTHERS = ["images/mip_levels", "barriers/explicit", "dialects/published", "ml/mixed", "algorithms/histogram"]
 SHADER = glsl("b[gl_WorkGroupID.x] = b[gl_WorkGroupID.x] * SCALE + BASE;", "layout(binding = 0) buffer B { int b[]; };")
 SHADER = SHADER.replace("#version 450\n", '#version 450\n#include "scale.glsl"\n#include <base.glsl>\n')
-
-
-def files_in(folder: Path) -> dict[str, bytes]:
-    """All files below a folder with what they hold."""
-    return {path.relative_to(folder).as_posix(): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
 def write(folder: Path, shader: dict[str, Any], data: Any, name: str = "scenario", dst: str = "out.npy") -> Path:

@@ -15,10 +15,10 @@ import pytest
 
 from scenario_runner.shaders.compile import compile_all
 from scenario_runner.shaders.source import CompileRequest
-from tests.cli.long_run import SLOW, wait_until
+from tests.cli.long_run import SLOW
 from tests.crash import crash_shader
 from tests.devices import NARROW, WIDE
-from tests.program import COMMAND, Ended, Program
+from tests.program import COMMAND, Ended, Program, executable, files_in, wait_until
 from tests.scenes import ADD, Scene, glsl
 
 FOUR = glsl("atomicAdd(a[0], 4u);\na[1] = 3u;\na[2] = 5u;", "layout(binding = 0) buffer B { uint a[]; };\n")
@@ -31,22 +31,9 @@ else grep -q -e atomicAdd -e four.comp "$1" || exit 1; fi
 """
 
 
-def files_in(folder: Path) -> dict[str, bytes]:
-    """All files below a folder with what they hold."""
-    return {path.relative_to(folder).as_posix(): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
-
-
 def scenario(folder: Path) -> dict[str, Any]:
     """The scenario in a folder."""
     return dict(json.loads((folder / "scenario.json").read_text()))
-
-
-def script(folder: Path, text: str) -> Path:
-    """An executable file."""
-    path = folder / "script.sh"
-    path.write_text(text)
-    path.chmod(0o755)
-    return path
 
 
 def module(scene: Scene, uid: str, text: str) -> Scene:
@@ -205,7 +192,7 @@ def test_a_message(program: Program, scene: Scene, without_tool: dict[str, str])
 def test_a_script_and_the_shader(program: Program, scene: Scene) -> None:
     """Lines of a shader, and then instructions of its module, go where the script still finds what it looks for. The
     folder has no text of a shader that is not there."""
-    adding = script(scene.folder, ADDS)
+    adding = executable(scene.folder / "script.sh", ADDS)
     scene.shader("one", "#version 450\nvoid main() {}\n").shader("four", FOUR).buffer("x", size=16).buffer("y", size=16)
     scene.dispatch("four", ["x"]).write()
     ended = program("reduce", "scenario.json", "--script", f"'{adding}'", "--output", "out")
@@ -252,7 +239,9 @@ def test_two_devices(program: Program, scene: Scene, without_tool: dict[str, str
 def test_a_failure_that_comes_and_goes(program: Program, scene: Scene) -> None:
     """It is said, and each try has several runs."""
     flag = scene.folder / "flag"
-    flaky = script(scene.folder, f"#!/bin/sh\nif [ -e {flag} ]; then rm {flag}; exit 1; fi\ntouch {flag}\n")
+    flaky = executable(
+        scene.folder / "script.sh", f"#!/bin/sh\nif [ -e {flag} ]; then rm {flag}; exit 1; fi\ntouch {flag}\n"
+    )
     scene.buffer("x", size=16).buffer("y", size=16).write()
     ended = program("reduce", "scenario.json", "--script", flaky, "--output", "out")
     assert ended.code == 0
@@ -267,7 +256,7 @@ def test_files_of_a_report(program: Program, scene: Scene, without_tool: dict[st
         scene.file(name, "mine")
         scene.resource("shader", uid=name, src=name, type="SPIR-V")
     scene.buffer("x", numpy.zeros(4, numpy.uint32)).write()
-    three = script(scene.folder, '#!/bin/sh\n[ "$(grep -c src "$1")" = 3 ]\n')
+    three = executable(scene.folder / "script.sh", '#!/bin/sh\n[ "$(grep -c src "$1")" = 3 ]\n')
     ended = program("reduce", "scenario.json", "--script", three, "--output", "out", env=without_tool)
     assert (ended.code, ended.err) == (0, "")
     assert "\nwritten: out: scenario.json, failure~2.txt, doctor~2.json (6 files)\n" in ended.out
@@ -285,7 +274,7 @@ def test_interrupt(scene: Scene) -> None:
     """Ctrl-C writes the smallest scenario so far, and has its own exit code."""
     flag = scene.folder / "flag"
     lines = ['grep -q \'"uid": "y"\' "$1" || exit 1', f'grep -q \'"uid": "z"\' "$1" || {{ touch {flag}; sleep 60; }}']
-    waiting = script(scene.folder, "\n".join(["#!/bin/sh", *lines, ""]))
+    waiting = executable(scene.folder / "script.sh", "\n".join(["#!/bin/sh", *lines, ""]))
     for uid in ("x", "y", "z"):
         scene.buffer(uid, size=16)
     scene.write()

@@ -15,7 +15,7 @@ from scenario_runner.cli.arguments import parse
 from scenario_runner.cli.test import main
 from scenario_runner.errors import UsageError
 from scenario_runner.suite.journal import Journal
-from tests.program import COMMAND, Program
+from tests.program import COMMAND, Program, executable
 from tests.scenes import Scene, glsl
 
 DATA = "layout(set = 0, binding = 0) buffer Data { uint data[]; };"
@@ -50,9 +50,8 @@ def suite(tmp_path: Path) -> Path:
 def test_a_compiler_that_hangs(tmp_path: Path, program: Program) -> None:
     """The item says what it waited for, and not that the driver may be at fault."""
     item(tmp_path / "suite", "good", doubled(0, 2, 4, 6))
-    compiler = tmp_path / "compiler.sh"
-    compiler.write_text('#!/bin/sh\n[ "$1" = --version ] && exec echo "Glslang Version: 11:12.0.0"\nexec sleep 600\n')
-    compiler.chmod(0o755)
+    version = '[ "$1" = --version ] && exec echo "Glslang Version: 11:12.0.0"'
+    compiler = executable(tmp_path / "compiler.sh", f"#!/bin/sh\n{version}\nexec sleep 600\n")
     ended = program("test", "suite", "--glslang", compiler, "--timeout", "1", "--no-cache", "--retries", "0")
     assert (
         f"was killed, since it took more than 1 s (--timeout), while waiting for the shader compiler '{compiler}'"

@@ -18,7 +18,7 @@ from scenario_runner.errors.installation import (
     has_arm_wheels,
 )
 from scenario_runner.shaders.compilers import search
-from tests.program import old_glslang
+from tests.program import executable, old_glslang
 
 CHECKOUT = Path(__file__).resolve().parents[2]
 
@@ -114,12 +114,9 @@ def test_the_report_after_a_fix_is_new(
     found = tmp_path / "bin/glslang"
     found.parent.mkdir()
     python, compiler = tmp_path / "python", tmp_path / "glslang"
-    compiler.write_text("#!/bin/sh\necho 'Glslang Version: 11:99.1.0'\n")
-    python.write_text(
-        f'#!/bin/sh\n[ "$2" = pip ] && exec /bin/cp "{compiler}" "{found}"\nexec "{sys.executable}" "$@"\n'
-    )
-    for program in (python, compiler):
-        program.chmod(0o755)
+    executable(compiler, "#!/bin/sh\necho 'Glslang Version: 11:99.1.0'\n")
+    install = f'[ "$2" = pip ] && exec /bin/cp "{compiler}" "{found}"'
+    executable(python, f'#!/bin/sh\n{install}\nexec "{sys.executable}" "$@"\n')
     monkeypatch.setattr(sys, "executable", str(python))
     monkeypatch.setattr(sys, "prefix", str(tmp_path))
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))

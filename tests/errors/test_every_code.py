@@ -1,12 +1,18 @@
-"""Every code of the table is raised by an input here, or asserted by the tests of the part that raises it."""
+"""Every code is raised by a test, is unique, and is documented."""
 
+import ast
 import re
+import runpy
+from collections.abc import Iterator
 from importlib import import_module
 from pathlib import Path
 
 import pytest
 
-from scenario_runner.errors.codes import CODES
+from scenario_runner import errors
+from scenario_runner.cli import main
+from scenario_runner.errors import FileError, ScenarioError, ScenarioRunnerError, ShaderError, error_class
+from scenario_runner.errors.codes import CODES, FAMILIES
 from tests.errors.case import Case
 from tests.program import Program
 from tests.scenes import Scene
@@ -25,8 +31,8 @@ ASSERTED = {
     "HAZARD": "checks/test_hazards.py",
     "IMAGE": "checks/test_interface_rules.py",
     "CUSTOM": "tosa/test_attributes.py tosa/test_shader_agreement.py tosa/test_bad_models.py",
-    "CLUSTER": "suite/cluster/test_failing_hosts.py suite/cluster/test_sent_files.py",
-    "SUITE": "suite/test_lists.py suite/cases.txt suite/test_discovery.py suite/test_journal.py"
+    "CLUSTER": "suite/cluster/test_failing_hosts.py suite/cluster/test_cluster.py",
+    "SUITE": "suite/test_discovery.py suite/cases.txt suite/test_discovery.py suite/test_journal.py"
     " cli/test_test_command.py cli/test_missing_tools.py",
     "ITEM": "cli/test_github.py",
     "EXPECT": "suite/expectations/test_validation.py suite/expectations/wrong.txt suite/test_update.py"
@@ -35,7 +41,7 @@ ASSERTED = {
     "TOSA": "tosa/test_conformance_tests.py",
     "GRAPH TENSOR": "gpu/test_graphs.py gpu/test_graphs_bad_input.py gpu/test_graph_numbers.py",
     "RUN-003": "gpu/test_graphs_bad_input.py",
-    "LIMIT": "plan/test_limits.py",
+    "LIMIT": "plan/test_resolve.py",
     "LIMIT-010 FEATURE-003": "gpu/test_fragment_order.py",
     "FEATURE-002": "checks/test_drawings.py",
     "FILE": "files/test_npy.py files/test_dds.py files/test_png.py ml/test_vgf_reader.py plan/test_destinations.py",
@@ -69,3 +75,118 @@ def test_the_input_raises_the_code(
 ) -> None:
     """The code is among those that are found."""
     assert code in INPUTS[code](Case(scene, program, fault_layer))
+
+
+PACKAGE = Path(__file__).resolve().parents[2] / "scenario_runner"
+
+
+def test_codes_are_well_formed() -> None:
+    """Each code has the form SR-FAMILY-123, a known family and severity, and texts that are sentences."""
+    for name, code in CODES.items():
+        assert re.fullmatch(r"SR-[A-Z]+-\d{3}", name)
+        assert name == code.code
+        assert name.split("-")[1] in FAMILIES
+        assert code.severity in ("error", "warning", "note")
+        assert code.title
+        assert not code.title.endswith(".")
+        assert code.meaning.endswith(".")
+        assert code.fix.endswith(".")
+        assert code.source
+
+
+def test_every_code_in_the_source_is_in_the_table() -> None:
+    """A code that the source gives can be explained, and a code in the table is given by some statement."""
+    sources = list(PACKAGE.rglob("*.py"))
+    named = {
+        node.value
+        for path in sources
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.Constant) and re.fullmatch(r"SR-[A-Z]+-\d{3}", str(node.value))
+    }
+    assert named - set(CODES) == set()
+    assert set(CODES) - named == set()
+
+
+CLASSES = {
+    name: one for name, one in vars(errors).items() if isinstance(one, type) and issubclass(one, ScenarioRunnerError)
+}
+
+
+def test_every_class_of_errors_has_a_code() -> None:
+    """A message that is raised without a code has that of its error's class, which leads back to the class."""
+    for one in CLASSES.values():
+        if one is ScenarioRunnerError:
+            continue  # the base of all, which is not raised
+        assert one("what").problems[0].code == one.code
+        assert one.code in CODES
+        assert error_class(one.code).exit_code == one.exit_code or one in (ScenarioError, ShaderError)
+    assert FileError("b", code="SR-FILE-002").problems[0].code == "SR-FILE-002"
+
+
+def test_every_code_has_a_class() -> None:
+    """Each code that may end a run leads to one class of errors, and so to one exit code; no other is in the table.
+
+    An unexpected result ends no run: it is a verdict, with the exit code 1 of the base class.
+    """
+    assert {code for code in CODES if error_class(code) is ScenarioRunnerError} == {"SR-ITEM-001"}
+    families = {code.rpartition("-")[0] for code in CODES}
+    assert {known for known in errors._CLASSES if known not in CODES and known not in families} == set()
+
+
+def test_diagnostics_have_the_severity_of_their_code() -> None:
+    """A statement that names a code gives it the severity of the table."""
+    named = {"error": "error", "warning": "warning", "warn": "warning"}
+    wrong, seen = [], 0
+    for path in PACKAGE.rglob("*.py"):
+        for call, name in _calls_of(path, {*named, "Diagnostic"}):
+            code, given, *_ = [getattr(each, "value", None) for each in (*call.args, *(None, None))]
+            severity = named.get(name, given)
+            if code in CODES and severity is not None:
+                seen += 1
+                if severity != CODES[code].severity:
+                    wrong.append((f"{path.relative_to(PACKAGE)}:{call.lineno}", code, severity))
+    assert seen > 150
+    assert wrong == []
+
+
+def _calls_of(path: Path, names: set[str]) -> Iterator[tuple[ast.Call, str]]:
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Call):
+            name = getattr(node.func, "id", getattr(node.func, "attr", ""))
+            if name in names:
+                yield node, name
+
+
+def test_the_documentation_is_generated(checkout: Path) -> None:
+    """Generating the pages of codes again changes nothing, and each code has a heading on one of them."""
+    pages = runpy.run_path(str(checkout / "tools" / "generate_codes_doc.py"))["pages"]()
+    assert {name: (checkout / "docs" / name).read_text(encoding="utf-8") for name in pages} == pages
+    assert sorted(re.findall(r"^### (SR-\w+-\d+): ", "".join(pages.values()), re.M)) == sorted(CODES)
+
+
+def test_explain_one(capsys: pytest.CaptureFixture[str]) -> None:
+    """explain prints title, meaning, help and source of a code, in any case of letters."""
+    assert main(["explain", "sr-bind-003"]) == 0
+    out = capsys.readouterr().out
+    assert out.startswith("SR-BIND-003 (error, exit code 3): the wrong kind of resource\n")
+    assert "\nFix: Bind a resource of the right kind, or change the declaration.\n" in out
+    assert "\nSource: Vulkan specification" in out
+
+
+def test_explain_lists_all(capsys: pytest.CaptureFixture[str]) -> None:
+    """explain alone lists every code with its severity."""
+    assert main(["explain"]) == 0
+    out = capsys.readouterr().out
+    assert [line.split()[:2] for line in out.splitlines() if line.startswith("  ")] == [
+        [code.code, code.severity]
+        for family in FAMILIES
+        for code in CODES.values()
+        if code.code.split("-")[1] == family
+    ]
+
+
+def test_explain_an_unknown_code(capsys: pytest.CaptureFixture[str]) -> None:
+    """A code that does not exist is an error of usage that names close ones."""
+    assert main(["explain", "SR-BIND-033"]) == 2
+    err = capsys.readouterr().err
+    assert err.startswith("error: there is no code 'SR-BIND-033' (did you mean 'SR-BIND-003' or ")

@@ -10,7 +10,7 @@ import pytest
 
 from scenario_runner.errors import FileError
 from scenario_runner.files.output import MARKER_PREFIX, OutputFile, OutputSet, marker_path
-from tests.program import run_python
+from tests.program import files_in, run_python
 
 # Three files of "new" over files of "old"; the process ends itself before the rename of the third.
 KILLED = """
@@ -36,17 +36,13 @@ def write(files: OutputSet, path: Path, content: bytes = b"new") -> None:
         file.write(content)
 
 
-def contents(folder: Path) -> dict[str, bytes]:
-    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
-
-
 def test_nothing_has_its_name_before_all_are_complete(tmp_path: Path) -> None:
     """Complete files wait under temporary names, and then all have theirs; nothing else stays."""
     with OutputSet() as files:
         for name in ("a", "folder/b", "folder/deep/c"):
             write(files, tmp_path / name)
-        assert not any(name.rpartition("/")[2] in "abc" for name in contents(tmp_path))
-    assert contents(tmp_path) == {"a": b"new", "folder/b": b"new", "folder/deep/c": b"new"}
+        assert not any(name.rpartition("/")[2] in "abc" for name in files_in(tmp_path))
+    assert files_in(tmp_path) == {"a": b"new", "folder/b": b"new", "folder/deep/c": b"new"}
 
 
 def test_a_failure_leaves_neither_files_nor_folders(tmp_path: Path) -> None:
@@ -73,7 +69,7 @@ def test_a_target_that_became_a_folder_stops_all(tmp_path: Path) -> None:
     (tmp_path / "b").mkdir()
     with pytest.raises(FileError, match="b: is a folder, expected the name of a file to write"):
         files.__exit__(None, None, None)
-    assert contents(tmp_path) == {"a": b"old"}
+    assert files_in(tmp_path) == {"a": b"old"}
 
 
 def test_a_rename_that_fails_puts_the_others_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -92,7 +88,7 @@ def test_a_rename_that_fails_puts_the_others_back(tmp_path: Path, monkeypatch: p
     monkeypatch.setattr(os, "replace", refuse_c)
     with pytest.raises(FileError, match="c: cannot be written: operation not permitted"):
         files.__exit__(None, None, None)
-    assert contents(tmp_path) == {"a": b"old"}
+    assert files_in(tmp_path) == {"a": b"old"}
 
 
 def test_a_kill_between_renames_leaves_a_marker(tmp_path: Path) -> None:
@@ -147,7 +143,7 @@ def test_many_files_need_few_descriptors(tmp_path: Path) -> None:
         "    assert not os.path.exists(os.path.join(sys.argv[1], '0'))\n"
     )
     run_python(code, tmp_path)
-    assert contents(tmp_path) == {str(number): b"new" for number in range(300)}
+    assert files_in(tmp_path) == {str(number): b"new" for number in range(300)}
 
 
 def test_a_single_file_that_fails_leaves_no_folder(tmp_path: Path) -> None:

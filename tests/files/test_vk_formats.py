@@ -1,9 +1,11 @@
-"""The format table, against facts typed in again and against the constants of the vulkan package."""
+"""The format table, compared with constants of the vulkan package, and kinds of numbers."""
 
+import numpy
 import numpy as np
 import pytest
 
 from scenario_runner.errors import ScenarioError, UnsupportedError
+from scenario_runner.files.elements import ELEMENTS, element_of
 from scenario_runner.files.vk_formats import (
     all_formats,
     close_format_names,
@@ -162,3 +164,33 @@ def test_every_format_is_found_without_its_prefix() -> None:
     """The name of any format in lower case and without the prefix leads to it."""
     for entry in all_formats():
         assert entry.name in close_format_names(entry.name.removeprefix("VK_FORMAT_").lower()), entry.name
+
+
+@pytest.mark.parametrize("name", ["float16", "float32", "float64"])
+def test_steps_count_values_between_two(name: str) -> None:
+    """The distance in steps is the number of times that nextafter goes from one value to the other, across zero too."""
+    element = ELEMENTS[name]
+    start = numpy.array([-0.0, 1.0, -1.0, 0.0], element.dtype)
+    value = start
+    for count in range(1, 6):
+        value = numpy.nextafter(value, numpy.array(numpy.inf, element.dtype))
+        assert element.steps(start, value).tolist() == [count] * 4
+        assert element.steps(value, start).tolist() == [count] * 4
+    least = -numpy.nextafter(numpy.array(0, element.dtype), numpy.array(1, element.dtype))
+    assert element.steps(least.reshape(1), -least.reshape(1)).tolist() == [2]
+
+
+def test_values_are_shown_with_their_bits() -> None:
+    """A value is shown in decimal and, in hexadecimal, as its bits."""
+    assert ELEMENTS["float32"].text(numpy.array([1.5], "f4")) == "1.5 (0x3fc00000)"
+    assert ELEMENTS["int16"].text(numpy.array([-2], "i2")) == "-2 (0xfffe)"
+    assert ELEMENTS["bool"].text(numpy.array([True])) == "True (0x01)"
+    assert ELEMENTS["bfloat16"].text(numpy.array([0x3FC0], "u2")) == "1.5 (0x3fc0)"
+
+
+def test_types_of_files() -> None:
+    """NumPy's plain types have an element; raw bytes are bfloat16 and float8, and complex numbers are nothing."""
+    assert element_of("f2") is ELEMENTS["float16"]
+    assert element_of("b1") is ELEMENTS["bool"]
+    assert element_of("V2") is ELEMENTS["bfloat16"]
+    assert element_of("c8") is element_of("f16") is element_of("V3") is None

@@ -12,7 +12,7 @@ from tests.scenes import Scene
 CHECKOUT = Path(__file__).resolve().parents[2]
 MODELS = CHECKOUT / "scenarios" / "ml"
 VGF = CHECKOUT / "tests" / "ml" / "fixtures"
-SPIRV = CHECKOUT / "tests" / "spirv" / "fixtures"
+SPIRV = CHECKOUT / "tests" / "shaders" / "spirv" / "fixtures"
 
 HEAD = """#version 460
 #extension GL_ARM_tensors : require

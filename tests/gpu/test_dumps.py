@@ -20,6 +20,7 @@ from tests.gpu.image_scenes import per_texel, storage, texels
 from tests.gpu.ml_scenes import mixed_model, random
 from tests.gpu.test_tensors_groups import TWICE, add_shader, optimal_image
 from tests.left_out import VGF_LIBRARY, needs
+from tests.program import files_in
 from tests.scenes import Scene, at_level, glsl
 
 ONE = "layout(set = 0, binding = 0) buffer A { uint a[]; };\n"
@@ -40,8 +41,7 @@ def entries(folder: Path) -> list[dict[str, Any]]:
     found: list[dict[str, Any]] = index["files"]
     for entry in found:
         assert hashlib.sha256((folder / entry["file"]).read_bytes()).hexdigest() == entry["sha256"]
-    there = {str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file()}
-    assert there == {"index.json", *(entry["file"] for entry in found)}
+    assert files_in(folder).keys() == {"index.json", *(entry["file"] for entry in found)}
     return found
 
 

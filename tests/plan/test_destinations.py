@@ -10,7 +10,7 @@ from scenario_runner.errors import FileError, ScenarioError
 from scenario_runner.files.output import marker_path
 from scenario_runner.runner import Runner
 from scenario_runner.validation import Options, validate_file
-from tests.program import Program
+from tests.program import Program, files_in
 from tests.scenes import Scene, glsl
 
 INCLUDING = glsl("a[gl_WorkGroupID.x] += ONE;", '#include "one"\nlayout(binding = 0) buffer B { uint a[]; };\n')
@@ -30,10 +30,6 @@ def with_dst(scene: Scene, dst: str) -> Path:
     return scene.write()
 
 
-def everything(folder: Path) -> dict[str, bytes]:
-    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
-
-
 @pytest.mark.parametrize(
     "dst", ["add.comp", "one", "x.npy", "scenario.json", "folder/../x.npy", "soft.npy", "hard.npy"]
 )
@@ -43,13 +39,13 @@ def test_what_is_read_is_not_overwritten(program: Program, adding: Scene, dst: s
     os.symlink("x.npy", adding.folder / "soft.npy")
     os.link(adding.folder / "x.npy", adding.folder / "hard.npy")
     with_dst(adding, dst)
-    before = everything(adding.folder)
+    before = files_in(adding.folder)
     for words in (["validate"], [], []):
         ended = program(*words, "scenario.json")
         assert ended.code == 3
         assert f"/resources/1/buffer/dst: the dst '{adding.folder / dst}' of resource 'x' is a file that" in ended.err
         assert ended.err.count("error:") == 1
-    assert everything(adding.folder) == before
+    assert files_in(adding.folder) == before
 
 
 def test_a_kept_plan_is_checked_as_well(program: Program, adding: Scene) -> None:
@@ -97,12 +93,12 @@ def test_destinations_that_cannot_be_written(program: Program, adding: Scene, ds
     adding.file("folder/x", b"")
     os.mkfifo(adding.folder / "fifo.npy")
     with_dst(adding, dst)
-    before = everything(adding.folder)
+    before = files_in(adding.folder)
     for words in (["validate"], []):
         ended = program(*words, "scenario.json")
         assert ended.code == 4
         assert f"/resources/1/buffer/dst: {os.path.join(adding.folder, dst)}: {message}" in ended.err
-    assert everything(adding.folder) == before
+    assert files_in(adding.folder) == before
 
 
 def test_names_without_an_extension(program: Program, adding: Scene) -> None:
@@ -150,11 +146,11 @@ def test_captures_do_not_overwrite_what_is_read(shader_cache: Path, adding: Scen
     adding.resources[1]["buffer"]["src"] = "frame_0/x.npy"
     adding.command("mark_boundary", resources=["x"])
     path = adding.write()
-    before = everything(adding.folder)
+    before = files_in(adding.folder)
     with Runner() as runner:
         with pytest.raises(FileError, match="is where a frame of 'x' would be written, but the scenario reads this"):
             runner.run(path, capture_dir=adding.folder)
-        assert everything(adding.folder) == before
+        assert files_in(adding.folder) == before
         runner.run(path, capture_dir=adding.folder / "captured")
 
 

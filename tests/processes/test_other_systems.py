@@ -4,8 +4,6 @@ import json
 import os
 import subprocess
 import sys
-import time
-from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -15,6 +13,7 @@ import pytest
 
 from tests.left_out import TOSA_TOOLS, VGF_LIBRARY, needs
 from tests.processes.conftest import Folder
+from tests.program import wait_until
 
 CHECKOUT = Path(__file__).resolve().parents[2]
 SCENARIOS = CHECKOUT / "scenarios"
@@ -167,10 +166,3 @@ def test_workers_end_with_the_program(items: Folder, monkeypatch: pytest.MonkeyP
         assert len(processes_of(items.path)) == 4  # with the one that multiprocessing starts beside spawned ones
         program.kill()
     wait_until(lambda: not processes_of(items.path))
-
-
-def wait_until(condition: Callable[[], bool]) -> None:
-    end = time.monotonic() + 60
-    while not condition():
-        assert time.monotonic() < end
-        time.sleep(0.05)

@@ -4,12 +4,12 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
 
 from scenario_runner.processes.programs import Program
+from tests.program import executable, process_state, wait_until
 
 COMMAND = [sys.executable, "-m", "scenario_runner"]
 SHADER = "#version 450\nlayout(local_size_x = 1) in;\nvoid main() {}\n"
@@ -22,22 +22,6 @@ COMMANDS = {
 }
 
 
-def is_alive(process: int) -> bool:
-    """Whether a process runs; a zombie does not."""
-    try:
-        return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
-    except OSError:
-        return False
-
-
-def wait_for(condition: object, seconds: float = 60) -> None:
-    """Wait until a function returns true."""
-    end = time.monotonic() + seconds
-    while not condition():  # type: ignore[operator]
-        assert time.monotonic() < end
-        time.sleep(0.02)
-
-
 @pytest.mark.parametrize("command", COMMANDS)
 @pytest.mark.parametrize("sent", [signal.SIGKILL, signal.SIGTERM])
 def test_programs_end_with_us(tmp_path: Path, command: str, sent: int) -> None:
@@ -45,10 +29,9 @@ def test_programs_end_with_us(tmp_path: Path, command: str, sent: int) -> None:
     next run."""
     variable, arguments = COMMANDS[command]
     noted = tmp_path / "noted"
-    program = tmp_path / "program"
-    # It is tied to us right after its start, not at it.
-    program.write_text(f"#!/bin/sh\nsleep 1000 &\nsleep 0.5\necho $$ $! > {noted}.new\nmv {noted}.new {noted}\nwait\n")
-    program.chmod(0o755)
+    # The program is tied to this process right after its start, not at its start.
+    text = f"#!/bin/sh\nsleep 1000 &\nsleep 0.5\necho $$ $! > {noted}.new\nmv {noted}.new {noted}\nwait\n"
+    program = executable(tmp_path / "program", text)
     (tmp_path / "shader.comp").write_text(SHADER)
     (tmp_path / "model.mlir").write_text(MODEL)
     temporary = tmp_path / "temporary"
@@ -66,12 +49,12 @@ def test_programs_end_with_us(tmp_path: Path, command: str, sent: int) -> None:
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
     )
-    wait_for(noted.exists)
+    wait_until(noted.exists)
     started = [int(number) for number in noted.read_text().split()]
-    assert all(is_alive(process) for process in started)
+    assert all(process_state(process) for process in started)
     ours.send_signal(sent)
     ours.wait()
-    wait_for(lambda: not any(is_alive(process) for process in started))
+    wait_until(lambda: not any(process_state(process) for process in started))
     if sent == signal.SIGKILL:
         subprocess.run([*COMMAND, *arguments], cwd=tmp_path, env=environment, capture_output=True, check=False)
     assert os.listdir(temporary) == []
@@ -84,4 +67,4 @@ def test_a_time_limit(tmp_path: Path) -> None:
         started = int(program.stdout.read())
         program.wait()
     assert program.failure == "did not finish within 0.5 s"
-    wait_for(lambda: not is_alive(started))
+    wait_until(lambda: not process_state(started))

@@ -12,8 +12,8 @@ import pytest
 
 from scenario_runner.files.output import OutputFile
 from scenario_runner.processes.temporary import owner, remove_stale
-from tests.cli.long_run import state, usual_signals, wait_until
-from tests.program import COMMAND, Program, run_python
+from tests.cli.long_run import usual_signals
+from tests.program import COMMAND, Program, process_state, run_python, wait_until
 from tests.scenes import ADD, Scene, glsl
 
 DAY_S = 24 * 3600
@@ -163,6 +163,6 @@ def test_folder_of_a_killed_compilation(compiling: subprocess.Popen[bytes], prog
     other = Scene(scene.folder / "other")
     other.folder.mkdir()
     quick = other.shader("add", ADD).buffer("y", size=16).dispatch("add", ["y"], [4]).write()
-    wait_until(lambda: not state(int(left.name.split("-")[3])), "its process is gone")
+    wait_until(lambda: not process_state(int(left.name.split("-")[3])), "its process is gone")
     assert program(quick, env=_places(scene)).code == 0
     assert list((scene.folder / "temporary").iterdir()) == []

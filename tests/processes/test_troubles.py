@@ -12,7 +12,7 @@ from scenario_runner.errors import DriverCrashError, LimitError
 from scenario_runner.suite.outcomes import Item, Outcome, Result
 from scenario_runner.suite.suite_workers import SuiteWorkers
 from tests.processes.conftest import TROUBLES, TWICE, Folder, options
-from tests.processes.test_workers import is_running
+from tests.program import executable, process_state
 
 LATE = "took more than 3 s (the default of --timeout)"
 FENCE, CRASHED, LOST = 10, 12, 11
@@ -73,7 +73,7 @@ def test_ways_to_end(folder: Folder, monkeypatch: pytest.MonkeyPatch) -> None:
     items = [folder.troubled(what) for what in ENDS]
     with SuiteWorkers(options()) as workers:
         outcomes = by_id(list(workers.run([*items, folder.good()])))
-        while is_running(int(child.read_text())):  # it ends with its parent
+        while process_state(int(child.read_text())):  # it ends with its parent
             time.sleep(0.01)
     for what, end in ENDS.items():
         (outcome,) = outcomes[what]
@@ -106,7 +106,7 @@ def test_a_slow_end_is_not_waited_for(folder: Folder) -> None:
     with SuiteWorkers(options(jobs=1, timeout_s=3, task=task)) as workers:
         outcomes = by_id(list(workers.run([hanging, folder.good("a"), folder.good("b")])))
         process, other = map(int, Path(hanging.path + ".processes").read_text().split())
-        assert is_running(process)
+        assert process_state(process)
     os.kill(process, signal.SIGKILL)
     os.kill(other, signal.SIGKILL)
     assert [outcomes[each][0].status for each in ("sleeps", "a", "b")] == ["Timeout", "Pass", "Pass"]
@@ -192,8 +192,7 @@ def test_messages_that_no_worker_sends() -> None:
 
 def test_gdb_takes_no_time_of_other_items(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """An item that ends while the stack of another one is read has kept its limit, however late that is noticed."""
-    (tmp_path / "gdb").write_text("#!/bin/sh\nsleep 4\n")
-    (tmp_path / "gdb").chmod(0o755)
+    executable(tmp_path / "gdb", "#!/bin/sh\nsleep 4\n")
     monkeypatch.chdir(tmp_path)  # where the system usually writes the core file
     monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
     task = "crash_or_sleep"

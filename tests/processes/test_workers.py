@@ -17,6 +17,7 @@ from scenario_runner.errors import NoDeviceError
 from scenario_runner.suite.outcomes import Item
 from scenario_runner.suite.suite_workers import SuiteWorkers
 from tests.processes.conftest import TWICE, Folder, options
+from tests.program import process_state
 
 
 def test_items_run_and_name_their_device(folder: Folder) -> None:
@@ -160,7 +161,7 @@ def test_workers_end_with_the_supervisor(folder: Folder, checkout: Path, by: sig
     process.send_signal(by)
     process.wait()
     for each in map(int, shown.read_text().split()):
-        while is_running(each):
+        while process_state(each):
             time.sleep(0.01)
 
 
@@ -168,14 +169,6 @@ def processes(workers: SuiteWorkers) -> list[str]:
     """The processes that items run in."""
     pool = workers._pool.pid
     return Path(f"/proc/{pool}/task/{pool}/children").read_text().split()
-
-
-def is_running(process: int) -> bool:
-    """Whether there is such a process, which is no zombie."""
-    try:
-        return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
-    except FileNotFoundError:
-        return False
 
 
 def test_workers_import_from_where_the_supervisor_does(folder: Folder) -> None:

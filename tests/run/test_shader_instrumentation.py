@@ -1,6 +1,7 @@
-"""--shader-instrumentation against a layer that counts what it is told, over the real loader and driver."""
+"""Shader instrumentation and the files of neural accelerators, with layers that bring the extensions."""
 
 import json
+import struct
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
@@ -10,8 +11,10 @@ import numpy
 import pytest
 
 from scenario_runner import Runner
+from tests.gpu.ml_scenes import mixed_model
 from tests.layers import layer_from
-from tests.program import Ended, run_program
+from tests.left_out import VGF_LIBRARY, needs
+from tests.program import Ended, Program, run_program
 from tests.scenes import Scene, glsl
 
 DATA = "layout(set = 0, binding = 0) buffer Data { uint data[]; };"
@@ -253,3 +256,59 @@ def test_in_python(counting: Scene, instrumentation_layer: dict[str, str], monke
     assert numpy.asarray(result["x"]).view("uint32").ravel().tolist() == [3 * 2 + 7 * 2, 5 * 2, 0, 0]
     assert len(written(counting)["runs"][0]["results"]) == 6
     assert not any(runner.live_objects.values())
+
+
+EXTENSION = "VK_ARM_data_graph_neural_accelerator_statistics"
+STATISTICS = "--neural-statistics-dump-dir"
+DATABASES = "--neural-debug-database-dump-dir"
+
+
+neural_layer = layer_from(Path(__file__).with_name("neural_layer.c"), [EXTENSION])
+
+
+@pytest.fixture
+def environment(neural_layer: dict[str, str], tmp_path: Path) -> dict[str, str]:
+    (tmp_path / "dump").mkdir()
+    return {**neural_layer, "NEURAL_LOG": str(tmp_path / "log.txt")}
+
+
+@pytest.mark.parametrize("mode", [None, 0, 1])
+@needs(VGF_LIBRARY)
+def test_statistics(
+    program: Program, scene: Scene, tmp_path: Path, environment: dict[str, str], mode: int | None
+) -> None:
+    """Each graph has a file with what the accelerator wrote, for the mode that was asked for; 1 by default."""
+    options = () if mode is None else ("--neural-statistics-mode", str(mode))
+    ended = program(mixed_model(scene).write(), "--output", "out", STATISTICS, "dump", *options, env=environment)
+    assert (ended.code, ended.err) == (0, "")
+    wanted = 1 if mode is None else mode
+    names = sorted(path.name for path in (tmp_path / "dump").iterdir())
+    assert names == [f"Graph_Pipeline_{number}_Statistics_{wanted}.bin" for number in range(2)]
+    for name in names:
+        content = (tmp_path / "dump" / name).read_bytes()
+        assert len(content) == 256
+        magic, written_mode, dispatches, submissions = struct.unpack_from("<4I", content)
+        assert (magic, written_mode, dispatches) == (0x54415453, wanted + 1, 1)
+        assert submissions >= 1
+    log = (tmp_path / "log.txt").read_text().splitlines()
+    assert [line for line in log if line.startswith("WRONG")] == []
+    assert log[-1] == "device with statistics"
+
+
+@needs(VGF_LIBRARY)
+def test_debug_databases(program: Program, scene: Scene, tmp_path: Path, environment: dict[str, str]) -> None:
+    """Each graph has a file with its database, byte for byte; statistics are not asked for."""
+    ended = program(mixed_model(scene).write(), "--output", "out", DATABASES, "dump", env=environment)
+    assert (ended.code, ended.err) == (0, "")
+    files = sorted((tmp_path / "dump").iterdir())
+    assert [path.name for path in files] == [f"Graph_Pipeline_{number}_Debug_Database.bin" for number in range(2)]
+    assert [path.read_bytes() for path in files] == [b"DEBUG\0DATABASE"] * 2
+
+
+@needs(VGF_LIBRARY)
+def test_a_disabled_extension(program: Program, scene: Scene, tmp_path: Path, environment: dict[str, str]) -> None:
+    """--disable-extension makes the run one that is refused, with the reason."""
+    ended = program(mixed_model(scene).write(), STATISTICS, "dump", "--disable-extension", EXTENSION, env=environment)
+    assert ended.code == 6
+    assert "which --disable-extension turns off" in ended.err
+    assert list((tmp_path / "dump").iterdir()) == []

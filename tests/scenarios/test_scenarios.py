@@ -1,6 +1,8 @@
 """Every folder under scenarios/ runs on the real driver and gives what NumPy says."""
 
 import re
+import runpy
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -129,3 +131,19 @@ def test_the_readme_lists_every_scenario() -> None:
     folders = sorted({path.parent for path in HERE.glob("*/*/*.json")})
     assert [name for name, _ in rows] == [folder.relative_to(HERE).as_posix() for folder in folders]
     assert [path for name, path in rows if not ((HERE / path).is_file() and path.startswith(f"{name}/"))] == []
+
+
+EXAMPLES = sorted(path.parent for path in (HERE / "custom_shaders").glob("*/build.py"))
+
+
+@pytest.mark.parametrize("example", EXAMPLES, ids=lambda path: path.name)
+@needs(VGF_LIBRARY)
+def test_the_script(example: Path, tmp_path: Path, shader_cache: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The script builds, converts, runs and compares. What Arm's converter makes may differ between its versions; all
+    else is the committed model to the byte."""
+    copy = tmp_path / example.name
+    shutil.copytree(example, copy, ignore=shutil.ignore_patterns("model.*", "out", "expected"))
+    runpy.run_path(str(copy / "build.py"), run_name="__main__")
+    assert "largest difference from NumPy" in capsys.readouterr().out
+    for name in ("model.mlir", "model.vgf") if example.name == "shaders_only" else ("model.mlir",):
+        assert (copy / name).read_bytes() == (example / name).read_bytes(), name

@@ -2,7 +2,6 @@
 
 import os
 import shutil
-import stat
 from collections.abc import Callable
 from pathlib import Path
 
@@ -12,6 +11,7 @@ from scenario_runner.errors import installation
 from scenario_runner.shaders.compile import compile_all
 from scenario_runner.shaders.compilers import table
 from scenario_runner.shaders.source import CompileRequest
+from tests.program import executable
 
 Compile = Callable[..., bytes]
 
@@ -63,12 +63,8 @@ def script(tmp_path: Path) -> Callable[[str], str]:
     """Make a program that says it is glslangValidator and, asked to compile, runs the shell commands given."""
 
     def make(commands: str) -> str:
-        path = tmp_path / "compiler.sh"
-        path.write_text(
-            f'#!/bin/sh\nif [ "$1" = --version ]; then echo "Glslang Version: 11:12.0.0"; exit; fi\n{commands}\n'
-        )
-        path.chmod(path.stat().st_mode | stat.S_IXUSR)
-        return str(path)
+        answer = 'if [ "$1" = --version ]; then echo "Glslang Version: 11:12.0.0"; exit; fi'
+        return str(executable(tmp_path / "compiler.sh", f"#!/bin/sh\n{answer}\n{commands}\n"))
 
     return make
 

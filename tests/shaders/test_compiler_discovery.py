@@ -17,6 +17,7 @@ from scenario_runner.shaders.compile import compile_all
 from scenario_runner.shaders.compilers import search
 from scenario_runner.shaders.compilers.search import find_compilers
 from scenario_runner.shaders.source import CompileRequest
+from tests.program import executable
 from tests.shaders.modules import MINIMAL, problem_of
 
 MakeProgram = Callable[[str, str], Path]
@@ -38,11 +39,7 @@ def program(tmp_path: Path) -> MakeProgram:
     """Make a program at a path that answers --version with a text, and counts how often it was asked."""
 
     def make(path: str, says: str) -> Path:
-        file = tmp_path / path
-        file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_text(f"#!/bin/sh\necho x >> '{tmp_path}/asked'\necho '{says}'\n")
-        file.chmod(0o755)
-        return file
+        return executable(tmp_path / path, f"#!/bin/sh\necho x >> '{tmp_path}/asked'\necho '{says}'\n")
 
     return make
 
@@ -139,9 +136,8 @@ def test_dxc_comes_first_for_hlsl(program: MakeProgram, tmp_path: Path, monkeypa
 
 def test_a_compiler_whose_question_for_its_version_fails(glslang: str, tmp_path: Path) -> None:
     """A compiler that says its version and ends with another exit code than 0 is used."""
-    path = tmp_path / "compiler"
-    path.write_text(f'#!/bin/sh\n"{glslang}" "$@"\ncode=$?\n[ "$1" = --version ] && exit 1\nexit $code\n')
-    path.chmod(0o755)
+    text = f'#!/bin/sh\n"{glslang}" "$@"\ncode=$?\n[ "$1" = --version ] && exit 1\nexit $code\n'
+    path = executable(tmp_path / "compiler", text)
     assert compile_all([CompileRequest(source=MINIMAL)], compiler=str(path))[0][:4] == b"\x03\x02\x23\x07"
 
 
@@ -233,13 +229,9 @@ def test_another_compiler_is_another_entry(program: MakeProgram, glslang: str, t
     """A module is not taken from the cache when another build of the compiler would make it."""
     paths = []
     for version in ("15.0.0", "15.1.0"):
-        path = tmp_path / version
-        path.write_text(
-            f'#!/bin/sh\n[ "$1" = --version ] && echo "Glslang Version: 11:{version}" && exit\n'
-            f'echo x >> "{tmp_path}/compiled"\nexec "{glslang}" "$@"\n'
-        )
-        path.chmod(0o755)
-        paths.append(str(path))
+        answer = f'[ "$1" = --version ] && echo "Glslang Version: 11:{version}" && exit'
+        text = f'#!/bin/sh\n{answer}\necho x >> "{tmp_path}/compiled"\nexec "{glslang}" "$@"\n'
+        paths.append(str(executable(tmp_path / version, text)))
     for path in (*paths, *paths):
         compile_all([CompileRequest(source=MINIMAL)], compiler=path)
     assert (tmp_path / "compiled").read_text() == "x\n" * 2

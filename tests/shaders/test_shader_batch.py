@@ -13,6 +13,7 @@ import pytest
 from scenario_runner.errors import CompileError, FileError, ScenarioError
 from scenario_runner.shaders.compile import Compiled, compile_all, compile_each
 from scenario_runner.shaders.source import CompileRequest
+from tests.program import executable
 from tests.shaders.modules import holds, made_by, version
 
 SHADERC, GLSLANG = 13, 8  # the tools that made a module, by SPIR-V's registry of generators
@@ -75,10 +76,8 @@ def counted(glslc: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Coun
 
     def counted(trouble: str = "pass") -> Sizes:
         log = tmp_path / "batches"
-        program = tmp_path / "bin" / "glslc"
-        program.parent.mkdir()
-        program.write_text(WRAPPER.format(python=sys.executable, real=glslc, log=str(log), trouble=trouble))
-        program.chmod(0o755)
+        text = WRAPPER.format(python=sys.executable, real=glslc, log=str(log), trouble=trouble)
+        program = executable(tmp_path / "bin" / "glslc", text)
         monkeypatch.setenv("PATH", f"{program.parent}{os.pathsep}{os.environ['PATH']}")
         return lambda: [int(line) for line in log.read_text().split()] if log.exists() else []
 

@@ -5,7 +5,6 @@ import signal
 import struct
 import subprocess
 import sys
-import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -16,6 +15,7 @@ from scenario_runner.processes import progress
 from scenario_runner.shaders.compile import compile_all
 from scenario_runner.shaders.source import CompileRequest
 from scenario_runner.shaders.spirv import read_module
+from tests.program import process_state, wait_until
 from tests.shaders.modules import MINIMAL, holds, problem_of, version
 
 TENSOR = (
@@ -165,83 +165,66 @@ def test_compilers_that_misbehave(script: Callable[[str], str], commands: str, m
     assert message in str(caught.value)
 
 
-def alive(pid: int) -> bool:
-    """Whether a process runs; one that is dead but not yet collected does not."""
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
-    except OSError:
-        return False
-
-
 def is_bound(pid: int) -> bool:
     """Report that a program ends when a pipe of its is closed."""
     infos = [path.read_text() for path in Path(f"/proc/{pid}/fdinfo").iterdir()]
     return any(int(info.partition("flags:")[2].split()[0], 8) & os.O_ASYNC for info in infos)
 
 
-def comes(is_there: Callable[[], bool]) -> bool:
-    """Wait for a minute at most."""
-    deadline = time.monotonic() + 60
-    while not is_there() and time.monotonic() < deadline:
-        time.sleep(0.02)
-    return is_there()
+@pytest.fixture
+def hanging(script: Callable[[str], str], tmp_path: Path) -> str:
+    """A compiler that starts a child, writes both process ids to the file ``pids`` and does not end."""
+    return script(f'sleep 600 &\necho $$ $! > "{tmp_path}/pids"\nwait')
 
 
 def numbers_in(path: Path) -> list[int]:
-    """The numbers in a file as soon as another process has written it."""
-    assert comes(lambda: path.exists() and path.read_text().endswith("\n"))
+    """Return the numbers in a file as soon as another process has written it."""
+    wait_until(lambda: path.exists() and path.read_text().endswith("\n"))
     return [int(number) for number in path.read_text().split()]
 
 
-def test_a_compiler_that_hangs(script: Callable[[str], str], tmp_path: Path) -> None:
-    """A compiler that does not end is killed in time, with what it started."""
-    compiler = script(f'sleep 600 &\necho $$ $! > "{tmp_path}/pids"\nwait')
-    with pytest.raises(CompileError, match="did not finish within 1 s"):
-        compile_all([CompileRequest(source=MINIMAL)], compiler=compiler, timeout_s=1)
-    pids = numbers_in(tmp_path / "pids")
-    assert comes(lambda: not any(map(alive, pids)))
-
-
-def test_compilers_end_with_the_process_that_started_them(script: Callable[[str], str], tmp_path: Path) -> None:
-    """Also where that is killed, as a worker of a suite is whose time is over; so does what they started."""
-    compiler = script(f'sleep 600 &\necho $$ $! > "{tmp_path}/pids"\nwait')
-    program = (
-        "from scenario_runner.shaders.compile import compile_all\n"
-        "from scenario_runner.shaders.source import CompileRequest\n"
-        f"compile_all([CompileRequest(source='void main() {{}}')], compiler={compiler!r})\n"
-    )
-    process = subprocess.Popen([sys.executable, "-c", program], env={**os.environ, "TMPDIR": str(tmp_path)})
-    pids = numbers_in(tmp_path / "pids")
-    assert all(alive(pid) for pid in pids)
-    # the compiler runs before it is bound to the process that started it (O_ASYNC on its end of the pipe)
-    assert comes(lambda: is_bound(pids[0]))
-    process.kill()
-    process.wait()
-    assert comes(lambda: not any(map(alive, pids)))
-
-
-def test_ctrl_c_kills_the_compilers(script: Callable[[str], str], tmp_path: Path) -> None:
-    """Ctrl-C during a compilation ends the compilers and what they started, and leaves no temporary files."""
-    compiler = script(f'sleep 600 &\necho $$ $! > "{tmp_path}/pids"\nwait')
+def compiling(compiler: str, folder: Path) -> subprocess.Popen[bytes]:
+    """Start a process that compiles a shader, with temporary files in a folder."""
     program = (
         "from scenario_runner.shaders.compile import compile_all\n"
         "from scenario_runner.shaders.source import CompileRequest\n"
         f"try:\n    compile_all([CompileRequest(source='void main() {{}}')], compiler={compiler!r})\n"
         "except KeyboardInterrupt:\n    print('interrupted')\n"
     )
-    temporary = tmp_path / "tmp"
-    temporary.mkdir()
-    process = subprocess.Popen(
-        [sys.executable, "-c", program],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        env={**os.environ, "TMPDIR": str(temporary)},
-    )
+    folder.mkdir()
+    environment = {**os.environ, "TMPDIR": str(folder)}
+    streams = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    return subprocess.Popen([sys.executable, "-c", program], env=environment, **streams)
+
+
+def test_a_compiler_that_hangs(hanging: str, tmp_path: Path) -> None:
+    """A compiler that does not end is killed in time, with its child."""
+    with pytest.raises(CompileError, match="did not finish within 1 s"):
+        compile_all([CompileRequest(source=MINIMAL)], compiler=hanging, timeout_s=1)
     pids = numbers_in(tmp_path / "pids")
-    process.send_signal(signal.SIGINT)
-    output, errors = process.communicate(timeout=60)
+    wait_until(lambda: not any(map(process_state, pids)))
+
+
+def test_compilers_end_with_the_process_that_started_them(hanging: str, tmp_path: Path) -> None:
+    """A killed process, such as a worker beyond its time limit, takes its compilers and their children with it."""
+    with compiling(hanging, tmp_path / "tmp") as process:
+        pids = numbers_in(tmp_path / "pids")
+        assert all(map(process_state, pids))
+        # the compiler runs before it is bound to the process that started it (O_ASYNC on its end of the pipe)
+        wait_until(lambda: is_bound(pids[0]))
+        process.kill()
+        wait_until(lambda: not any(map(process_state, pids)))
+
+
+def test_ctrl_c_kills_the_compilers(hanging: str, tmp_path: Path) -> None:
+    """Ctrl-C during a compilation ends the compilers and their children, and leaves no temporary files."""
+    temporary = tmp_path / "tmp"
+    with compiling(hanging, temporary) as process:
+        pids = numbers_in(tmp_path / "pids")
+        process.send_signal(signal.SIGINT)
+        output, errors = process.communicate(timeout=60)
     assert (output, errors) == (b"interrupted\n", b"")
-    assert comes(lambda: not any(map(alive, pids)))
+    wait_until(lambda: not any(map(process_state, pids)))
     assert not list(temporary.iterdir())
 
 

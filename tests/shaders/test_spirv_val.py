@@ -11,7 +11,7 @@ from scenario_runner.shaders.compilers.compiler_processes import Processes
 from scenario_runner.shaders.compilers.search import VALIDATOR_VARIABLE as VARIABLE
 from scenario_runner.shaders.compilers.search import Validator, find_validator
 from scenario_runner.shaders.spirv_val import complaint
-from tests.program import Program
+from tests.program import Program, executable
 from tests.scenes import Scene, assemble, glsl, kernel
 
 FIXTURES = Path(__file__).resolve().parent / "spirv" / "fixtures"
@@ -43,10 +43,8 @@ def counting(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     real, log = shutil.which("spirv-val"), tmp_path / "calls.txt"
     assert real is not None
     log.touch()
-    program = tmp_path / "counting-spirv-val"
-    program.write_text(f'#!/bin/sh\necho called >> "{log}"\nexec "{real}" "$@"\n')
-    program.chmod(0o755)
-    monkeypatch.setenv(VARIABLE, str(program))
+    text = f'#!/bin/sh\necho called >> "{log}"\nexec "{real}" "$@"\n'
+    monkeypatch.setenv(VARIABLE, str(executable(tmp_path / "counting-spirv-val", text)))
     monkeypatch.setenv("SCENARIO_RUNNER_CACHE", str(tmp_path / "cache"))
     return log
 

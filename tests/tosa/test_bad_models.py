@@ -15,6 +15,7 @@ from scenario_runner.tosa import model_converter
 from scenario_runner.tosa.model_converter import VARIABLE
 from scenario_runner.tosa.model_files import open_source
 from tests.left_out import VGF_LIBRARY, needs
+from tests.program import executable
 from tests.tosa.models import BRANCH, BUFFER, GRID, TENSOR, add, attributes, custom, function, linear, shader
 from tests.tosa.test_reading_models import FIXTURES, flatbuffer
 
@@ -331,10 +332,7 @@ def test_files(tmp_path: Path, shader_cache: Path) -> None:
 
 def fake_converter(folder: Path, program: str) -> str:
     """A program in place of the converter."""
-    path = folder / "converter"
-    path.write_text(f"#!{sys.executable}\n{program}\n")
-    path.chmod(0o755)
-    return str(path)
+    return str(executable(folder / "converter", f"#!{sys.executable}\n{program}\n"))
 
 
 @needs(VGF_LIBRARY)

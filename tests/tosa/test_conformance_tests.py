@@ -15,7 +15,7 @@ import pytest
 from scenario_runner.errors import FileError, MissingPackageError, UnsupportedError
 from scenario_runner.tosa.model_converter import VARIABLE
 from tests.left_out import TOSA_TOOLS, VGF_LIBRARY, needs
-from tests.program import Program
+from tests.program import Program, executable
 
 pytestmark = [needs(VGF_LIBRARY), needs(TOSA_TOOLS)]
 
@@ -261,9 +261,7 @@ def test_folders_without_tests(program: Program, tests: Path, tmp_path: Path) ->
 def test_a_converter_that_is_stopped(program: Program, tests: Path, tmp_path: Path) -> None:
     """It says nothing about the model: that is an error, and the next import tries again."""
     only(tests, RECIPROCAL, REFUSED)
-    stopped = tmp_path / "converter"
-    stopped.write_text("#!/bin/sh\nkill -KILL $$\n")
-    stopped.chmod(0o755)
+    stopped = executable(tmp_path / "converter", "#!/bin/sh\nkill -KILL $$\n")
     ended = program(*IMPORT, env={VARIABLE: str(stopped)})
     assert ended.code == UnsupportedError.exit_code
     assert ended.err.count("test.tosa: the converter was ended by SIGKILL [SR-CUSTOM-039]\n") == 2

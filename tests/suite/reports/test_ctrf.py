@@ -1,13 +1,19 @@
-"""CTRF JSON: its rules, restated here from the published schema, and what it says."""
+"""Reports for CI systems: CTRF and JUnit."""
 
 import json
+import re
 from pathlib import Path
 from typing import Annotated, Any, Literal
+from xml.etree import ElementTree
 
 import pytest
 from pydantic import ConfigDict, Field, create_model
 
+from scenario_runner.errors import FileError
+from scenario_runner.suite.outcomes import Item, Outcome, Result
 from scenario_runner.suite.reports.ctrf import write_ctrf
+from scenario_runner.suite.reports.junit import write_junit
+from scenario_runner.suite.reports.summary import SuiteInfo
 from tests.suite.reports.results import every_verdict, info
 
 Status = Literal["passed", "failed", "skipped", "pending", "other"]
@@ -100,3 +106,150 @@ def test_retries_and_flakes(results: Any) -> None:
     (attempt,) = crash.retryAttempts or []
     assert (attempt.attempt, attempt.status, attempt.message) == (1, "failed", "ended by SIGSEGV")
     assert attempt.stderr[0].startswith(r"last words </script>")
+
+
+@pytest.fixture
+def cases(tmp_path: Path) -> dict[str, ElementTree.Element]:
+    """The cases of a report with every verdict, by name."""
+    path = tmp_path / "junit.xml"
+    assert write_junit(str(path), every_verdict(tmp_path), info(tmp_path)) == [str(path)]
+    suites = ElementTree.parse(path).getroot()
+    (suite,) = suites
+    counts = {"name": "a suite <1>", "tests": "15", "failures": "4", "errors": "3", "time": "12.500"}
+    assert suites.attrib == counts
+    assert suite.attrib == {**counts, "skipped": "4", "timestamp": "2023-11-14T22:13:20", "hostname": "host"}
+    properties = [(each.get("name"), each.get("value")) for each in suite.iter("property")]
+    assert ("device", "fast device (uuid-1)") in properties
+    found = {str(each.get("name")): each for each in suite.iter("testcase")}
+    assert len(found) == 15
+    return found
+
+
+def test_a_failure_says_everything(cases: dict[str, ElementTree.Element]) -> None:
+    """A failed case has its place, what differs, the command that repeats it, and its pictures as attachments."""
+    case = cases["images.2d/fail/scenario.json"]
+    assert case.attrib == {"classname": "images_2d.fail", "name": "images.2d/fail/scenario.json", "time": "0.250"}
+    failure = case.find("failure")
+    assert failure is not None
+    assert failure.get("type") == "Fail"
+    assert failure.get("message") == "image: 3 of 48 elements differ"
+    text = failure.text or ""
+    assert "  [0, 1, 2]: expected 0, got 255\n" in text
+    assert "rmse 0.25, psnr inf" in text
+    assert text.endswith("repeat: scenario-runner test suite/images.2d/fail/scenario.json")
+    attached = [line for line in (case.findtext("system-out") or "").splitlines() if line]
+    assert attached == [f"[[ATTACHMENT|results/fail/{what}.png]]" for what in ("expected", "actual", "error")]
+
+
+def test_other_verdicts_have_their_elements(cases: dict[str, ElementTree.Element]) -> None:
+    """Crashes are errors, lists' expectations and missing features are skipped, flakes pass with Surefire's element."""
+    elements = {name.split("/")[0]: [each.tag for each in case] for name, case in cases.items()}
+    assert elements["pass"] == []
+    assert elements["crash"] == ["error", "rerunFailure", "system-err"]
+    assert elements["flake"] == ["flakyFailure", "system-out"]
+    assert elements["known-flake"] == elements["expected-fail"] == ["skipped", "system-out"]
+    assert elements["improved"] == ["failure"]
+    assert elements["timeout"] == elements["missing"] == ["error"]
+    assert elements["warn"] == ["system-out"]
+    assert elements["unsupported"] == elements["skipped"] == ["skipped"]
+    skipped = cases["unsupported/scenario.json"].find("skipped")
+    assert skipped is not None
+    assert skipped.get("message") == "NotSupported: no VK_ARM_tensors"
+    missing = cases["missing/scenario.json"].findtext("error") or ""
+    assert "error[SR-REF-001]: scenario.json:3:4: /commands/0: no resource has the uid 'x'\n  help: write y" in missing
+
+
+def test_a_crash_tells_how_it_came(cases: dict[str, ElementTree.Element]) -> None:
+    """The Python stack, the driver's last words and what ran before are there; what XML forbids is escaped."""
+    text = cases["crash/scenario.json"].findtext("error") or ""
+    for part in ("line 3 in execute", "attempt 2 of 2", "  pass/scenario.json"):
+        assert part in text
+    assert r"last words </script><script>alert(1)</script>\x1b[31m\x00 \ud800 & \u202e" in text
+
+
+def test_attempts_that_gave_the_same_are_described_once(cases: dict[str, ElementTree.Element]) -> None:
+    """A failure that came twice is written once, with the times of both."""
+    text = cases["twice/scenario.json"].findtext("failure") or ""
+    assert "attempt 1 of 2: Fail after 250 ms, as the last one\n\nattempt 2 of 2: Fail after 500 ms\n" in text
+    assert text.count("[0, 1, 2]: expected 0, got 255") == 1
+
+
+def test_a_name_that_appears_twice_gets_a_number(cases: dict[str, ElementTree.Element]) -> None:
+    """GitLab drops a second case of one name, so no two have one."""
+    assert {"pass/scenario.json", "pass/scenario.json (2)"} <= set(cases)
+
+
+def test_what_is_too_large_goes_on_in_further_files(tmp_path: Path) -> None:
+    """No file is larger than the limit; each is complete, and together they have all cases."""
+    outcome = Outcome("Fail", 0.0, "x" * 1000)
+    results = (Result(Item(f"{number}", f"/{number}"), "Fail", (outcome,)) for number in range(400))
+    size_max = 600_000
+    files = write_junit(str(tmp_path / "j.xml"), results, SuiteInfo(), size_max=size_max)
+    assert files == [str(tmp_path / name) for name in ("j.xml", "j-2.xml", "j-3.xml")]
+    assert max(Path(path).stat().st_size for path in files) <= size_max
+    suites = [ElementTree.parse(path).getroot()[0] for path in files]
+    assert [suite.get("tests") for suite in suites] == [str(len(suite.findall("testcase"))) for suite in suites]
+    names = [case.get("name") for suite in suites for case in suite.iter("testcase")]
+    assert names == [str(number) for number in range(400)]
+
+
+def test_a_suite_begins_in_the_file_of_its_first_case(tmp_path: Path) -> None:
+    """Not at the end of a file that has no room for one."""
+    results = [[Result(Item(f"{n}", f"/{n}"), "Fail", (Outcome("Fail", 0.0, "x" * 60_000),))] * 5 for n in range(2)]
+    others = (results[1], SuiteInfo("second")), ((), SuiteInfo("none"))
+    files = write_junit(str(tmp_path / "j.xml"), results[0], SuiteInfo("first"), *others, size_max=870_000)
+    suites = [[suite.attrib for suite in ElementTree.parse(path).getroot()] for path in files]
+    assert [[(suite["name"], suite["tests"]) for suite in part] for part in suites] == [
+        [("first", "5")],
+        [("second", "5"), ("none", "0")],
+    ]
+
+
+def test_files_of_a_longer_report_before_are_removed(tmp_path: Path) -> None:
+    """A file of such a name that is no part of a report stays."""
+    outcome = Outcome("Fail", 0.0, "x" * 1000)
+    results = [Result(Item(f"{number}", f"/{number}"), "Fail", (outcome,)) for number in range(400)]
+    assert len(write_junit(str(tmp_path / "j.xml"), results, SuiteInfo(), size_max=600_000)) == 3
+    assert write_junit(str(tmp_path / "j.xml"), results[:1], SuiteInfo(), size_max=600_000) == [str(tmp_path / "j.xml")]
+    write_junit(str(tmp_path / "k-2.xml"), results[:1], SuiteInfo())
+    write_junit(str(tmp_path / "k.xml"), results[:1], SuiteInfo())
+    assert sorted(each.name for each in tmp_path.iterdir()) == ["j.xml", "k-2.xml", "k.xml"]
+
+
+def test_elements_are_those_of_the_schema(cases: dict[str, ElementTree.Element]) -> None:
+    """The attributes and children that junit-10.xsd of the xUnit plugin allows."""
+    attempt = ({"message", "type"}, {"stackTrace", "system-out", "system-err"})
+    schema = {
+        "testcase": (
+            {"name", "time", "classname", "group"},
+            {"skipped", "error", "failure", "rerunFailure", "flakyFailure", "system-out", "system-err"},
+        ),
+        "rerunFailure": attempt,
+        "flakyFailure": attempt,
+        **dict.fromkeys(("failure", "error", "skipped"), ({"message", "type"}, set())),
+        **dict.fromkeys(("stackTrace", "system-out", "system-err"), (set(), set())),
+    }
+    for case in cases.values():
+        assert re.fullmatch(r"[0-9]+\.[0-9]{3}", case.get("time", ""))
+        for element in case.iter():
+            attributes, children = schema[element.tag]
+            assert set(element.attrib) <= attributes
+            assert {child.tag for child in element} <= children
+            assert element.tag not in ("rerunFailure", "flakyFailure") or element.get("type")
+
+
+def test_a_report_appears_complete_or_not_at_all(tmp_path: Path) -> None:
+    """Where the results end in an error, or the file cannot be written, nothing is left and an old report stays."""
+    path = tmp_path / "junit.xml"
+    path.write_text("old")
+
+    def broken() -> object:
+        yield from every_verdict(tmp_path)
+        raise KeyError("journal")
+
+    with pytest.raises(KeyError):
+        write_junit(str(path), broken(), info(tmp_path))  # type: ignore[arg-type]
+    assert path.read_text() == "old"
+    with pytest.raises(FileError, match="is a folder"):
+        write_junit(str(tmp_path), [], info(tmp_path))
+    assert sorted(each.name for each in tmp_path.iterdir()) == ["junit.xml", "results"]

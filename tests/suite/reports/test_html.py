@@ -15,7 +15,8 @@ from scenario_runner.suite.reports.ctrf import write_ctrf
 from scenario_runner.suite.reports.html import write_html
 from scenario_runner.suite.reports.junit import write_junit
 from scenario_runner.suite.reports.summary import SuiteInfo
-from tests.suite.reports.results import every_verdict, info, pictures
+from tests.browser import answer_of, needs_browser
+from tests.suite.reports.results import DEVICES, every_verdict, info, pictures
 
 
 class Scripts(HTMLParser):
@@ -127,3 +128,18 @@ def test_files_that_are_no_pictures_are_links(tmp_path: Path) -> None:
         {"what": "damaged.png", "link": "./damaged.png", "picture": "./damaged.png"},
         {"what": "gone.png", "link": "./gone.png", "picture": "./gone.png"},
     ]
+
+
+@needs_browser
+def test_the_page_in_a_browser(tmp_path: Path) -> None:
+    """List, search, filters, keys, groups, details, themes and a phone: in_browser.js goes through all of them."""
+    many = (
+        Result(Item(f"many/{at:05}/scenario.json", "/m"), "Pass", (Outcome("Pass", at / 1e4),), DEVICES[at % 2][0])
+        for at in range(10_000)
+    )
+    page, test = tmp_path / "report.html", tmp_path / "test.html"
+    write_html(str(page), [*every_verdict(tmp_path), *many], info(tmp_path))
+    source = json.dumps(page.read_text(encoding="utf-8")).replace("<", "\\u003c")
+    script = Path(__file__).with_name("in_browser.js").read_text(encoding="utf-8")
+    test.write_text(f"<!DOCTYPE html><body><script>const page = {source};\n{script}</script>", encoding="utf-8")
+    assert answer_of(test) == []
