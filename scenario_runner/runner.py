@@ -273,7 +273,7 @@ class Runner(DeviceSession):
         ``inputs`` replaces the initial content of resources. ``outputs`` names the resources to return (one uid, or
         several); the default is every resource with a ``dst`` or writable by shaders. The run writes the files named by
         ``dst`` unless ``write_files`` is false, relative to ``output_dir`` (default: the scenario's folder). ``repeat``
-        runs all commands that often and restores the inputs before each iteration unless ``keep_state``. ``timings``
+        runs all commands that often. Each iteration starts with the inputs again, unless ``keep_state``. ``timings``
         measures the run: see `Result.timings`.
 
         Raises a subclass of ScenarioRunnerError. A failed run writes no outputs; captures of earlier frames stay.
@@ -332,7 +332,7 @@ class Runner(DeviceSession):
     ) -> Plan:
         """Run a scenario and hand its results, piece by piece, to the sink that ``receive`` makes of the plan.
 
-        No file is written. The other arguments, the returned plan and the errors are those of `run_to_files`."""
+        No file is written. The other arguments, the returned plan and the errors are the same as for `run_to_files`."""
         with self._reading(scenario):
             plan = self._plan_for_files(scenario, None)
             self._execute(plan, (receive(plan),), RunOptions(repeat, keep_state))

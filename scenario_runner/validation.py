@@ -1,9 +1,9 @@
-"""Validation of scenario files without running them: the findings of all rules, each at its place. No GPU is touched.
+"""Validation of scenario files without a run or a GPU: the findings of all rules, each at its place.
 
-1. The text is read; errors of the file stand alone.
+1. The loader reads the text. Errors of the text stand alone.
 2. `examine` plans the scenario and collects every error that a run would end with.
-3. What a run finds later or not at all is added: images that cannot be decoded, a device's limits and features,
-   missing barriers (`checks.hazards`, given the memory that each command reads and writes).
+3. Further rules look for images that cannot be decoded, for limits and features of a device, and for missing barriers.
+   `checks.hazards` gets the memory that each command reads and writes.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ if TYPE_CHECKING:
     from scenario_runner.run.reported_device import ReportedDevice
 
 SCHEMA = 1
-"""Version of the JSON that `as_json` gives; a key that changes its meaning raises it."""
+"""The version of the JSON by `as_json`. Raise it when a key changes its meaning."""
 
 
 class Validation(NamedTuple):
-    """One file's findings, in the order of the file. ``exit_code`` is that of the error a run would end with, or 0.
+    """The findings about one file, in the order of the file. ``exit_code`` is the exit code of a run with these errors.
 
-    ``resources`` and ``commands`` count the entries, 0 where the file could not be read as a scenario.
+    ``resources`` and ``commands`` count the entries; both are 0 for a file that is no scenario.
     """
 
     file: str
@@ -51,7 +51,7 @@ class Validation(NamedTuple):
         return sum(finding.severity == severity for finding in self.findings)
 
     def as_json(self) -> dict[str, object]:
-        """The validation as a JSON object."""
+        """Return the validation as a JSON object."""
         return {
             "file": self.file,
             "valid": not self.exit_code,
@@ -64,10 +64,11 @@ class Validation(NamedTuple):
 
 
 class Options(NamedTuple):
-    """Options of a validation: ``hazards`` looks for missing barriers, ``device`` has limits and features to compare
-    with, ``sandbox`` refuses files outside of its folder, ``strict`` takes warnings for errors.
+    """Options of a validation.
 
-    ``output_dir`` is the base of relative ``dst`` paths, by default the scenario's folder.
+    ``hazards`` looks for missing barriers. ``device`` has limits and features to compare with. ``output_dir`` is the
+    base of relative ``dst`` paths, by default the scenario's folder. ``sandbox`` refuses files outside of the
+    scenario's folder. ``strict`` turns warnings into errors.
     """
 
     compiler: CompilerOptions = CompilerOptions()
@@ -81,9 +82,9 @@ class Options(NamedTuple):
 def validate_file(
     path: str | os.PathLike[str], options: Options | None = None, load: Callable[[Any], Scenario] = load
 ) -> Validation:
-    """Find everything that is wrong with one scenario file, the text of the file included. ``load`` reads it.
+    """Find all errors and warnings about one scenario file. ``load`` reads the file.
 
-    Raises LimitError, which says nothing about the scenario.
+    Raises LimitError if the system has too few resources to tell.
     """
     options = options or Options()
     file = os.fspath(path)
@@ -105,7 +106,7 @@ def validate_file(
 
 
 def _findings(scenario: Scenario, options: Options) -> list[Diagnostic]:
-    """The findings about a scenario, errors that a run would end with first."""
+    """Find all errors and warnings about a scenario; errors that end a run come first."""
     examination = examine(scenario, options.compiler, options.output_dir)
     problems, plan = examination.problems, examination.plan
     for error in problems.errors:
@@ -151,7 +152,7 @@ def examine(scenario: Scenario, compiler: CompilerOptions, output_dir: str | Non
 
 
 def _undecodable(plan: Plan) -> Iterator[Diagnostic]:
-    """The problems of image files that are decoded as a whole: a run finds them when it reads the texels."""
+    """Decode image files that a run decodes as a whole, and yield the problems that it would find."""
     for resource in plan.resources.values():
         source = resource.source
         if isinstance(source, ImageFileSource) and not source.divisible:
@@ -163,10 +164,7 @@ def _undecodable(plan: Plan) -> Iterator[Diagnostic]:
 
 
 def steps_of(scenario: Scenario, examination: Examination) -> Iterator[Step]:
-    """Every command as a step, nothing where there is no plan.
-
-    A command that could not be planned uses nothing: what is wrong with it is reported elsewhere.
-    """
+    """Yield the steps of all commands, or nothing without a plan. A command with errors uses no memory."""
     plan = examination.plan
     if plan is None:
         return
@@ -180,7 +178,7 @@ def steps_of(scenario: Scenario, examination: Examination) -> Iterator[Step]:
         command: Any = scenario_command
         pointer = scenario.command_pointer(index)
         operations = planned.get(index, ())
-        if isinstance(command, MarkBoundary):  # everything before it is finished
+        if isinstance(command, MarkBoundary):  # all earlier work has finished
             yield Work(pointer, command.kind, (), True)
         elif not isinstance(command, DispatchBarrier) and not operations:
             yield Work(pointer, _name(command), (), command.implicit_barrier)
@@ -193,7 +191,7 @@ def steps_of(scenario: Scenario, examination: Examination) -> Iterator[Step]:
 
 
 def _name(command: object) -> str:
-    """The name of a command's work in messages."""
+    """Name the work of a command in messages."""
     for key, kind in (("shader_ref", "shader"), ("fragment_shader_ref", "shader"), ("graph_ref", "graph")):
         if hasattr(command, key):
             return f"{kind} {getattr(command, key)!r}"
@@ -201,20 +199,19 @@ def _name(command: object) -> str:
 
 
 class _Memory:
-    """The place of each resource of a plan: the memory object, and the part of it in bytes; for an image with memory of
-    its own, in mip levels."""
+    """Finds the memory of resources: an object, and a part in bytes; mip levels for an image with its own memory."""
 
     def __init__(self, scenario: Scenario, resources: Mapping[str, ResourcePlan]) -> None:
         self._resources = resources
         self._uids = {resource.uid for resource in scenario.resources}
-        # A value of a model may be seen in several ways; messages name the resource that the scenario binds for it.
+        # A value of a model may have several views. Messages name the resource that the scenario binds.
         self._declared: dict[tuple[str, int], ResourcePlan] = {}
         for uid, plan in resources.items():
             if uid in self._uids and plan.group is not None:
                 self._declared.setdefault((plan.group, plan.offset_bytes), plan)
 
     def use(self, access: ResourceAccess) -> Use:
-        """The part of memory that an access of an operation is to."""
+        """Return the use of memory by an access."""
         uid, level, stage, reads, writes, atomic, extent_bytes = access
         plan = self._resources[uid]
         (memory, first, end), unit = self._part(plan, None if level is None else (level, level + 1))
@@ -228,7 +225,7 @@ class _Memory:
         return Use(plan.uid, plan.kind, memory, first, end, stage, reads, writes, atomic, unit, base)
 
     def covered(self, barrier: AnyBarrier) -> Covered:
-        """A barrier with the part of memory that it is about."""
+        """Return the part of memory that a barrier covers."""
         words = barrier[:4]
         if isinstance(barrier, MemoryBarrier):
             return Covered(*words)
@@ -248,9 +245,9 @@ class _Memory:
 
     @staticmethod
     def _part(plan: ResourcePlan, levels: tuple[int, int] | None) -> tuple[tuple[str, int, int], str]:
-        """Memory object, first and end, and the unit of these; ``levels`` are those of an image, None for all.
+        """Return memory object, first and end, and their unit. ``levels`` chooses levels of an image; None takes all.
 
-        In a group the levels of an image are taken as if they lay one behind the other.
+        In a memory group, the levels of an image count as if they lay one after the other.
         """
         first, end = 0, plan.size_bytes
         if plan.is_image:

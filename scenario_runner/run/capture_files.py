@@ -1,6 +1,6 @@
-"""Captured frames in files, and lists of files with their hashes, which dumps have as well.
+"""Files of captured frames, and sinks that hash and list their files, for captures and dumps.
 
-The files of a frame get their names together when the frame is complete, so that those before a failure stay, and
+The files of a frame get their names together when the frame is complete, so that earlier frames stay after a failure.
 `manifest.json` lists them. Names and folders are checked before the run.
 """
 
@@ -28,24 +28,23 @@ from scenario_runner.run.output_files import FileSink, Receive, at_resource, cre
 MANIFEST = "manifest.json"
 _MARK = "scenario-runner captures"
 _VERSION = 1
-_MOST_NAME_BYTES = 200  # file systems mostly take 255, with all that is put behind it
+_MOST_NAME_BYTES = 200  # most file systems take 255, with a number and an extension
 
 
 class FileNames:
-    """Gives each uid of a run the name of a file, unlike that of any other uid, always the same one."""
+    """Gives each uid of a run a file name of its own."""
 
     def __init__(self) -> None:
         self._names: dict[str, str] = {}
         self._taken: set[str] = set()
 
     def of(self, uid: str) -> str:
-        """The name without an extension: characters that file systems refuse become underscores, and long names are
-        cut."""
+        """Return the name without extension, with underscores for unsafe characters, and cut if it is long."""
         name = self._names.get(uid)
         if name is None:
             plain = "".join(letter if letter.isalnum() or letter in "-_. " else "_" for letter in uid) or "_"
             plain = os.fsencode(plain)[:_MOST_NAME_BYTES].decode(errors="ignore")
-            # some file systems do not tell capitals from small letters
+            # some file systems ignore case
             name = numbered(plain, "", lambda name: name.casefold() in self._taken)
             self._names[uid] = name
             self._taken.add(name.casefold())
@@ -53,7 +52,7 @@ class FileNames:
 
 
 class HashedFile(OutputFile):
-    """A file of a set whose content is hashed (SHA-256) as it is written."""
+    """A file of a set that hashes its content (SHA-256) while it is written."""
 
     def __init__(self, path: str | os.PathLike[str], size_bytes: int, *, files: OutputSet) -> None:
         super().__init__(path, size_bytes, files=files)
@@ -65,20 +64,20 @@ class HashedFile(OutputFile):
 
 
 class HashedFiles(OutputSet):
-    """A set of such files."""
+    """A set of hashed files."""
 
     def create(self, path: str | os.PathLike[str], size_bytes: int = 0) -> OutputFile:
         return HashedFile(path, size_bytes, files=self)
 
 
 def taken_files(plan: Plan) -> dict[str, str]:
-    """The files of a scenario, by their real paths, and the verb for what it does with them."""
+    """Map the real paths of a scenario's files to "reads" or "writes"."""
     taken = {os.path.realpath(path): "reads" for path in plan.reads}
     return taken | {os.path.realpath(path): "writes" for _, path in plan.outputs if path is not None}
 
 
 def read_list(path: str, mark: str) -> dict[str, Json] | None:
-    """The JSON object in a file that lists others; None for a file that is no such list."""
+    """Read the JSON object of a file list; return None for any other file."""
     try:
         content: dict[str, Json] = json.loads(read_file(path))
         is_list = content["kind"] == mark and all(isinstance(entry["file"], str) for entry in content["files"])
@@ -88,9 +87,9 @@ def read_list(path: str, mark: str) -> dict[str, Json] | None:
 
 
 def check_files(plan: Plan, folder: str, listing: str, mark: str, files: Iterable[tuple[str, str, str]]) -> None:
-    """Refuse files in a folder, and their list, that cannot be written or that the scenario has. Raises FileError.
+    """Raise FileError if files or their list cannot be written to a folder, or if the scenario uses them.
 
-    ``files`` are paths, uids of the resources whose pointers problems have, or "", and what the files are.
+    Each of ``files`` is a path, the uid of a resource for the pointer of errors ("" for none), and words for the file.
     """
     taken, path_of_list = taken_files(plan), os.path.join(folder, listing)
     for path, uid, what in ((path_of_list, "", "the list of files"), *files):
@@ -111,10 +110,10 @@ def check_files(plan: Plan, folder: str, listing: str, mark: str, files: Iterabl
 
 
 def captured_files(plan: Plan, folder: str, repeat: int) -> Iterator[dict[str, dict[str, str]]]:
-    """The files of each captured frame of a run, in order: of each uid the paths, with their names below ``folder``.
+    """Yield the files of each captured frame in order, by uid: the paths, and the names below ``folder``.
 
-    They are ``frame_<id>/<uid>.<format>``, under ``iteration_<n>/`` when repeating; of images in every format that can
-    hold all of them. Of frames with one id, the folders of the second and later ones get a number behind it.
+    A name is ``frame_<id>/<uid>.<format>``, under ``iteration_<n>/`` when repeating. An image has a file in every
+    format that can hold all of it. A number follows the id of the second and later frames with one id.
     """
     folders, file_names = FrameFolders(repeat), FileNames()
     for iteration in range(repeat):
@@ -129,6 +128,7 @@ def captured_files(plan: Plan, folder: str, repeat: int) -> Iterator[dict[str, d
 
 
 def _extensions(plan: ResourcePlan) -> list[str]:
+    """Return the extensions of all formats for a resource."""
     if not plan.is_image:
         return [codec_for(plan.kind).extension]
     fitting = [codec.extension for codec in CODECS if codec.holds(plan.format, plan.mips)]
@@ -136,14 +136,14 @@ def _extensions(plan: ResourcePlan) -> list[str]:
 
 
 class FrameFolders:
-    """Names of the folders of the frames of a run; ask for each frame once, in order."""
+    """Names the folders of frames; ask for each frame once, in order."""
 
     def __init__(self, repeat: int) -> None:
         self._repeat = repeat
         self._seen: Counter[tuple[int, int]] = Counter()
 
     def name(self, iteration: int, frame_id: int) -> str:
-        """``frame_<id>``, under ``iteration_<n>/`` when repeating; the second one of an id gets a number."""
+        """Return ``frame_<id>``, under ``iteration_<n>/`` when repeating; a number tells frames with one id apart."""
         self._seen[iteration, frame_id] += 1
         name = frame_folder(frame_id, self._seen[iteration, frame_id])
         return name if self._repeat == 1 else f"iteration_{iteration}/{name}"
@@ -192,8 +192,10 @@ class ListedFiles(FileSink):
 
 
 class CaptureFiles(ListedFiles):
-    """Writes captured frames into folders of ``folder``. Their files get their names as their frames end, so that those
-    before a failure can be looked at. Problems have the pointer of the resource."""
+    """Writes captured frames into folders of ``folder``. Errors have the pointer of the resource.
+
+    Files get their names at the end of their frame, so that frames before a failure stay.
+    """
 
     def __init__(self, plan: Plan, folder: str, repeat: int) -> None:
         super().__init__(plan)
@@ -207,12 +209,9 @@ class CaptureFiles(ListedFiles):
         self._listed = 0
 
     def check(self) -> None:
-        """Refuse captures that cannot be written, or would overwrite what the scenario reads or one of its outputs.
-
-        Problems of a frame's files have the pointer of the resource. Raises FileError.
-        """
+        """Raise FileError for captures that cannot be written, or that would overwrite a file of the scenario."""
         if any(frame.captures for frame in self._plan.frames):
-            is_new = not os.path.lexists(self._folder)  # then nothing is in the way
+            is_new = not os.path.lexists(self._folder)  # a new folder has no files in the way
             files = (
                 (path, uid, f"a frame of {uid!r}")
                 for frame in captured_files(self._plan, self._folder, 0 if is_new else self._repeat)
@@ -254,12 +253,11 @@ class CaptureFiles(ListedFiles):
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         super().__exit__(kind)
-        with suppress(FileError) if kind is not None else nullcontext():  # what ended the block came first
+        with suppress(FileError) if kind is not None else nullcontext():  # the run's own error matters more
             self._list(at_least=1)
 
     def _list(self, *, at_least: int) -> None:
-        """Write the manifest where so many files are not in it yet, with those of earlier runs that are still there:
-        seldom enough for any number of frames."""
+        """Write the manifest if it misses at least so many files, with the remaining files of earlier runs."""
         if len(self._entries) - self._listed < at_least:
             return
         path = os.path.join(self._folder, MANIFEST)

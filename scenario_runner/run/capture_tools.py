@@ -1,6 +1,6 @@
 """Capture tools around runs: RenderDoc inside this process, and gfxreconstruct's layer.
 
-The tools do not say so when the disk is full, so that a capture is looked through. Sources of the formats:
+The tools do not report a full disk, so the program checks each capture. Sources of the formats:
 renderdoc/serialise/rdcfile.cpp of RenderDoc 1.x, and framework/format/format.h of gfxreconstruct.
 """
 
@@ -22,32 +22,32 @@ _GFXR_HOW = (
     "install gfxreconstruct (Debian and Ubuntu: apt install gfxreconstruct; elsewhere: the Vulkan SDK), or name the"
     " folder of its VkLayer_gfxreconstruct.json in VK_ADD_LAYER_PATH"
 )
-# Start of the description of a layer without frames; newer ones know VK_EXT_frame_boundary and the label of RenderDoc.
+# Start of the description of a layer without frames. Newer layers know VK_EXT_frame_boundary and RenderDoc's label.
 _WITHOUT_FRAMES = ("Version 0.",)
 
 
 class RenderDocCaptures:
-    """RenderDoc's captures of the runs of one Runner, into ``folder``; make it before the first instance.
+    """RenderDoc's captures of the runs of one Runner, in ``folder``, which may change between runs.
 
-    ``what`` is as in `frame_capture.capture_request`; ``files`` are those made so far, and ``folder`` may be changed
-    between runs. Raises UsageError and UnsupportedError.
+    Make it before the first instance. `frame_capture.capture_request` explains the request. ``files`` lists the
+    captures so far. Raises UsageError and UnsupportedError.
     """
 
-    def __init__(self, what: str, folder: str) -> None:
-        self._what = capture_request(what)
+    def __init__(self, request: str, folder: str) -> None:
+        self._request = capture_request(request)
         self.folder = folder
         self._renderdoc = RenderDoc()
         self.files: list[str] = []
 
     def of(self, plan: Plan) -> FrameCapture:
-        """The captures of one run. Raises UsageError for frames and commands that it does not have, and FileError."""
+        """Return the captures of one run. Raise UsageError for unknown frames and commands, and FileError."""
         check_folder_to_write(self.folder)
-        captures = FrameCapture(self._renderdoc, self._what, plan, self.folder, self._keep)
+        captures = FrameCapture(self._renderdoc, self._request, plan, self.folder, self._keep)
         os.makedirs(self.folder, exist_ok=True)
         return captures
 
     def _keep(self, capture: str, path: str) -> None:
-        """Give the file that RenderDoc made its name. Raises FileError."""
+        """Check a capture and rename it to ``path``. Raise FileError."""
         try:
             if is_whole_rdc(capture):
                 os.replace(capture, path)
@@ -60,13 +60,13 @@ class RenderDocCaptures:
 
 
 def set_up_gfxreconstruct(path: str) -> None:
-    """Let every instance that is made from now on be captured into ``path`` by gfxreconstruct's layer.
+    """Let gfxreconstruct's layer capture every later instance into ``path``.
 
-    The layer reads environment variables; those that are set already stay, but for the file. It is loaded next to the
-    driver, below the ML emulation layers: a version that does not know tensors sees the calls that these become.
+    The layer reads environment variables. Variables that are set stay, except the file. The layer is loaded next to the
+    driver, below the ML emulation layers, so that a version without tensors sees the calls of these layers.
 
-    Raises UnsupportedError where the layer is not installed, FileError for a file that cannot be written, and for one
-    that is there and no capture: the layer replaces it at once.
+    Raises UnsupportedError if the layer is not installed. Raises FileError for a file that cannot be written, and for
+    an existing file that is no capture, because the layer replaces it at once.
     """
     named, path = path, os.path.abspath(path)
     check_destination(path)
@@ -87,19 +87,19 @@ def set_up_gfxreconstruct(path: str) -> None:
         )
     os.makedirs(os.path.dirname(path), exist_ok=True)
     layers = os.environ.get(LAYERS_VARIABLE, "").split(os.pathsep)
-    if GFXR_LAYER in layers:  # which would load it above all others
+    if GFXR_LAYER in layers:  # this variable loads it above all other layers
         os.environ[LAYERS_VARIABLE] = os.pathsep.join(name for name in layers if name != GFXR_LAYER)
     if GFXR_LAYER not in tools:
         tools.append(GFXR_LAYER)
     os.environ["GFXRECON_CAPTURE_FILE"] = path
     os.environ["GFXRECON_CAPTURE_FILE_TIMESTAMP"] = "false"
     os.environ.setdefault("GFXRECON_LOG_LEVEL", "error")
-    # the default way to follow what the host writes needs buffers that begin with a page
+    # by default the layer follows writes of the host only in buffers that begin with a page
     os.environ.setdefault("GFXRECON_PAGE_GUARD_ALIGN_BUFFER_SIZES", "true")
 
 
 def check_gfxreconstruct(path: str) -> None:
-    """After the last instance: remove a capture that is not whole, and raise FileError. Without a file do nothing."""
+    """Remove an incomplete capture after the last instance, and raise FileError; do nothing without a file."""
     try:
         if is_whole_gfxr(path):
             return
@@ -122,7 +122,7 @@ _RDC_SECTION = struct.Struct("<4sIQQQII")  # text or not, kind, size in the file
 _GFXR_MAGIC = b"GFXR"
 _GFXR_HEADER = struct.Struct("<4sIII")  # magic number, version, number of options
 _GFXR_OPTION_BYTES = 8
-_GFXR_BLOCK = struct.Struct("<QI")  # size of what follows, kind
+_GFXR_BLOCK = struct.Struct("<QI")  # size of the rest of the block, kind
 
 
 def _header(file: BinaryIO, header: struct.Struct, magic: bytes) -> tuple[Any, ...] | None:
@@ -131,8 +131,7 @@ def _header(file: BinaryIO, header: struct.Struct, magic: bytes) -> tuple[Any, .
 
 
 def is_whole_rdc(path: str) -> bool:
-    """Return whether a capture of RenderDoc has all of its sections; of versions that are not known, whether it has a
-    header.
+    """Return whether a capture of RenderDoc has all sections; for an unknown version, a header is enough.
 
     Raises OSError.
     """
@@ -144,13 +143,13 @@ def is_whole_rdc(path: str) -> bool:
 
 
 def is_gfxr(path: str) -> bool:
-    """Return whether a file begins like one of gfxreconstruct. Raises OSError."""
+    """Return whether a file begins like a capture of gfxreconstruct. Raise OSError."""
     with open(path, "rb") as file:
         return file.read(len(_GFXR_MAGIC)) == _GFXR_MAGIC
 
 
 def is_whole_gfxr(path: str) -> bool:
-    """Return whether a capture of gfxreconstruct ends where its last block does. Raises OSError."""
+    """Return whether a capture of gfxreconstruct ends with a complete block. Raise OSError."""
     with open(path, "rb") as file:
         head = _header(file, _GFXR_HEADER, _GFXR_MAGIC)
         start = _GFXR_HEADER.size + (head[-1] if head else 0) * _GFXR_OPTION_BYTES
@@ -158,8 +157,7 @@ def is_whole_gfxr(path: str) -> bool:
 
 
 def _is_chain(file: BinaryIO, start: int, header: struct.Struct, rest_bytes: Callable[[tuple[Any, ...]], int]) -> bool:
-    """Return whether parts follow each other from ``start`` to the end of the file: a header, and as many bytes as it
-    says."""
+    """Return whether complete blocks fill the file from ``start`` on. The header of a block counts its bytes."""
     size, end = os.fstat(file.fileno()).st_size, start
     while end < size:
         file.seek(end)

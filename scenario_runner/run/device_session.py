@@ -55,7 +55,7 @@ class DeviceOptions(NamedTuple):
 
     ``device`` is an index, a UUID or a part of a name; None takes a device of the fastest kind. ``robustness`` asks for
     robust buffer and image access where the device has it. ``disabled_extensions`` are never enabled. ``validation``
-    loads the Khronos validation layer, whose errors fail no run with "report". ``ml_emulation`` tells when tensors and
+    loads the Khronos validation layer; with "report" its errors fail no run. ``ml_emulation`` tells when tensors and
     graphs run through emulation layers: "auto" (where the device lacks them), "on" or "off". ``staging`` copies all
     bytes on the device, even where the host could access resources in place. ``synchronization`` lets the validation
     layer look for hazards. ``labels`` asks for object names and labels for tools.

@@ -1,6 +1,6 @@
-"""Dumps: a folder of files for each point of a run, and the index of them all, written and read.
+"""Dumps: a folder of files for each point of a run, and the index of all files, written and read.
 
-The plan of a run with dumps is split at these points: frames without a boundary, whose captures are dumped.
+The plan of such a run is split at these points into frames with captures and without a boundary.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ VERSION = 1
 
 
 class DumpRequest(NamedTuple):
-    """A request of dumps: the content of ``targets``, or with ``everything`` all after every command."""
+    """A request of dumps: the content of ``targets``, or ``everything`` after every command."""
 
     folder: str
     targets: tuple[DumpTarget, ...] = ()
@@ -47,8 +47,10 @@ class DumpRequest(NamedTuple):
 
 
 class _Part(NamedTuple):
-    """One file of a resource: the end of its name, its bytes of the resource, and the NumPy type and shape of a .npy
-    file. One of several has a mip level and an aspect."""
+    """One file of a resource: the end of its name, its range of bytes, and NumPy type and shape for a .npy file.
+
+    A file for a part of an image has a mip level and an aspect.
+    """
 
     suffix: str
     part: range
@@ -58,7 +60,7 @@ class _Part(NamedTuple):
 
 
 def _parts_of(plan: Any) -> list[_Part]:
-    """The files of a resource: one, unless no format of files can hold all of an image."""
+    """List the files of a resource: one, or several if no file format can hold all of an image."""
     whole = range(plan.size_bytes)
     if plan.npy is not None:
         return [_Part(codec_for(plan.kind).extension, whole, plan.npy)]
@@ -76,11 +78,10 @@ def _parts_of(plan: Any) -> list[_Part]:
 
 
 class DumpFiles(ListedFiles):
-    """Writes the dumps of one run; a context manager around it.
+    """Writes the dumps of one run.
 
-    ``whole`` is the plan whose outputs are written, ``plan`` the one that is run. The files of a resource appear when
-    they are complete. The index lists these from the first one on, so that it is there also where the process is
-    killed.
+    The session runs ``plan``, which is ``whole`` split at the dumps; ``whole`` names the outputs. The files of a
+    resource appear when they are complete. The index lists them from the first on, so that a crash leaves an index.
     """
 
     def __init__(
@@ -91,9 +92,9 @@ class DumpFiles(ListedFiles):
         options: RunOptions,
         device: Callable[[], str | None],
     ) -> None:
-        """``device`` gives the name of the device once it is open.
+        """Find the points. Raise UsageError for unknown commands and resources.
 
-        Raises UsageError for commands and resources that do not exist.
+        ``device`` returns the name of the device after it was opened.
         """
         self._points = dump_points(plan, scenario, request.targets, everything=request.everything)
         self.whole = with_whole_images(plan, self._points)
@@ -112,8 +113,8 @@ class DumpFiles(ListedFiles):
         self._growing: GrowingIndex | None = None
 
     def check(self) -> None:
-        """Refuse a folder that cannot be written to, and files that the scenario has; then forget an earlier dump, some
-        of whose files are about to be replaced. Raises FileError."""
+        """Raise FileError for files that cannot be written or that the scenario uses; then remove the index of an
+        earlier dump, because the run replaces some of its files."""
         files = (
             (self._path(entry), "", "the dump")
             for iteration in range(self._repeat)
@@ -167,7 +168,7 @@ class DumpFiles(ListedFiles):
         return os.path.join(self._folder, entry["file"])
 
     def _files_of(self, iteration: int, point: DumpPoint, uid: str) -> Iterator[tuple[_Part, dict[str, Json]]]:
-        """The files of a resource at a point, with their entries in the index."""
+        """Yield the files of a resource at a point, with their entries in the index."""
         plan: Any = self.whole.resources[uid]
         name, command, kind, pointer = "start", None, None, None
         if point.command != START:
@@ -205,8 +206,8 @@ class DumpFiles(ListedFiles):
 class DumpEntry(NamedTuple):
     """One file of a dump; ``command`` is None for the start of the run.
 
-    ``element`` is what shaders see in a buffer. An image in several files has ``mip`` and, with depth and stencil, an
-    ``aspect``; one in a single file has ``mips`` levels in it.
+    ``element`` is the type of a buffer's numbers in shaders. An image in several files has ``mip`` and, with depth and
+    stencil, an ``aspect``. An image in one file has ``mips`` levels there.
     """
 
     iteration: int
@@ -225,12 +226,12 @@ class DumpEntry(NamedTuple):
 
     @property
     def key(self) -> tuple[object, ...]:
-        """The key of the same file in another dump of the scenario."""
+        """The fields that find the same content in another dump of the scenario."""
         return self[:6]
 
 
 class DumpIndex(NamedTuple):
-    """A dump: ``commands`` are the kinds of the scenario's commands, ``complete`` tells that its run did not fail."""
+    """A dump. ``commands`` are the kinds of the scenario's commands; ``complete`` is false after a failed run."""
 
     folder: str
     complete: bool
@@ -239,9 +240,9 @@ class DumpIndex(NamedTuple):
 
 
 class GrowingIndex:
-    """The index of a dump whose run goes on: whole after each `add`, so that it stays where the process is killed.
+    """The index of a dump during the run. It is valid JSON after each `add`, so that it survives a crash.
 
-    It replaces no file. Files that it has no room for are left out.
+    It replaces no file. A full disk leaves entries out.
     """
 
     def __init__(self, path: str, head: Mapping[str, object]) -> None:
@@ -269,7 +270,7 @@ class GrowingIndex:
         except OSError:
             pass
         with suppress(OSError):
-            if self._end:  # what was there before has its room
+            if self._end:  # the earlier entries have their room
                 self._file.truncate(self._end)
                 self._file.seek(self._end)
                 self._file.write(self._tail)
@@ -278,20 +279,20 @@ class GrowingIndex:
         self.close()
 
     def close(self) -> None:
-        """Leave it as it is."""
+        """Close the file."""
         if self._file is not None:
             self._file.close()
             self._file = None
 
 
 def index_text(head: Mapping[str, object], entries: Sequence[Mapping[str, object]], *, complete: bool) -> bytes:
-    """The whole index; ``head`` has what is there beside the files and `complete`."""
+    """Return the whole index. ``head`` has all keys except "files" and "complete"."""
     before, tail = _around({**head, "complete": complete})
     return before + b"\n" + _lines(entries) + tail
 
 
 def _around(head: Mapping[str, object]) -> tuple[bytes, bytes]:
-    """The text before and behind the lines of the files."""
+    """Return the text before and after the lines of the files."""
     text = json.dumps({"kind": MARK, "version": VERSION, **head, "files": []}, indent=1)
     return text.removesuffix("]\n}").encode(), b"\n ]\n}\n"
 
@@ -301,7 +302,7 @@ def _lines(entries: Sequence[Mapping[str, object]]) -> bytes:
 
 
 def read_index(folder: str) -> DumpIndex:
-    """The index of the dump in a folder. Raises FileError for a folder without one, and for one that is damaged."""
+    """Read the index of the dump in a folder. Raise FileError for a missing or damaged index."""
     if os.path.isfile(folder):
         above, name = os.path.split(folder)
         help = f"give its folder: {above or os.curdir}" if name == INDEX else None
@@ -329,6 +330,7 @@ def read_index(folder: str) -> DumpIndex:
 
 
 def _entry(path: str, number: int, content: object) -> DumpEntry:
+    """Check an entry of an index. Raise FileError."""
     if not isinstance(content, dict):
         raise file_error(path, f"is damaged: files/{number} is not an object")
     for name, kind in get_type_hints(DumpEntry).items():

@@ -1,13 +1,13 @@
-"""Files about the data graphs of a run, with the names and contents that the reference runner gives them.
+"""Files about the data graphs of a run, with names and contents as in the reference runner.
 
-``n`` is the number of the graph pipeline in the order of the plan, from 0:
+``n`` is the index of the graph pipeline in the plan:
 
 - ``Graph_Pipeline_<n>_Debug_Database.bin``: the debug database of a neural accelerator
-- ``Graph_Pipeline_<n>_Statistics_<mode>.bin``: its statistics
-- ``EmulationLayerPipeline_<n>.json``: what the emulation layers measured
+- ``Graph_Pipeline_<n>_Statistics_<mode>.bin``: the statistics of a neural accelerator
+- ``EmulationLayerPipeline_<n>.json``: measurements by the emulation layers
 - ``Graph_Pipeline_<k>_Session_RAM_<i>.txt``: the memory number ``i`` of a session; ``k`` counts all such files
 
-The file of ``--shader-instrumentation``: metrics, and their values for each basic block of each command, as JSON.
+The file for ``--shader-instrumentation`` has metrics, and values for each basic block of each command, as JSON.
 """
 
 import json
@@ -36,14 +36,14 @@ from scenario_runner.vulkan.graph_pipelines import (
 )
 from scenario_runner.vulkan.measurements import Instrumentation, instrumentation_required
 
-# With it the emulation layers measure.
+# Makes the emulation layers measure.
 PROFILING_VARIABLE = "VMEL_GRAPH_PROFILING"
 _ROW_BYTES = 16
 _ROWS_AT_ONCE = 1 << 14
 
 
 class OperatorTime(NamedTuple):
-    """The operator with this number in the graph called ``graph``, and the time that all its runs took."""
+    """The operator with this number in ``graph``, and the total time of its runs."""
 
     graph: str
     number: int
@@ -52,9 +52,9 @@ class OperatorTime(NamedTuple):
 
 
 def operator_times(graph: str, code: bytes, profile: bytes) -> list[OperatorTime]:
-    """The times in a profile of the emulation layers, for the operators of the graph's module.
+    """Read operator times from a profile of the emulation layers.
 
-    The layers measure operators in the order of the module. Where theirs are others, names and shapes are not known.
+    The layers measure operators in the order of the graph's module. If they name other operators, shapes are unknown.
     """
     times: dict[tuple[int, str], float] = defaultdict(float)
     for sample in json.loads(profile)["samples"]:
@@ -70,10 +70,10 @@ def operator_times(graph: str, code: bytes, profile: bytes) -> list[OperatorTime
 
 
 class GraphReportFiles:
-    """The folders that the files go into, which must exist; without one there is no such file.
+    """Writes reports about graphs to existing folders; None for reports that nobody asked for.
 
-    Asking for the emulation layers' profiles sets VMEL_GRAPH_PROFILING in the environment of this process, unless it is
-    set. With ``operators`` the times are in ``operator_times``, of all runs of graphs that the device holds.
+    Profiles of the emulation layers set VMEL_GRAPH_PROFILING in the environment of this process, unless it is set.
+    ``operators`` fills ``operator_times`` for all runs of graphs on the device.
     """
 
     def __init__(
@@ -86,7 +86,7 @@ class GraphReportFiles:
         neural_statistics_mode: int = 1,
         operators: bool = False,
     ) -> None:
-        """Raises MissingFileError or FileError for a folder, UsageError for a mode other than 0 and 1."""
+        """Raise MissingFileError or FileError for a folder, UsageError for a mode other than 0 and 1."""
         if neural_statistics_mode not in range(len(MODES)):
             raise UsageError(f"the mode of neural statistics is {neural_statistics_mode}, expected 0 or 1")
         folders = (session_memory_dir, emulation_profiling_dir, neural_debug_database_dir, neural_statistics_dir)
@@ -106,15 +106,12 @@ class GraphReportFiles:
         )
 
     def announce(self, plan: Plan) -> None:
-        """Log what changes the run itself."""
+        """Warn if the reports slow the run down."""
         if self._memory is not None and plan.graph_pipelines:
             log.warning(__name__, "the memory of graph sessions is visible to the host, so that graphs may be slower")
 
     def write(self, device: Device, plan: Plan, graphs: Sequence[GraphPipeline]) -> None:
-        """Write the files after a run; ``graphs`` are the pipelines of the plan's, with their sessions.
-
-        Raises FileError and DeviceError.
-        """
+        """Write the files after a run of these graph pipelines. Raise FileError and DeviceError."""
         progress.doing("writing what its graphs report")
         count = 0
         self.operator_times = []
@@ -145,6 +142,7 @@ class GraphReportFiles:
 
 
 def _write_or_warn(folder: str, name: str, parts: Sequence[bytes | memoryview | None], reason: str) -> None:
+    """Write the parts that there are, or warn with ``reason``."""
     there = [part for part in parts if part is not None]
     if there:
         _write(folder, name, there)
@@ -159,8 +157,7 @@ def _write(folder: str, name: str, parts: Iterable[bytes | memoryview]) -> None:
 
 
 def _rows(content: memoryview) -> Iterator[bytes]:
-    """A hexadecimal dump. Before each row of 16 bytes: a newline, its offset in 8 digits, a colon, three spaces. After
-    each byte: a space."""
+    """Yield a hexadecimal dump in rows of 16 bytes, after a newline and the offset: ``00000000:   00 01 …``."""
     step = _ROW_BYTES * _ROWS_AT_ONCE
     for start in range(0, len(content), step):
         digits = content[start : start + step].hex(" ").upper() + " "
@@ -176,7 +173,7 @@ FileVersion = tuple[int, int]
 
 
 def file_version(path: str) -> FileVersion:
-    """Return numbers that tell a file from one that replaces it, zeros if there is none."""
+    """Return numbers that tell a file from a file that replaces it; zeros for a missing file."""
     with suppress(OSError):
         status = os.stat(path)
         return status.st_ino, status.st_mtime_ns
@@ -184,13 +181,15 @@ def file_version(path: str) -> FileVersion:
 
 
 class InstrumentationFile:
-    """Gathers what runs measured; the file is complete after each of them."""
+    """Collects the measurements of runs in a file, which is complete after each run."""
 
     required = staticmethod(instrumentation_required)
 
     def __init__(self, path: str, replaced: FileVersion | None = None) -> None:
-        """``replaced`` is the version of a file that this one replaces. The runs in any other stay: they are those of a
-        process that crashed later. Raises FileError for a path that no file can be written to.
+        """Start a file. Raise FileError if no file can be written to ``path``.
+
+        ``replaced`` is the version of the file to replace. Any other version is by a process that crashed later, and
+        its runs stay.
         """
         check_destination(path)
         self.path = path
@@ -198,7 +197,7 @@ class InstrumentationFile:
         self._runs: list[dict[str, Json]] = _runs_in(path) if is_ours else []
 
     def add(self, scenario: str, device: str, measured: Instrumentation) -> None:
-        """Take in what one run of ``scenario`` measured, and write the file anew. Raises FileError."""
+        """Add the measurements of one run of ``scenario``, and write the file. Raise FileError."""
         self._runs.append({"scenario": scenario, "results": measured.blocks})
         content = {
             "schema": SCHEMA,
@@ -212,7 +211,8 @@ class InstrumentationFile:
 
 
 def _runs_in(path: str) -> list[dict[str, object]]:
+    """Read the runs in a file; none from a file of another program."""
     try:
         return list(json.loads(read_file(path))["runs"])
     except (OSError, ValueError, KeyError, TypeError):
-        return []  # somebody else has changed it
+        return []  # another program has changed the file

@@ -1,7 +1,7 @@
 """Sinks receive the results of a run. `OutputFiles` writes outputs to the files that the scenario names in ``dst``.
 
-The files of one run get their names together, after a good run. What exists on disk decides whether they can be
-written, so every run asks again, with plans from the plan cache too.
+The files of one run get their names together, after a good run. Every run checks the files on disk first, even with a
+plan from the plan cache.
 """
 
 from __future__ import annotations

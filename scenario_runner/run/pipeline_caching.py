@@ -1,14 +1,14 @@
-"""Pipelines kept between processes: one file for each scenario, with what the driver's pipeline cache held.
+"""The pipeline cache between processes: one file for each scenario, with data of the driver's pipeline cache.
 
-In a folder that the user chose a file is named after its scenario, as the reference runner names it: scenarios of one
-name share one. In the user's cache folder the path of the scenario is part of the name. A file is believed
-only where it is whole (checksum), this user's alone, and from a device and a driver like this one: a driver that is
-given anything else may crash. Whatever is wrong with it, it is ignored with a warning and replaced.
+In a folder of the user's choice, a file has the name of its scenario, as in the reference runner. Scenarios of one name
+share a file. In the user's cache folder, the path of the scenario is part of the name. A run loads a file only if it is
+whole (checksum), belongs to this user alone, and fits the device and the driver: a driver may crash on other data. Any
+other file is ignored with a warning, and replaced.
 
-File: the bytes of vkGetPipelineCacheData, which begin with a VkPipelineCacheHeaderVersionOne; where the driver kept
-more than this header, 8 bytes magic, and u64 size and u32 CRC-32 of these bytes (little endian).
+File: the bytes of vkGetPipelineCacheData, which begin with a VkPipelineCacheHeaderVersionOne. If the driver kept more
+than this header, 8 bytes magic, u64 size and u32 CRC-32 of these bytes (little endian) follow.
 
-The messages are those that scripts written for the reference runner look for.
+Scripts for the reference runner look for these messages.
 """
 
 import hashlib
@@ -30,7 +30,7 @@ from scenario_runner.vulkan.device import Device
 from scenario_runner.vulkan.driver_cache import Creation, DriverCache, feedback_required
 from scenario_runner.vulkan.physical_device import PhysicalDevice
 
-# Where the files are by default, in the user's cache folder.
+# The default folder in the user's cache folder.
 FOLDER = "pipelines"
 _MAGIC = b"SRPIPES1"
 _HEADER = struct.Struct("<4I16s")  # size, version, vendor, device, UUID: little endian by the specification
@@ -41,13 +41,11 @@ _MOST_NAME_BYTES = 100
 
 
 class PipelineCaching:
-    """Keeps pipelines in files below ``folder``, which must exist; by default in the user's cache folder, or in
-    ``cache_dir`` in place of that.
+    """Keeps pipelines in files below the existing ``folder``, by default in ``cache_dir`` or the user's cache folder.
 
-    ``clear`` removes a scenario's file before it is used for the first time. With ``fail_on_miss`` a run whose file was
-    loaded raises PipelineCacheMissError for each pipeline that did not come from it, and files are not written.
-    ``creations`` is what the driver told of the pipelines that the last run made; those that an earlier run of the same
-    Runner made are not made again.
+    ``clear`` removes a scenario's file before its first use. With ``fail_on_miss``, a run with a loaded file raises
+    PipelineCacheMissError for each pipeline that is not in the file, and writes no file. ``creations`` has the driver's
+    feedback about pipelines that the last run created. A Runner creates each pipeline once.
     """
 
     required = staticmethod(feedback_required)
@@ -60,7 +58,7 @@ class PipelineCaching:
         fail_on_miss: bool = False,
         cache_dir: str | None = None,
     ) -> None:
-        """Raises MissingFileError or FileError for a folder that does not exist or that cannot be written to."""
+        """Raise MissingFileError or FileError for a missing folder, or one that cannot be written to."""
         if folder is not None:
             check_existing_folder(os.fspath(folder))
         self._root = cache_dir or default_cache_dir()
@@ -72,7 +70,7 @@ class PipelineCaching:
         self.creations: list[Creation] = []
 
     def path_of(self, plan: Plan) -> str:
-        """The file of a scenario: by its name in a chosen folder, else by its path, or its shaders without a file."""
+        """Return the file of a scenario, named after it; the cache folder adds a hash of its path, or its shaders."""
         if os.path.isfile(plan.name):
             path = os.path.realpath(plan.name)
             name, key = os.path.splitext(os.path.basename(path))[0], os.fsencode(path)
@@ -90,7 +88,7 @@ class PipelineCaching:
 
     @contextmanager
     def used(self, device: Device, plan: Plan) -> Iterator[None]:
-        """Let what the block makes on ``device`` come from the scenario's file and go into it."""
+        """Let the driver take pipelines of the block from the scenario's file, and store new ones there."""
         path, physical = self.path_of(plan), device.physical
         progress.doing("loading its pipeline cache")
         if self._clear and path not in self._cleared:
@@ -142,8 +140,10 @@ class PipelineCaching:
 
 
 def _store(path: str, cache: DriverCache, kept: bytes, folders: Sequence[str], physical: PhysicalDevice) -> bytes:
-    """Write what the cache holds, unless the file has it already, together with what another process stored there
-    since it had ``kept``. Returns what the file has then; one that cannot be written is a warning."""
+    """Store the driver's cache if it has new data, and return the data in the file; warn if it cannot be written.
+
+    If another process has replaced ``kept`` in the file since, merge its data.
+    """
     try:
         stored = b""
         with suppress(OSError, ValueError):
@@ -155,7 +155,7 @@ def _store(path: str, cache: DriverCache, kept: bytes, folders: Sequence[str], p
             progress.doing("storing its pipeline cache")
             for folder in folders:
                 os.makedirs(folder, mode=0o700, exist_ok=True)
-            # a driver that keeps no pipelines has a header alone, which needs no checksum
+            # a driver without pipelines writes a header alone, which needs no checksum
             is_header = len(data) == _HEADER.size
             replace_own(path, data if is_header else data + _TRAILER.pack(_MAGIC, len(data), zlib.crc32(data)))
     except (OSError, ValueError) as error:
@@ -179,8 +179,7 @@ def _remove(path: str) -> None:
 
 
 def _load(path: str, physical: PhysicalDevice) -> bytes:
-    """Read what the file keeps for this device; nothing where it is not to be used, with a warning where it is
-    there."""
+    """Read the file for this device; return nothing for a missing file, or after a warning about a bad one."""
     try:
         data = _read(path, physical)
     except FileNotFoundError:
@@ -195,7 +194,7 @@ def _load(path: str, physical: PhysicalDevice) -> bytes:
 
 
 def _read(path: str, physical: PhysicalDevice) -> bytes:
-    """The driver's part of a file, which is marked as used. Raises OSError, and ValueError for what is wrong in it."""
+    """Read the driver's data from a file, and mark the file as used. Raise OSError, or ValueError for bad data."""
     content, modified_s = read_own(path, _MOST_BYTES)
     touch(path, modified_s)
     if len(content) < _HEADER.size:
@@ -223,6 +222,7 @@ def _read(path: str, physical: PhysicalDevice) -> bytes:
 
 
 def _missed(creations: list[Creation], path: str, size_bytes: int) -> PipelineCacheMissError:
+    """Make the error for pipelines that are missing in the cache."""
     help = f"run once without --fail-on-pipeline-cache-miss, which adds it to {path}"
     if size_bytes <= _HEADER.size:
         help = f"{path} has no pipelines: this driver keeps none in its pipeline cache"

@@ -1,4 +1,4 @@
-"""A device that is not here: what ``scenario-runner doctor --json`` wrote about it, asked like a real one."""
+"""A device of another machine, from a report by ``scenario-runner doctor --json``."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ _BY_AXIS = frozenset({"maxComputeWorkGroupCount", "maxComputeWorkGroupSize"})
 
 
 def read_device(path: str, choice: str | None = None) -> ReportedDevice:
-    """The device of a report that a run would take, or the one with the index, UUID or (part of the) name ``choice``.
+    """Read the default device of a report, or a device by index, UUID or a part of its name.
 
-    Raises FileError for a file that is not such a report, UsageError for a device that is not in it.
+    Raises FileError for a file that is no report, and UsageError for an unknown device.
     """
     try:
         report = json.loads(read_file(path))
@@ -55,7 +55,7 @@ def _chosen(devices: list[dict[str, object]], wanted: str | None, path: str) -> 
 
 
 def _limits_of(reported: Mapping[str, Json]) -> dict[str, Json]:
-    """The limits that plans are compared with, whatever else there is. Raises TypeError for what is not a limit."""
+    """Check the reported limits. Raise TypeError for a limit that is not a number."""
     limits = {name: tuple(value) if isinstance(value, list) else value for name, value in reported.items()}
     for name in NAMES:
         value = limits.get(name, 0)
@@ -88,7 +88,7 @@ class _ReportedFeatures(FeatureTable):
 
 
 class ReportedDevice:
-    """Answers what `vulkan.capabilities` asks a physical device, from the report."""
+    """Answers the questions of `vulkan.capabilities` to a physical device from a report."""
 
     def __init__(self, report: dict[str, Json]) -> None:
         self.name = str(report["name"])
@@ -96,7 +96,7 @@ class ReportedDevice:
         self.api_version = major << 22 | minor << 12 | patch
         self.extensions: dict[str, int] = dict(report["extensions"])
         features: dict[str, Json] = dict(report["features"])
-        # what the ML emulation layers bring counts as the device's own: a run uses them where it has to
+        # extensions by the ML emulation layers count: a run loads these layers if it needs them
         self._emulated = report["ml"]["path"] == "emulation"
         if self._emulated:
             self.extensions |= report["ml"]["extensions"]
@@ -110,19 +110,19 @@ class ReportedDevice:
         ]
 
     def has_property(self, structure: str, member: str, bits: int) -> bool:
-        """Tell whether a member of a properties structure has all ``bits``."""
+        """Return whether a member of a properties structure has all ``bits``."""
         if member == "supportedOperations":
             structure, member = "VkPhysicalDeviceVulkan11Properties", "subgroupSupportedOperations"
         value = self._properties.get(structure, {}).get(member, 0)
         return isinstance(value, int) and value & bits == bits
 
     def queue_family(self, *, graphics: bool = False) -> int | None:
-        """The first queue family with compute, and with graphics where it is wanted; or None."""
+        """Return the first queue family with compute, and with graphics if wanted; or None."""
         wanted = {"compute", "graphics"} if graphics else {"compute"}
         return next((index for index, flags in enumerate(self._queue_flags) if wanted <= flags), None)
 
     def findings(self, plan: Plan) -> Iterator[Diagnostic]:
-        """The requirements of a plan that this device does not meet."""
+        """Yield the requirements of a plan that this device does not meet."""
         yield from exceeded_limits(plan, self._limits, self.name)
         try:
             enabled_for(self, plan.requirements, emulated=self._emulated)  # type: ignore[arg-type]

@@ -1,4 +1,4 @@
-"""Results of runs as NumPy arrays, and scenarios that are planned once and run many times."""
+"""Results of runs as NumPy arrays, and prepared scenarios, which are planned once for many runs."""
 
 from __future__ import annotations
 
@@ -38,12 +38,12 @@ StrPath = str | os.PathLike[str]
 class Arrays(Mapping[str, "numpy.ndarray[Any, Any]"]):
     """Arrays by uid.
 
-    A buffer is 1-D int8, as the file of its ``dst`` is; `array` gives it another type. An image is its first mip level
-    as (height, width, items) in the type that its format has in a .npy file: one item a component, or one unsigned
-    integer where the format is packed; `level` gives the others. A tensor has its own shape and type: bfloat16 and
-    float8 are those of the package ml_dtypes.
+    A buffer is 1-D int8, like the file of its ``dst``; `array` gives it another type. An image is the first mip level
+    as (height, width, items), with the type of its format in a .npy file: an item for each component, or an unsigned
+    integer for a packed format. `level` returns the other levels. A tensor has its own shape and type; bfloat16 and
+    float8 are types of the package ml_dtypes.
 
-    An unknown uid is a KeyError whose message lists the uids there are.
+    An unknown uid raises KeyError with a list of all uids.
     """
 
     def __init__(self, data: dict[str, bytearray], plan: Plan) -> None:
@@ -65,7 +65,7 @@ class Arrays(Mapping[str, "numpy.ndarray[Any, Any]"]):
         return len(self._data)
 
     def __repr__(self) -> str:
-        """A headline, then the kind, the type and the shape of each array."""
+        """Return a headline, then the kind, the type and the shape of each array."""
         rows = [(repr(uid), self._kind(uid), str(array.dtype), str(array.shape)) for uid, array in self.items()]
         widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
         lines = ["  ".join(text.ljust(width) for text, width in zip(row, widths, strict=True)) for row in rows]
@@ -79,11 +79,11 @@ class Arrays(Mapping[str, "numpy.ndarray[Any, Any]"]):
         return arrays_html(self._headline(), arrays, self._plan, self._notes())
 
     def _parts(self) -> list[tuple[str, Arrays]]:
-        """List what a notebook shows, with a label for each part."""
+        """List the arrays for a notebook, with a label for each part."""
         return [("", self)]
 
     def _notes(self) -> Notes:
-        """Return the texts that a notebook shows above the arrays."""
+        """Return the texts above the arrays in a notebook."""
         return {}
 
     def _ipython_key_completions_(self) -> list[str]:
@@ -108,19 +108,20 @@ class Arrays(Mapping[str, "numpy.ndarray[Any, Any]"]):
         raise KeyError(f"{uid!r} {what}{close_match(uid, self._data)}; there are: {listed(self)}")
 
     def array(self, uid: str, dtype: Any = "int8", shape: tuple[int, ...] = (-1,)) -> numpy.ndarray[Any, Any]:
-        """The bytes of a resource as an array of ``dtype`` and ``shape``, without a copy.
+        """Return the bytes of a resource as an array of ``dtype`` and ``shape``, without a copy.
 
-        Raises KeyError for a resource that was not read back, ValueError where the size does not fit.
+        Raises KeyError for a resource that was not read back, and ValueError for another size.
         """
         import numpy
 
         return numpy.frombuffer(self._bytes(uid), dtype=dtype).reshape(shape)
 
     def level(self, uid: str, level: int = 0, aspect: str | None = None) -> numpy.ndarray[Any, Any]:
-        """One mip level of an image as (height, width, items), without a copy; of depth and stencil one ``aspect``.
+        """Return one mip level of an image as (height, width, items), without a copy.
 
-        The level of a block-compressed image is (rows of blocks, blocks in a row, bytes of a block). Raises KeyError
-        for what was not read back, TypeError for another kind of resource.
+        ``aspect`` chooses depth or stencil. The level of a block-compressed image is (rows of blocks, blocks in a row,
+        bytes of a block). Raises KeyError for a level that was not read back, and TypeError for another kind of
+        resource.
         """
         import numpy
 
@@ -138,12 +139,12 @@ class Arrays(Mapping[str, "numpy.ndarray[Any, Any]"]):
 
 
 def _dtype(format: Format | None, descr: str) -> object:
-    """The NumPy type of items that files have as ``descr``."""
+    """Return the NumPy type of items with the type ``descr`` in files."""
     return descr if format is None or format.numeric not in ML_DTYPES else ml_dtype(format.numeric)
 
 
 class Frame(Arrays):
-    """The captures of one frame boundary. ``iteration`` counts from 0 and is above 0 only with ``repeat``."""
+    """The captures of one frame boundary. ``iteration`` counts the repetitions from 0."""
 
     def __init__(self, data: dict[str, bytearray], plan: Plan, frame_id: int, iteration: int) -> None:
         super().__init__(data, plan)
@@ -155,10 +156,10 @@ class Frame(Arrays):
 
 
 class Result(Arrays):
-    """The results of a run: the outputs by uid, ``frames`` in the order in which they ended, and warnings.
+    """The results of a run: outputs by uid, ``frames`` in the order of their ends, and warnings.
 
-    ``timings`` has what the run took, and ``printed`` what shaders printed, in the order of the commands, where that
-    was asked for.
+    If the caller asked for them, ``timings`` has the times of the run, and ``printed`` the messages of shaders in the
+    order of the commands.
     """
 
     def __init__(
@@ -190,7 +191,7 @@ class Result(Arrays):
 
 
 class Collector(Sink):
-    """Keeps what a run hands back: pieces of the outputs in ``data``, and ``frames``."""
+    """Keeps the outputs of a run in ``data``, and ``frames``."""
 
     captures = True
 
@@ -212,12 +213,12 @@ def _keep(data: dict[str, bytearray], uid: str, view: memoryview) -> None:
     data.setdefault(uid, bytearray()).extend(view)
 
 
-# By name, or by position.
+# Arrays by name, or by position.
 Inputs: TypeAlias = Mapping[Any, Any] | tuple[Any, ...]
 
 
 def inputs_of_call(inputs: object, more: tuple[object, ...]) -> Inputs:
-    """The inputs of a call: one mapping, one tuple of arrays, or arrays. Raises UsageError for several of these."""
+    """Return the inputs of a call: one mapping, one tuple of arrays, or arrays. Raise UsageError for a mixture."""
     if isinstance(inputs, tuple) and not more:
         return inputs
     if isinstance(inputs, Mapping):
@@ -228,7 +229,7 @@ def inputs_of_call(inputs: object, more: tuple[object, ...]) -> Inputs:
 
 
 def by_uid(inputs: Inputs) -> Mapping[str, object]:
-    """The inputs of a scenario. Raises UsageError for those that are given by position."""
+    """Return the inputs of a scenario. Raise UsageError for inputs by position."""
     if isinstance(inputs, Mapping):
         return inputs
     if inputs:
@@ -240,11 +241,11 @@ def by_uid(inputs: Inputs) -> Mapping[str, object]:
 
 
 class Prepared:
-    """A scenario with its plan, from `Runner.prepare`; usable as long as the Runner is.
+    """A scenario with its plan, from `Runner.prepare`, for use while the Runner is open.
 
-    Shaders are compiled and files are looked at when it is made, and raw_data is read: what changes on disk later is
-    not seen, except for the content of sources, which each run reads. Warnings about the scenario are logged once.
-    From the second run on, the Runner keeps small resources and recorded commands for the next one, until `close`.
+    `Runner.prepare` compiles shaders, checks files and reads raw_data. Later changes on disk have no effect, except in
+    the sources of initial content, which each run reads. Only the first run logs warnings. From the second run on, the
+    Runner keeps small resources and recorded commands for the next run, until `close`.
     """
 
     def __init__(
@@ -289,7 +290,7 @@ class Prepared:
 
         ``inputs`` are buffers, tensors, images and raw_data (push constants) by uid. The inputs of a model may also be
         given by position, name or binding number, as for `Runner.run`. ``timings`` may be the object that takes the
-        measurements. The other arguments, the result and the errors are those of `Runner.run`.
+        measurements. The other arguments, the result and the errors are the same as for `Runner.run`.
         """
         measured = Timings() if timings is True else timings or None
         options = RunOptions(repeat, keep_state, dry_run)
@@ -328,7 +329,7 @@ class Prepared:
         return result
 
     def close(self) -> None:
-        """Free what the Runner keeps for further runs; a later `run` makes it anew."""
+        """Free the objects that the Runner keeps for further runs; a later `run` makes new ones."""
         self._forget(self._kept)
 
     def __repr__(self) -> str:

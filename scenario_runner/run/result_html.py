@@ -1,4 +1,4 @@
-"""Results and scenarios as notebooks show them: HTML of at most 100 kB, without scripts, in the notebook's colours."""
+"""Results in notebooks: HTML of at most 100 kB, without scripts, in the notebook's colours."""
 
 from __future__ import annotations
 
@@ -29,17 +29,17 @@ from scenario_runner.view.contents import Channel, Content, channels_of, has_col
 from scenario_runner.view.picture import picture_of, shrunk, value_range
 
 _MOST_OF_TEXT: Final = 5_000  # of one array, without a picture
-_SIDES: Final = (320, 160, 80, 40, 20)  # of a picture in texels, at most: the first one that there is room for
-_ENLARGED: Final = 128  # smaller pictures are shown as large as this
+_SIDES: Final = (320, 160, 80, 40, 20)  # longest sides of a picture in texels; the first with enough room is taken
+_ENLARGED: Final = 128  # smaller pictures grow to this side
 _FAINT: Final = 8  # of 255
-_MOST_TEXELS: Final = 1024  # of a picture, each way, before it is shrunk: others are left out
+_MOST_TEXELS: Final = 1024  # of each side, before a picture is shrunk; other texels are skipped
 _MOST_ELEMENTS: Final = 1 << 22  # for statistics
-_BUFFER: Final = ("uint8", "int32", "float32")  # of a buffer that shaders do not see as numbers of one type
+_BUFFER: Final = ("uint8", "int32", "float32")  # for a buffer without one type of numbers in shaders
 _HEADING: Final = ("", "first values", "least", "greatest", "mean", "NaN", "infinite")
 
 
 class Holder(Protocol):
-    """Arrays by uid, as a result or the captures of a frame has them."""
+    """Arrays by uid: a result, or the captures of a frame."""
 
     def __getitem__(self, uid: str) -> Array: ...
 
@@ -50,7 +50,7 @@ class Holder(Protocol):
 def arrays_html(
     headline: str, arrays: Sequence[tuple[str, Holder, str]], plan: Plan, notes: Mapping[str, Sequence[object]]
 ) -> str:
-    """Show arrays (label, holder, uid) as statistics, images and 2-D tensors also as pictures, below lists of notes."""
+    """Show notes, then arrays (label, holder, uid) as statistics; images and 2-D tensors also as pictures."""
     parts = [f"<b>{cell_text(headline)}</b>"]
     for title, lines in notes.items():
         parts += listing(title, lines)
@@ -65,12 +65,12 @@ def arrays_html(
 
 
 def _array(label: str, arrays: Holder, plan: Plan, uid: str, room: int) -> str:
-    """One array, with a picture of at most ``room`` bytes."""
+    """Show one array, with a picture of at most ``room`` bytes."""
     array, resource = arrays[uid], plan.resources[uid]
     kind = f"{resource.kind} {resource.format.name}" if resource.format else resource.kind
     title = f"<b>{cell_text(uid, 120)}</b> {label}{kind}, {array.dtype} {array.shape}"
     try:
-        with numpy.errstate(all="ignore"):  # about NaN that signal
+        with numpy.errstate(all="ignore"):  # signalling NaNs
             channels = _channels(arrays, plan, uid)
             picture = _picture(channels, is_image=resource.is_image, room=room)
             rows = [row_of(_row(channel)) for channel in channels[:MOST_CHANNELS]]
@@ -80,8 +80,7 @@ def _array(label: str, arrays: Holder, plan: Plan, uid: str, room: int) -> str:
 
 
 def _channels(arrays: Holder, plan: Plan, uid: str) -> tuple[Channel, ...]:
-    """A buffer as numbers of the type that shaders see, or of several types; the colours of an image or tensor, or all
-    elements of a tensor."""
+    """Split a resource into channels: colours, all elements of a tensor, or a buffer as one or several types."""
     resource = plan.resources[uid]
     data = arrays.array(uid, "u1")
     if resource.is_image:
@@ -104,7 +103,7 @@ def _channels(arrays: Holder, plan: Plan, uid: str) -> tuple[Channel, ...]:
 
 
 def _row(channel: Channel) -> tuple[str, ...]:
-    """The first values of a channel and statistics, of every nth value where there are very many."""
+    """Return the first values of a channel and statistics; a large channel counts every nth value."""
     flat = channel.raw.reshape(-1)
     step = -(-flat.size // _MOST_ELEMENTS) or 1
     first = channel._replace(raw=numpy.ascontiguousarray(flat[:FIRST_VALUES])).numbers
@@ -120,7 +119,7 @@ def _number(value: object) -> str:
 
 
 def _picture(channels: tuple[Channel, ...], *, is_image: bool, room: int) -> str:
-    """The first plane of an image or tensor as an <img> element; nothing for what has no two sides or no room."""
+    """Show the first plane of an image or tensor as an <img> element; nothing without two sides or enough room."""
     shape: tuple[int, ...] = channels[0].raw.shape if channels else ()
     if len(shape) < 2 or not channels[0].raw.size or not (is_image or min(shape[-2:]) > 1):
         return ""
@@ -131,7 +130,7 @@ def _picture(channels: tuple[Channel, ...], *, is_image: bool, room: int) -> str
     content = Content("", "", tuple(shown), True)
     limits = value_range(content)
     whole = picture_of(content, limits)
-    if not (whole[..., 3:] > _FAINT).any():  # an alpha that shaders left at 0, or 1 of 255, would hide the colours
+    if not (whole[..., 3:] > _FAINT).any():  # an unset alpha would hide the colours
         whole = whole[..., :3]
     for side in _SIDES:
         picture = shrunk(whole, side, side)

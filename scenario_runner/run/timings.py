@@ -1,4 +1,4 @@
-"""The times that a run took on the host and on the device."""
+"""The times of a run on the host and on the device."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
@@ -14,7 +14,7 @@ from scenario_runner.vulkan.measurements import FrameTimes, Timestamps, calibrat
 
 
 class Work(NamedTuple):
-    """One dispatch of a scenario: the index of its command, its type and name as the reference runner has them."""
+    """One dispatch of a scenario: the index of its command, with type and name as in the reference runner."""
 
     command: int
     type: str
@@ -22,11 +22,11 @@ class Work(NamedTuple):
 
 
 class DispatchTime(NamedTuple):
-    """One dispatch on the device; a command that runs a model has one for each segment.
+    """One dispatch on the device; a command with a model has one for each segment.
 
     ``iteration`` and ``frame`` count from 0, ``command`` is the index in the scenario. ``begin_ticks`` and
-    ``end_ticks`` are the device's counter, which may have wrapped around in between; ``ticks`` and ``time_ns`` are
-    right then as well.
+    ``end_ticks`` are values of the device's counter. ``ticks`` and ``time_ns`` are right even if the counter wraps
+    around in between.
     """
 
     iteration: int
@@ -43,12 +43,12 @@ class DispatchTime(NamedTuple):
 class Timings:
     """The measurements of one run; empty before it. ``clock`` has the spans of the host.
 
-    ``valid_bits`` is 0 where the device has no timestamps (``why_none`` says so then): there are no dispatches then.
-    ``period_ns`` is the time of a tick of the device, ``calibrated_by`` the extension that tied its counter to the
-    host's clock, None where there is none. ``warn``: a queue without timestamps is worth a warning.
+    ``valid_bits`` is 0 on a device without timestamps; then ``why_none`` tells the reason, and there are no dispatches.
+    ``period_ns`` is the time of a device tick. ``calibrated_by`` is the extension that relates the device's counter to
+    the host's clock, or None. ``warn`` logs a warning for a queue without timestamps.
     """
 
-    # The extension that a device must be opened with to relate its clock to the host's.
+    # Tells the extensions that relate the device's clock to the host's.
     required = staticmethod(calibration_required)
 
     def __init__(self, *, warn: bool = True) -> None:
@@ -66,7 +66,7 @@ class Timings:
         self._session_bytes: Sequence[int] = ()
 
     def starting(self, plan: Plan, device: Device, repeat: int, dry_run: bool) -> None:
-        """Note that everything is ready to run ``plan``."""
+        """Note the plan and the device before the run."""
         self.plan, self.device, self.repeat, self.dry_run = plan, device.physical.name, repeat, dry_run
         self.valid_bits = device.timestamp_valid_bits
         self.period_ns = device.physical.limits.timestampPeriod
@@ -79,14 +79,14 @@ class Timings:
                 log.warning(__name__, "%s", self.why_none)
 
     def take(self, timestamps: Timestamps, session_bytes: Sequence[int]) -> None:
-        """Take over what the device measured, and the memory of the session of each graph pipeline of the plan."""
+        """Take the device's measurements, and the session memory of each graph pipeline."""
         self.frames = timestamps.frames
         self._session_bytes = session_bytes
         self.calibrated_by = timestamps.device_clock.extension
 
     @cached_property
     def session_memory(self) -> list[tuple[str, int]]:
-        """The name of each dispatch of a graph, and the bytes of the session that it uses."""
+        """The name of each graph dispatch, and the bytes of its session."""
         frames = self.plan.frames if self.plan is not None else ()
         operations = [
             operation for frame in frames for operation in frame.operations if not isinstance(operation, Barrier)
@@ -98,14 +98,14 @@ class Timings:
         ]
 
     def summary(self) -> str:
-        """Return one line: the device, its dispatches and their time, and the phases of the host."""
+        """Return one line: the device, the number and time of dispatches, and the phases of the host."""
         host = ", ".join(f"{phase} {seconds * 1e3:.3g} ms" for phase, seconds in self.phases.items())
         total = sum(dispatch.time_ns for dispatch in self.dispatches) / 1e6
         dispatches = f", {counted(len(self.dispatches), 'dispatch')} in {total:.3g} ms" if self.dispatches else ""
         return f"{self.device}{dispatches}; host: {host}"
 
     def _works(self, operations: Iterable[Any]) -> Iterator[tuple[Work, Any]]:
-        """Operations in their order with their names; those of a command that runs a model have a name each."""
+        """Yield operations in order with their names; each operation of a model has its own."""
         plan = self.plan
         assert plan is not None, "nothing is measured before a run"
         for command, group in groupby(operations, lambda operation: operation.command):
@@ -116,12 +116,12 @@ class Timings:
                 yield Work(command, MEASURED[kind], next(names, other)), operation
 
     def ticks_between(self, begin: int, end: int) -> int:
-        """The number of ticks between two values of the device's counter, which wraps around at its valid bits."""
+        """Count the ticks between two values of the device's counter, which wraps around at its valid bits."""
         return (end - begin) & ((1 << self.valid_bits) - 1)
 
     @cached_property
     def dispatches(self) -> list[DispatchTime]:
-        """Every dispatch of every iteration, in the order in which they were submitted."""
+        """Every dispatch of every iteration, in order."""
         dispatches = []
         for times in self.frames:
             for work, begin, end in self.measured(times):
@@ -131,7 +131,7 @@ class Timings:
         return dispatches
 
     def measured(self, times: FrameTimes) -> Iterator[tuple[Work, int, int]]:
-        """Each dispatch of one submission with the device's counter before and after it."""
+        """Yield each dispatch of one submission with the device's counter before and after."""
         works = self._works(operation for run in times.runs for operation in run)
         at = 0
         for run in times.runs:
@@ -141,7 +141,7 @@ class Timings:
 
     @property
     def phases(self) -> dict[str, float]:
-        """The host's seconds in each phase that there was, without those of phases inside of it."""
+        """The host's seconds in each phase, without the phases inside."""
         there = {span.phase for span in self.clock.spans}
         return {
             phase: sum(span.own_ns for span in self.clock.spans if span.phase == phase) / 1e9

@@ -1,6 +1,6 @@
 """Files of measured times: the two JSON files of the reference runner, and traces for Perfetto and Chrome.
 
-Source: "Trace Event Format" of the Chromium project. Its times are microseconds from the first event on.
+Source: "Trace Event Format" of the Chromium project. Times are microseconds after the first event.
 """
 
 import json
@@ -19,12 +19,12 @@ from scenario_runner.vulkan.measurements import FrameTimes
 
 
 class TimingFiles(Timings):
-    """Measurements of a run that go into files. These are created before it, and get their names by `write`."""
+    """Measurements of a run for files, which are created before the run and get their names by `write`."""
 
     def __init__(self, paths: Mapping[str, str], scenario: str) -> None:
-        """``paths`` are those of options, which are the keys of `WRITERS`.
+        """Create the files. ``paths`` has paths by option, as in `WRITERS`.
 
-        Raises UsageError for contradictions and FileError for a file that cannot be written.
+        Raises UsageError for two uses of one file, and FileError for a file that cannot be written.
         """
         owners = {os.path.realpath(scenario): "the scenario"}
         for option, path in paths.items():
@@ -36,10 +36,7 @@ class TimingFiles(Timings):
         self._files = {option: self._set.create(path) for option, path in paths.items()}
 
     def starting(self, plan: Plan, device: Device, repeat: int, dry_run: bool) -> None:
-        """Refuse files that are the scenario's own, and a profile of a device that has no timestamps.
-
-        Raises FileError and UnsupportedError.
-        """
+        """Raise FileError for files of the scenario, and UnsupportedError for a profile without timestamps."""
         super().starting(plan, device, repeat, dry_run)
         if self.why_none is not None and _PROFILE in self._files and not dry_run:
             raise UnsupportedError(self.why_none, help=f"run without {_PROFILE}, or on a device that has them")
@@ -50,7 +47,7 @@ class TimingFiles(Timings):
                 raise FileError(message, help="choose another file")
 
     def write(self) -> None:
-        """Write the files, after a run that ended well. Raises FileError."""
+        """Write the files after a good run. Raise FileError."""
         with self._set:
             for option, file in self._files.items():
                 file.write(WRITERS[option](self).encode())
@@ -58,10 +55,10 @@ class TimingFiles(Timings):
 
 
 def profile(timings: Timings) -> str:
-    """The text of the file; a dry run has no timestamps in it.
+    """Return the text of a profile; a dry run has no timestamps.
 
-    Keys, their order and the units are the reference runner's: iterations of timestamps count from 1, those of memory
-    from 0. A scenario without dispatches has an empty list, where the reference runner fails.
+    Keys, order and units follow the reference runner: iterations count from 1 for timestamps, and from 0 for memory. A
+    scenario without dispatches gets an empty list; the reference runner fails.
     """
     content: dict[str, Json] = {}
     if timings.session_memory:
@@ -94,7 +91,7 @@ def profile(timings: Timings) -> str:
 
 
 def _total_ms(timings: Timings) -> float:
-    """The time from the first to the last timestamp of each iteration, added up."""
+    """Add up the time from the first to the last timestamp of each iteration."""
     first: dict[int, int] = {}
     last: dict[int, int] = {}
     for times in timings.frames:
@@ -122,7 +119,7 @@ _STEPS = {
     ("submit", "frame"): "Submit Commands",
     ("wait", "frame"): "Wait for Fence",
 }
-# Of these the reference runner's "Time to Inference" consists.
+# The parts of the reference runner's "Time to Inference".
 _BEFORE_INFERENCE = ("Scenario Setup", "Pipeline Setup", "Load Pipeline Cache")
 
 # Category, name, nanoseconds.
@@ -130,9 +127,9 @@ Counter = tuple[str, str, int]
 
 
 def counters(timings: Timings) -> str:
-    """The text of the file. Keys, names and units are the reference runner's.
+    """Return the text of the counters, with keys, names and units of the reference runner.
 
-    What it has no names for, such as reading the scenario or opening the device, is not in the file.
+    Work without a name there, such as reading the scenario or opening the device, is not in the file.
     """
     content: dict[str, Json] = {}
     for category, name, nanoseconds in _counters(timings):
@@ -187,7 +184,7 @@ _THREAD = 1
 
 
 def trace(timings: Timings) -> str:
-    """The text of the file: one track of the host's phases, one of the device's frames and dispatches."""
+    """Return the text of a trace: a track for the host's phases, and one for the device's frames and dispatches."""
     origin_ns = min((span.begin_ns for span in timings.clock.spans), default=0)
     events = [
         _named("process_name", _HOST, "host"),
@@ -201,7 +198,7 @@ def trace(timings: Timings) -> str:
 
 
 def _about(timings: Timings) -> dict[str, object]:
-    """Notes for somebody who reads the trace."""
+    """Return notes for the reader of a trace."""
     about: dict[str, object] = {
         "scenario": timings.plan.name if timings.plan is not None else "",
         "device": timings.device,
@@ -264,7 +261,7 @@ def _device_events(timings: Timings, origin_ns: int) -> Iterator[dict[str, objec
 
 
 def host_ns(timings: Timings, times: FrameTimes, ticks: int) -> float:
-    """The moment on the host's clock at which the device's counter was at ``ticks``, in a frame that has finished."""
+    """Convert the device's counter to the host's clock, in a finished frame."""
     if times.calibration is None:
         return times.finished_ns - timings.ticks_between(ticks, times.ticks[-1]) * timings.period_ns
     return times.calibration.host_ns - timings.ticks_between(ticks, times.calibration.ticks) * timings.period_ns
