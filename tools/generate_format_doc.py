@@ -78,12 +78,27 @@ def _kinds(title: str, kinds: Mapping[str, Kind], examples: dict[str, Any], defi
     """Return the sections of all resources or commands, each with a table and an example."""
     page = f"## {title.capitalize()}\n\nEach entry of `{title}` is an object with one key, the kind of the entry.\n"
     entries = {_model(kinds[key]): entry for entry in reversed(examples[title]) for key in entry}
+    earlier: dict[str, str] = {}
     for model, names in _names(kinds).items():
         definition = definitions[model]
         also = "".join(f" Also spelled `{name}`." for name in names[1:])
-        page += f"\n### {names[0]}\n\n{definition['description']}{also}\n\n{_table(definition, definitions)}"
+        base, own = _without_base(definition, {name: definitions[model] for name, model in earlier.items()})
+        if base:
+            also += f" It has the keys of [{base}](#{base}), and:"
+        page += f"\n### {names[0]}\n\n{definition['description']}{also}\n\n{_table(own, definitions)}"
+        earlier[names[0]] = model
         page += f"\n```json\n{_laid_out(entries[model])}\n```\n"
     return page
+
+
+def _without_base(definition: dict[str, Any], earlier: dict[str, dict[str, Any]]) -> tuple[str, dict[str, Any]]:
+    """Return the earlier kind whose keys a definition repeats, if any, and the definition without these keys."""
+    keys = definition["properties"]
+    for name, base in earlier.items():
+        shared = base["properties"]
+        if len(shared) >= 4 and shared.items() <= keys.items():
+            return name, {**definition, "properties": {key: keys[key] for key in keys if key not in shared}}
+    return "", definition
 
 
 def _new_parts(name: str, kinds: Mapping[str, Kind], definitions: dict[str, Any], shown: dict[str, str]) -> str:

@@ -160,7 +160,9 @@ def test_the_format_pages_are_current(generator: ModuleType) -> None:
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_key_of_a_kind_is_documented(kind: str) -> None:
     """The page lists each key of a kind, with a type and a meaning, and its example uses each."""
-    rows = re.findall(r"^\| `(\w+)` \| (.+?) \| (.*) \| (.+) \|$", section(kind), re.M)
+    text = section(kind)
+    text += "".join(section(base) for base in re.findall(r"It has the keys of \[(\w+)\]", text))
+    rows = re.findall(r"^\| `(\w+)` \| (.+?) \| (.*) \| (.+) \|$", text, re.M)
     assert {row[0] for row in rows} == keys(kind)
     assert all(not re.search("None|null", kind_of_value) for _, kind_of_value, _, _ in rows)
     [(name, body)] = example(kind).items()
