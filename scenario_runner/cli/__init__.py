@@ -45,13 +45,13 @@ def _module_of(options: argparse.Namespace) -> ModuleType:
         case "run" if options.action != "versions":
             from scenario_runner.cli import run as module
         case "test" if options.action == "each_device":
-            from scenario_runner.cli import each_device as module
+            from scenario_runner.cli.suites import each_device as module
         case "test":
-            from scenario_runner.cli import test as module
+            from scenario_runner.cli.suites import test as module
         case "validate" | "schema":
             from scenario_runner.cli import validate as module
         case "report":
-            from scenario_runner.cli import report as module
+            from scenario_runner.cli.suites import report as module
         case "bench":
             from scenario_runner.cli import bench as module
         case "reduce" | "pack":

@@ -33,7 +33,8 @@ def modules(packages: dict[str, str]) -> set[str]:
 RUN = modules(
     {
         "": "runner",
-        "cli": "arguments command_frame console file_runner model_options option_types options run run_files",
+        "cli": "arguments command_frame console model_options option_types options",
+        "cli.run": "run_files",
         "errors": "diagnostic installation log text version",
         "files": "byte_data cache_folder codec codec_table dds input npy output png sandbox vk_formats",
         "plan": "limits phases plan plan_cache records sources",
@@ -108,7 +109,7 @@ for name in COMMANDS.keys() - {'help'}:
         (HELP_OF_ALL, (*HEAVY, *STANDARD)),
         (command_line("--version"), HEAVY),
         (command_line("validate", "scenarios/basics/add/scenario.json"), ("importlib.metadata",)),  # of the version
-        ("import scenario_runner.cli.test", HEAVY),  # the rest is imported while the pool starts
+        ("import scenario_runner.cli.suites.test", HEAVY),  # the rest is imported while the pool starts
     ],
 )
 def test_a_start_imports_only_what_it_needs(statements: str, forbidden: tuple[str, ...]) -> None:

@@ -5,8 +5,8 @@ from itertools import product
 import numpy
 import pytest
 
-from scenario_runner.cli.bench_changes import Change, chances, changes
-from scenario_runner.cli.bench_samples import Row, ScenarioSamples, summary
+from scenario_runner.cli.bench.changes import Change, chances, changes
+from scenario_runner.cli.bench.samples import Row, ScenarioSamples, summary
 
 GENERATOR = numpy.random.default_rng(7)
 MOST_CHANCE = 0.01

@@ -17,7 +17,7 @@ import numpy
 import pytest
 
 from scenario_runner.cli.arguments import parse
-from scenario_runner.cli.test import settle
+from scenario_runner.cli.suites.test import settle
 from scenario_runner.suite.outcomes import Item, Outcome, Result
 from scenario_runner.suite.reports.summary import Repeat
 from tests.cli.long_run import LongRun, slow_scenario

@@ -11,7 +11,7 @@ from xml.etree import ElementTree
 import numpy
 import pytest
 
-from scenario_runner.cli.suite_display import SuiteDisplay
+from scenario_runner.cli.suites.suite_display import SuiteDisplay
 from scenario_runner.suite.outcomes import Item, Outcome, OutputCheck, Result, Status
 from tests.cli.test_test_command import DATA, doubled, item
 from tests.crash import crash_shader

@@ -12,7 +12,7 @@ import numpy
 import pytest
 
 from scenario_runner.cli.arguments import parse
-from scenario_runner.cli.test import main
+from scenario_runner.cli.suites.test import main
 from scenario_runner.errors import UsageError
 from scenario_runner.suite.journal import Journal
 from tests.program import COMMAND, Program, executable

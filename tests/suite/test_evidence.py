@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from scenario_runner.cli.report import changes
+from scenario_runner.cli.suites.report import changes
 from scenario_runner.errors import FileError
 from scenario_runner.files.vk_formats import format_named
 from scenario_runner.suite.outcomes import Outcome

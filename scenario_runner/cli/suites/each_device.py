@@ -9,10 +9,10 @@ from functools import partial
 from itertools import islice
 from typing import Final
 
-from scenario_runner.cli import test
 from scenario_runner.cli.console import set_up_logging, show_table, write, write_finding
-from scenario_runner.cli.report import report_paths
-from scenario_runner.cli.suite_display import verdict_line
+from scenario_runner.cli.suites import test
+from scenario_runner.cli.suites.report import report_paths
+from scenario_runner.cli.suites.suite_display import verdict_line
 from scenario_runner.errors import FileError, UsageError
 from scenario_runner.errors.text import counted, one_line
 from scenario_runner.files.input import is_stream

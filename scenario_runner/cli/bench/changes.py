@@ -16,7 +16,7 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from scenario_runner.cli.bench_samples import (
+from scenario_runner.cli.bench.samples import (
     Row,
     ScenarioSamples,
     Side,

@@ -9,7 +9,7 @@ from statistics import median
 from typing import Final
 
 from scenario_runner.cli.console import show_first, write_finding
-from scenario_runner.cli.suite_display import verdict_line
+from scenario_runner.cli.suites.suite_display import verdict_line
 from scenario_runner.errors import FileError, ScenarioRunnerError
 from scenario_runner.errors.text import one_line
 from scenario_runner.files.output import check_destination

@@ -16,8 +16,8 @@ from scenario_runner.cli.arguments import DEMO, shared_arguments
 from scenario_runner.cli.command_frame import DEPENDENCIES
 from scenario_runner.cli.console import set_up_logging
 from scenario_runner.cli.options import ITEM_TIMEOUT_S
-from scenario_runner.cli.report import report_paths, write_reports
-from scenario_runner.cli.suite_display import SuiteDisplay, verdict_line
+from scenario_runner.cli.suites.report import report_paths, write_reports
+from scenario_runner.cli.suites.suite_display import SuiteDisplay, verdict_line
 from scenario_runner.errors import FileError, MissingToolError, ScenarioRunnerError, UsageError, error_class, version
 from scenario_runner.errors.text import counted
 from scenario_runner.processes.temporary import temporary_folder
@@ -215,7 +215,7 @@ class _Suite:
             return self._run(ahead, items, earlier)
         chosen = (item for item in chain(ahead, items) if not self._lists.skips.match(item.id))
         if options.update:
-            from scenario_runner.cli.test_update import update  # heavy: numpy and pydantic
+            from scenario_runner.cli.suites.test_update import update  # heavy: numpy and pydantic
 
             return update(options, chosen, self._worker_options, self._problems) or self._problems.exit_code
         for item in chosen:

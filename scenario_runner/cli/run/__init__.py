@@ -10,8 +10,16 @@ from typing import TYPE_CHECKING, Final, NoReturn, TypeAlias
 
 from scenario_runner.cli.arguments import value_of
 from scenario_runner.cli.console import set_up_logging, show_error, write
-from scenario_runner.cli.file_runner import OF_ONE_SCENARIO, FileEnd, FileRunner, files_of_model, has_tools
-from scenario_runner.cli.run_files import RunFile, refuse_collisions, run_files
+from scenario_runner.cli.run.run_files import (
+    OF_ONE_SCENARIO,
+    FileEnd,
+    FileRunner,
+    RunFile,
+    files_of_model,
+    has_tools,
+    refuse_collisions,
+    run_files,
+)
 from scenario_runner.errors import (
     NoDeviceError,
     ScenarioRunnerError,
@@ -29,7 +37,7 @@ from scenario_runner.vulkan.physical_device import choose
 from scenario_runner.vulkan.vulkan_loader import version_text
 
 if TYPE_CHECKING:
-    from scenario_runner.cli.run_isolated import IsolatedRunner
+    from scenario_runner.cli.run.isolated_runner import IsolatedRunner
     from scenario_runner.ml.model_scenario import Kind
 
     _Opened: TypeAlias = "FileRunner | IsolatedRunner"
@@ -167,7 +175,7 @@ def _opened(paths: Sequence[str], options: argparse.Namespace) -> "_Opened":
     """Return the runner of the files: of this process, or of a worker. Raises ScenarioRunnerError."""
     if not options.isolate:
         return FileRunner(options, paths)
-    from scenario_runner.cli.run_isolated import IsolatedRunner  # multiprocessing
+    from scenario_runner.cli.run.isolated_runner import IsolatedRunner  # multiprocessing
 
     return IsolatedRunner(options, paths)
 

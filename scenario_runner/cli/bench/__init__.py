@@ -11,8 +11,8 @@ from statistics import median
 from typing import Final
 
 from scenario_runner.cli.arguments import shared_arguments
-from scenario_runner.cli.bench_changes import PROCESSES, compare_files, extent, measure_in_turns, show_changes
-from scenario_runner.cli.bench_samples import (
+from scenario_runner.cli.bench.changes import PROCESSES, compare_files, extent, measure_in_turns, show_changes
+from scenario_runner.cli.bench.samples import (
     Measurement,
     Row,
     ScenarioSamples,

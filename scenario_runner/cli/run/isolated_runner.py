@@ -8,8 +8,7 @@ from typing import Final, NamedTuple
 
 from scenario_runner.cli.command_frame import failed, sandboxed, start_driver
 from scenario_runner.cli.console import VisibleStream, set_up_logging, set_up_streams, write
-from scenario_runner.cli.file_runner import FileEnd, FileRunner
-from scenario_runner.cli.run_files import RunFile
+from scenario_runner.cli.run.run_files import FileEnd, FileRunner, RunFile
 from scenario_runner.errors import DriverCrashError
 from scenario_runner.errors.diagnostic import Diagnostic
 from scenario_runner.errors.text import Json

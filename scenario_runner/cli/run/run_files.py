@@ -1,0 +1,273 @@
+"""The files of a run: each scenario with the folders of its outputs, and the runner of files in this process."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, suppress
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from scenario_runner.cli.arguments import shared_arguments, value_of
+from scenario_runner.cli.console import show_error, write
+from scenario_runner.cli.options import GRAPH_REPORTS, TIMING_FILES
+from scenario_runner.errors import DeviceError, NoDeviceError, ScenarioRunnerError, UsageError
+from scenario_runner.errors.diagnostic import Diagnostic
+from scenario_runner.errors.text import Json, counted, first_of, one_line
+from scenario_runner.files.input import MAX_SCENARIO_BYTES, ParameterizedFile, is_model, is_stream, read_file
+from scenario_runner.files.sandbox import around
+from scenario_runner.plan.plan import Plan
+from scenario_runner.processes import progress
+from scenario_runner.runner import Runner
+
+if TYPE_CHECKING:
+    from scenario_runner.scenario import Scenario
+    from scenario_runner.scenario.named_files import NamedFiles
+
+
+class RunFile(NamedTuple):
+    """A scenario to run, and the folders that the options name for it.
+
+    ``scenario`` is not a path where the file cannot be read again, or where it is a model. Then it is the scenario, or
+    the error of reading it.
+    """
+
+    path: str
+    scenario: str | ParameterizedFile | Scenario | ScenarioRunnerError
+    output_dir: str | None = None
+    capture_dir: str | None = None
+
+    @property
+    def frame_capture_dir(self) -> str:
+        """The folder for the files of --capture-frame."""
+        return self.capture_dir or self.output_dir or "."
+
+    def clean(self) -> None:
+        """Remove the outputs. Raises FileError."""
+        with around(self.path, self.output_dir):
+            self.named().remove()
+
+    def note_of_failure(self) -> str | None:
+        """A note about outputs of earlier runs, for a run that failed; None where there are none."""
+        with around(self.path, self.output_dir):
+            left = self.named().on_disk()
+        return f"{self.path}: these outputs are from an earlier run: {first_of(left)}" if left else None
+
+    def named(self) -> NamedFiles:
+        """Return the files that the scenario names; those of a wrong one may be missing: the run says what is wrong."""
+        from scenario_runner.scenario.named_files import named_files
+        from scenario_runner.scenario.parameters import replaced
+        from scenario_runner.scenario.syntax import LimitError
+
+        text, folder = "", os.path.dirname(os.path.abspath(self.path))
+        if isinstance(self.scenario, str | ParameterizedFile):
+            with suppress(OSError, ValueError):
+                text = read_file(self.path, MAX_SCENARIO_BYTES).decode("utf-8-sig", "replace")
+        elif not isinstance(self.scenario, ScenarioRunnerError):
+            text, folder = self.scenario.text or "", self.scenario.base_dir
+        with suppress(LimitError):
+            text = replaced(text, getattr(self.scenario, "parameters", {}))
+        return named_files(text, folder, self.output_dir)
+
+
+def run_files(paths: Sequence[str], options: argparse.Namespace) -> list[RunFile]:
+    """The files of a run. Those of standard input and pipes are read, which is possible only once.
+
+    With --folder-each every scenario gets a folder of its own, named by its path from the folder that is common to all.
+    Raises UsageError.
+    """
+    if options.folder_each and options.output is None and options.capture_dir is None:
+        raise UsageError("--folder-each needs --output or --capture-dir", help="folders are made in those")
+    folders = _own_folders(paths) if options.folder_each else {}
+
+    def own(folder: str | None, path: str) -> str | None:
+        return os.path.join(folder, folders[path]) if folder is not None and folders else folder
+
+    scenarios = {path: _scenario(path, dict(options.set)) for path in dict.fromkeys(paths)}
+    return [RunFile(path, scenarios[path], own(options.output, path), own(options.capture_dir, path)) for path in paths]
+
+
+def _scenario(path: str, parameters: Mapping[str, Json]) -> str | ParameterizedFile | Scenario | ScenarioRunnerError:
+    """A scenario file with the values of its parameters, or what `RunFile` has in its place."""
+    try:
+        if is_stream(path):
+            from scenario_runner.scenario import load
+
+            return load(path, parameters)
+        with suppress(OSError, ValueError):
+            if path.endswith("]") or b"${" in read_file(path, MAX_SCENARIO_BYTES):
+                from scenario_runner.suite.discovery import scenario_with
+
+                return scenario_with(path, parameters)
+    except ScenarioRunnerError as error:
+        return error
+    return ParameterizedFile(path, parameters) if parameters else path
+
+
+def _own_folders(files: Sequence[str]) -> dict[str, str]:
+    """A folder for each file: its path without the extension, unless two files differ in nothing else."""
+    paths = {file: os.path.abspath(file) for file in files}
+    common = os.path.commonpath([os.path.dirname(path) for path in paths.values()])
+    names = {file: os.path.relpath(os.path.splitext(path)[0], common) for file, path in paths.items()}
+    owners: dict[str, set[str]] = {}
+    for file, name in names.items():
+        owners.setdefault(name, set()).add(paths[file])
+    return {
+        file: name if len(owners[name]) == 1 else os.path.relpath(paths[file], common) for file, name in names.items()
+    }
+
+
+def refuse_collisions(files: Sequence[RunFile], options: argparse.Namespace) -> None:
+    """Raise UsageError where two scenarios would write one file, or one the text of another."""
+    different = {os.path.realpath(file.path): file for file in reversed(files)}
+    if len(different) < 2:
+        return
+    help = "run them one by one" + ("" if options.folder_each else ", or with --folder-each and --output")
+    owners: dict[object, str] = {}
+
+    def claim(key: object, file: RunFile, what: str) -> None:
+        owner = owners.setdefault(key, file.path)
+        if owner != file.path:
+            raise UsageError(f"{owner} and {file.path} would {what}", help=help)
+
+    for own, file in reversed(different.items()):
+        named = file.named()
+        for path in map(os.path.realpath, named.writes):
+            if path in different and path != own:
+                raise UsageError(f"{file.path}: would overwrite the scenario {different[path].path}: {path}")
+            claim(path, file, f"write the same file: {path}")
+        folder = file.capture_dir
+        for number, uid in named.captures if folder is not None else ():
+            claim((folder, number, uid), file, f"both capture {uid!r} of frame {number} into {folder!r}")
+        if options.capture_frame is not None:
+            stem = os.path.join(file.frame_capture_dir, os.path.splitext(os.path.basename(file.path))[0])
+            claim(os.path.realpath(stem), file, f"both be captured into files called {stem}-….rdc")
+
+
+# Options that take the files of one scenario, and of other tools, which most runs do not need.
+OF_ONE_SCENARIO: Final = (*GRAPH_REPORTS, *TIMING_FILES, "--profiling", "--dump-dir", "--dump-all")
+_OF_OTHER_TOOLS: Final = ("--shader-instrumentation", "--pipeline-caching", "--dump-after", "--capture-frame", "--gfxr")
+
+
+def has_tools(options: argparse.Namespace) -> bool:
+    """Return whether the options ask for one of the tools of `run_tools`."""
+    return any(value_of(options, option) is not None for option in (*OF_ONE_SCENARIO, *_OF_OTHER_TOOLS))
+
+
+def files_of_model(options: argparse.Namespace) -> list[str]:
+    """List the files that options name for a model."""
+    return [file for _, file in (*options.input, *options.shader, *options.push_constants)]
+
+
+class FileEnd(NamedTuple):
+    """The end of one file, with the exit code and the ``problems`` of an error. With ``is_over`` no other file can run.
+    After a crash nobody has shown the problems yet, and there are the native and the Python stack."""
+
+    code: int = 0
+    problems: tuple[Diagnostic, ...] = ()
+    has_captures: bool = False
+    is_over: bool = False
+    is_crash: bool = False
+    native_stack: str = ""
+    stack: str = ""
+
+
+class FileRunner(AbstractContextManager["FileRunner"]):
+    """Runs files in this process, on one device, which is opened when it is needed."""
+
+    def __init__(self, options: argparse.Namespace, paths: Sequence[str]) -> None:
+        """Raises ScenarioRunnerError for the options of tools."""
+        self._options = options
+        self._runner_tools: Mapping[str, Any] = {}
+        self._run_tools: Mapping[str, Any] = {}
+        if has_tools(options):
+            from scenario_runner.cli.run.run_tools import tool_arguments
+
+            self._runner_tools, self._run_tools = tool_arguments(options, paths[0])
+        self._is_alone = len(paths) == 1 and not options.watch
+        starting, options.starting = options.starting, None  # for one Runner only
+        self._runner = Runner(
+            starting=starting,
+            strict=options.strict,
+            sandbox_files=[*filter(is_model, paths), *files_of_model(options)],
+            **shared_arguments(options),
+            **self._runner_tools,
+        )
+
+    def __exit__(self, *_: object) -> None:
+        self.close_device()
+
+    def close_device(self) -> Iterable[FileEnd]:
+        """Close the device; the next file opens it again."""
+        progress.doing("closing the device")
+        self._runner.close()
+        return ()
+
+    def run(self, files: Iterable[RunFile]) -> Iterator[FileEnd]:
+        """Run files, and say on standard output and error how each has ended."""
+        return map(self.run_file, files)
+
+    def run_file(self, file: RunFile) -> FileEnd:
+        """Run one file."""
+        options, runner = self._options, self._runner
+        started = time.perf_counter()
+        captured = len(runner.frame_captures)
+        progress.doing("reading it")
+        try:
+            plan = _run_file(file, runner, options, self._run_tools)
+        except ScenarioRunnerError as error:
+            if options.watch and isinstance(error, NoDeviceError):
+                return FileEnd(error.exit_code, tuple(error.problems), is_over=True)
+            show_error(error.at(path=file.path) if is_model(file.path) else error.of_scenario(file.path))
+            note = None if options.dry_run else file.note_of_failure()
+            if note is not None:
+                write("note", note, "--clean removes the outputs of earlier runs before a run")
+            if isinstance(error, DeviceError) and not isinstance(error, NoDeviceError) and not self._is_alone:
+                self.close_device()  # the next scenario gets a device of its own
+            problems = tuple(problem._replace(path=problem.path or file.path) for problem in error.problems)
+            return FileEnd(error.exit_code, problems, is_over=isinstance(error, NoDeviceError))
+        for path in runner.frame_captures[captured:]:
+            print(f"{one_line(file.path)}: captured {one_line(path)}", flush=True)
+        if not options.quiet:
+            took = f"{(time.perf_counter() - started) * 1e3:.1f} ms on {runner.physical_device.name}"
+            print(f"{_summary(file.path, plan, options)}, {took}", flush=True)
+        if options.profiling:
+            from scenario_runner.cli.run.run_tools import show_times
+
+            show_times(self._run_tools["timings"], self._runner_tools["graph_reports"])
+        return FileEnd(has_captures=any(frame.captures for frame in plan.frames))
+
+
+def _run_file(file: RunFile, runner: Runner, options: argparse.Namespace, tools: Mapping[str, Any]) -> Plan:
+    """Run one file; ``tools`` are arguments for the tools of the options."""
+    if isinstance(file.scenario, ScenarioRunnerError):
+        raise file.scenario
+    if options.clean and not options.dry_run:
+        file.clean()
+    if runner.renderdoc is not None:
+        runner.renderdoc.folder = file.frame_capture_dir
+    plan = runner.run_to_files(
+        file.scenario,
+        output_dir=file.output_dir,
+        capture_dir=file.capture_dir,
+        repeat=1 if options.dry_run else options.repeat,
+        keep_state=options.repeat_keep_state,
+        dry_run=options.dry_run,
+        **tools,
+    )
+    if tools.get("timings") is not None:
+        tools["timings"].write()
+    return plan
+
+
+def _summary(path: str, plan: Plan, options: argparse.Namespace) -> str:
+    """Return the line about a file that has run, without the time."""
+    ran = counted(plan.dispatch_count, "dispatch")
+    if options.dry_run:
+        return f"{one_line(path)}: checked (dry run): {ran}, 0 outputs"
+    ran += f" x {options.repeat}" if options.repeat > 1 else ""
+    wrote = counted(len(plan.outputs), "output")
+    if is_model(path):
+        wrote = one_line(", ".join(os.path.basename(output.destination or output.uid) for output in plan.outputs))
+    return f"{one_line(path)}: ok: {ran}, {wrote}"

@@ -1,0 +1,1 @@
+"""Commands about suites: ``test`` and ``report``."""
