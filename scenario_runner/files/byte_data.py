@@ -1,4 +1,4 @@
-"""Bytes: of arrays that callers of the Python API give, and spans of them in one memory that overlap."""
+"""Bytes of arrays from callers of the Python API, and overlapping spans of bytes."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ from typing import Any, TypeAlias, TypeVar
 from scenario_runner.errors import UsageError
 
 ArrayLike: TypeAlias = Any
-"""An array that callers give: of NumPy, with ``__array__`` or ``__dlpack__``, or a buffer of bytes."""
+"""A caller's array: of NumPy, with ``__array__`` or ``__dlpack__``, or a buffer of bytes."""
 
-# Types of Vulkan that NumPy has through ml_dtypes alone. Other float8 types have the same bits for other values.
+# Types of Vulkan that NumPy only has through ml_dtypes. Other float8 types use the same bits for other values.
 _ML_TYPES = ("bfloat16", "float8_e4m3fn", "float8_e5m2")
 
 
 def array_of(data: ArrayLike, name: str) -> ArrayLike:
-    """``data`` as a NumPy array if it is one or has ``__array__`` or ``__dlpack__``; else ``data`` itself.
+    """Convert an object with ``__array__`` or ``__dlpack__`` to a NumPy array. Return other data unchanged.
 
-    Tensors of PyTorch may require gradients, lie on a device, and have types that NumPy knows through ml_dtypes alone.
-    Raises UsageError where the object refuses, as a tensor of another library on a GPU may.
+    Tensors of PyTorch may require gradients, lie on a device, or have types that NumPy only has through ml_dtypes.
+    Raises UsageError if the object refuses, as another library's tensor on a GPU may.
     """
     convert = next((protocol for protocol in ("__array__", "__dlpack__") if hasattr(data, protocol)), None)
     if convert is None:
@@ -40,9 +40,9 @@ def array_of(data: ArrayLike, name: str) -> ArrayLike:
 
 
 def plain_bytes(data: ArrayLike, name: str) -> memoryview:
-    """``data`` as bytes: little-endian, C order; without a copy where it already is. Raises UsageError."""
+    """Return data as little-endian bytes in C order, if possible without a copy. Raises UsageError."""
     data = array_of(data, name)
-    numpy = sys.modules.get("numpy")  # whoever has an array has imported it
+    numpy = sys.modules.get("numpy")  # a caller with an array has imported NumPy
     if numpy is not None and isinstance(data, numpy.ndarray):
         if data.dtype.hasobject:
             raise UsageError(f"input {name!r} is an array of Python objects, expected numbers")
@@ -70,7 +70,7 @@ def overlap(one: Span, other: Span) -> bool:
 
 
 def collisions(spans: Iterable[tuple[Span, _Owner]]) -> Iterator[tuple[_Owner, _Owner]]:
-    """Owners of spans that overlap: each one with the one before it, in the order of their starts, that ends last."""
+    """Yield pairs of owners of overlapping spans: the owner of a span, and of the furthest span that begins before."""
     furthest: tuple[Span, _Owner] | None = None
     for span in sorted(spans, key=lambda item: item[0][0]):
         if furthest is not None and overlap(span[0], furthest[0]):

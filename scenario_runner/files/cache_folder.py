@@ -1,11 +1,11 @@
-"""The user's cache folder: values by the content they were made from; safe under concurrent processes.
+"""The user's cache folder with values by key, which several processes may use at once.
 
-An entry holds the whole key beside the value, and a hit needs the key to be equal byte for byte. So the file's name
-needs only a checksum of the key, no cryptographic hash (whose import costs more than a hit), and a clash of names is a
-miss, never a wrong value.
+An entry holds the key beside the value, and a hit needs an equal key. So a checksum of the key is enough for the file
+name: two keys with the same name cause a miss, never a wrong value. Importing a cryptographic hash would take longer
+than a hit.
 
-Entries are trusted: a plan says what a device runs, and is not checked, as code is not. The checksum finds damage, not
-forgery. So only folders and files are used that belong to this user and that no other user may write to.
+Entries are trusted like code: nothing checks a plan before a device executes it. The checksum finds damage, not
+forgery. So the cache only uses folders and files that belong to this user and that no other user may write.
 
 Entry: 8 bytes magic, u64 key size, u64 value size, u32 CRC-32 of the value (little endian), the key, the value.
 """
@@ -24,16 +24,16 @@ from scenario_runner.processes import temporary
 
 
 class Kind(NamedTuple):
-    """The ending of a kind's files, and how many files and bytes of it are kept."""
+    """The suffix of a kind's files, and the most files and bytes to keep."""
 
     suffix: str
     most_files: int
     most_bytes: int
 
 
-# Each kind of file, by the name of its folder.
+# Kinds of files by the names of their folders.
 KINDS = {
-    # those of a suite must all fit: of one that is a little larger none would be found again
+    # All plans of a suite must fit: if one plan is too many, the next run of the suite finds none.
     "plans": Kind(".entry", 16384, 256 << 20),
     "shaders": Kind(".entry", 4096, 256 << 20),
     "checked": Kind(".entry", 4096, 256 << 20),
@@ -48,7 +48,7 @@ _STALE_TEMPORARY_S = 3600
 
 
 class KeptFile(NamedTuple):
-    """One file; ``used_s`` is when it was written or last used, to a day (seconds since 1970)."""
+    """One file; ``used_s`` is the time of the last use, to a day (seconds since 1970)."""
 
     used_s: float
     size_bytes: int
@@ -56,8 +56,10 @@ class KeptFile(NamedTuple):
 
 
 def kept_files(root: str, kind: str) -> list[KeptFile]:
-    """The files of a kind below ``root``; none where the folder cannot be read. Temporary files of processes that ended
-    an hour ago or longer are removed."""
+    """List the files of a kind below ``root``; none if the folder is unreadable.
+
+    Remove temporary files after an hour.
+    """
     files = []
     now = time.time()
     try:
@@ -77,8 +79,10 @@ def kept_files(root: str, kind: str) -> list[KeptFile]:
 
 
 def bound(root: str, kind: str) -> None:
-    """Remove the files of a kind that were used longest ago where there are too many, and those of all kinds where the
-    user's limit is exceeded. Called after writing."""
+    """Remove the least recently used files of a kind above its limit, and of all kinds above the user's limit.
+
+    Callers do so after writing.
+    """
     _shrink(kept_files(root, kind), KINDS[kind].most_files, KINDS[kind].most_bytes)
     limit = limit_bytes()
     if limit is not None:
@@ -89,7 +93,7 @@ def bound(root: str, kind: str) -> None:
 
 
 def _shrink(files: list[KeptFile], most_files: int, most_bytes: int) -> None:
-    """Remove the files used longest ago, down to three quarters of what is exceeded."""
+    """Remove the least recently used files, down to three quarters of an exceeded limit."""
     files = sorted(files)
     total = sum(file.size_bytes for file in files)
     fewest = most_files * 3 // 4 if len(files) > most_files else len(files)
@@ -101,7 +105,7 @@ def _shrink(files: list[KeptFile], most_files: int, most_bytes: int) -> None:
 
 
 def remove(files: Collection[KeptFile]) -> list[str]:
-    """Remove files; returns what could not be removed, and why."""
+    """Remove files. Return an error for each file that could not be removed."""
     problems = []
     for file in files:
         try:
@@ -114,7 +118,7 @@ def remove(files: Collection[KeptFile]) -> list[str]:
 
 
 def limit_bytes() -> int | None:
-    """SCENARIO_RUNNER_CACHE_SIZE, such as 500M or 2G; None where it is not set, or is not a size."""
+    """Read SCENARIO_RUNNER_CACHE_SIZE, such as 500M or 2G; None if it is unset or no size."""
     text = os.environ.get(LIMIT_VARIABLE, "").strip()
     match = _SIZE.fullmatch(text)
     return int(match[1]) << _SHIFTS[match[2].lower()] if match else None
@@ -132,7 +136,7 @@ _trusted: set[str] = set()
 
 
 def default_cache_dir() -> str:
-    """SCENARIO_RUNNER_CACHE, else ``scenario-runner`` in the platform's folder for caches."""
+    """Return SCENARIO_RUNNER_CACHE, or ``scenario-runner`` in the platform's folder for caches."""
     chosen = os.environ.get("SCENARIO_RUNNER_CACHE")
     if chosen:
         return chosen
@@ -142,29 +146,28 @@ def default_cache_dir() -> str:
         base = os.path.expanduser("~/Library/Caches")
     else:
         base = os.environ.get("XDG_CACHE_HOME", "")
-        if not os.path.isabs(base):  # the XDG specification has relative ones ignored
+        if not os.path.isabs(base):  # the XDG specification ignores relative paths
             base = os.path.expanduser("~/.cache")
     return os.path.join(base, "scenario-runner")
 
 
 def distrust(status: os.stat_result) -> str:
-    """The reason to distrust what a file or folder holds; empty where it is this user's alone."""
+    """Explain why a file or folder is not trusted; empty if only this user may write it."""
     if not hasattr(os, "geteuid"):
-        return ""  # Windows keeps the folders for caches to their users
+        return ""  # on Windows, folders for caches are private
     if status.st_uid != os.geteuid():
         return f"it belongs to the user with the id {status.st_uid}, not to {os.geteuid()}"
     return "other users may write to it" if status.st_mode & _OTHERS_WRITE else ""
 
 
 def is_trusted(folder: str) -> bool:
-    """Return whether a folder of a cache is this user's alone, or does not exist yet; if not, a warning is logged
-    once."""
+    """Return whether only this user may write a folder, or it does not exist yet. Otherwise log a warning once."""
     if folder in _trusted:
         return True
     try:
         reason = distrust(os.stat(folder))
     except (OSError, ValueError):
-        return True  # whoever wants to use it will see
+        return True  # the use of the folder shows what is wrong
     if not reason:
         _trusted.add(folder)
     else:
@@ -180,11 +183,11 @@ def _warn_once(folder: str, message: str, *arguments: object) -> None:
 
 
 def read_own(path: str, most_bytes: int) -> tuple[bytes, float]:
-    """The content of a file that only this user can have written, and when that was (seconds since 1970).
+    """Read a file that only this user can have written. Return the content, and the time of writing.
 
-    Raises OSError or ValueError for one that cannot be opened, and OSError for another file.
+    Raises OSError or ValueError for an unreadable or untrusted file.
     """
-    descriptor = os.open(path, _OPEN_FLAGS)  # which does not wait for the other end of a pipe
+    descriptor = os.open(path, _OPEN_FLAGS)  # does not wait for the other end of a pipe
     try:
         status = os.fstat(descriptor)
         if not stat.S_ISREG(status.st_mode):
@@ -200,7 +203,7 @@ def read_own(path: str, most_bytes: int) -> tuple[bytes, float]:
 
 
 def touch(path: str, modified_s: float) -> None:
-    """Make a file that was used one that is kept: eviction goes by last use, to a day."""
+    """Note the use of a file, to a day. Files are evicted by their last use."""
     if time.time() - modified_s > _TOUCH_AFTER_S:
         try:
             os.utime(path)
@@ -209,7 +212,7 @@ def touch(path: str, modified_s: float) -> None:
 
 
 def replace_own(path: str, data: bytes) -> None:
-    """Replace a file as a whole by one that only this user may read and write. Raises OSError or ValueError."""
+    """Replace a file by a private file of this user. Raises OSError or ValueError."""
     new, descriptor = temporary.create_file(os.path.dirname(path), 0o600)
     try:
         with open(descriptor, "wb") as file:
@@ -221,16 +224,16 @@ def replace_own(path: str, data: bytes) -> None:
 
 
 def _head(key: bytes, value: bytes) -> bytes:
-    """The part of an entry before the value."""
+    """Encode the part of an entry before the value."""
     sizes = len(key).to_bytes(8, "little") + len(value).to_bytes(8, "little")
     return _MAGIC + sizes + zlib.crc32(value).to_bytes(4, "little") + key
 
 
 class ContentCache:
-    """Values of one of `KINDS` below ``root`` (by default `default_cache_dir`).
+    """A cache of values of one of `KINDS` below ``root``, by default `default_cache_dir`.
 
-    Nothing here raises because of the file system: a folder that cannot be read or written is a cache that never hits,
-    which is logged once.
+    No method raises errors of the file system. With an unreadable or unwritable folder the cache never hits, which is
+    logged once.
     """
 
     def __init__(self, root: str | None, kind: str) -> None:
@@ -239,12 +242,12 @@ class ContentCache:
         self._kind = kind
 
     def path(self, key: bytes) -> str:
-        """The path of the entry of ``key``."""
+        """Return the path of the entry for ``key``."""
         name = f"{zlib.crc32(key):08x}{zlib.adler32(key):08x}{len(key):x}{KINDS[self._kind].suffix}"
         return os.path.join(self.folder, name)
 
     def load(self, key: bytes) -> bytes | None:
-        """The value made from ``key``; None when there is none, or its entry is damaged."""
+        """Return the value for ``key``; None if there is no undamaged entry."""
         path = self.path(key)
         entry = self.read(path, KINDS[self._kind].most_bytes)
         if entry is None:
@@ -257,9 +260,9 @@ class ContentCache:
         return value
 
     def read(self, path: str, most_bytes: int) -> tuple[bytes, float] | None:
-        """The content of the file ``path`` under the root and when it was written (seconds since 1970).
+        """Read a file below the root. Return the content and the time of writing (seconds since 1970).
 
-        None where it is not a file of at most ``most_bytes`` that only this user can have written.
+        Return None for a file with more than ``most_bytes``, or that another user can have written.
         """
         if not (is_trusted(self.root) and is_trusted(os.path.dirname(path))):
             return None
@@ -269,11 +272,11 @@ class ContentCache:
             return None
 
     def store(self, key: bytes, value: bytes) -> None:
-        """Keep ``value`` as what ``key`` makes."""
+        """Store the value for ``key``."""
         self.write(self.path(key), _head(key, value) + value)
 
     def write(self, path: str, data: bytes) -> None:
-        """Replace the file ``path`` under the root as a whole."""
+        """Replace a file below the root."""
         try:
             for folder in dict.fromkeys((self.root, os.path.dirname(path))):
                 os.makedirs(folder, mode=0o700, exist_ok=True)
@@ -285,5 +288,5 @@ class ContentCache:
             _warn_once(self.root, "nothing is kept for the next run: cannot write %r: %s", self.root, reason)
 
     def evict(self) -> None:
-        """Drop the entries used longest ago while there are too many, down to three quarters. Called after writing."""
+        """Drop least recently used entries above the limits. Callers do so after writing."""
         bound(self.root, self._kind)

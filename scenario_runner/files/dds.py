@@ -1,13 +1,12 @@
-"""Microsoft's .dds files: images with all of their mip levels.
+"""Microsoft's .dds files: images with all mip levels.
 
-Texels are streamed into memory that somebody else owns, and written from such memory. Where a file stores texels as a
-Vulkan copy has them, which is nearly everywhere (block-compressed formats included), the read system call alone moves
-them. The others are converted on the way: B8G8R8 takes four bytes a texel in a file, and depth with stencil lies
-interleaved there but in two planes in a copy.
+Reading fills the caller's memory, writing reads from the caller's memory. Most formats, also block-compressed ones,
+have the same layout in a file and in a Vulkan copy, so that one system call moves the texels. Two layouts are
+converted: B8G8R8 has four bytes a texel in a file, and depth with stencil is interleaved in a file but has two planes
+in a copy.
 
-Headers are read in the DX10 form and, for common formats, the older one, checked against the file's size, and written
-in the DX10 form. Flags that say which fields are valid are not relied on, because writers set them carelessly; what the
-file's size proves is.
+A header is read in the DX10 form, or for common formats in the older form, and written in the DX10 form. Writers set
+the flags of valid fields carelessly, so the size of the file counts instead of the flags.
 
 Sources: "DDS_HEADER", "DDS_HEADER_DXT10" and "DDS_PIXELFORMAT" of the Direct3D documentation.
 """
@@ -41,7 +40,7 @@ _FOURCCS = {
     b"BC5U": "BC5_UNORM_BLOCK",
 }
 
-# Flags, bits of a texel, and the masks of its colours. Writers disagree on the masks of luminance, which need none.
+# Formats by flags, bits of a texel, and masks of colours. Writers disagree about masks of luminance, which needs none.
 _LAYOUTS = {
     (_RGB | _ALPHA, 32, (0xFF, 0xFF00, 0xFF0000, 0xFF000000)): "R8G8B8A8_UNORM",
     (_RGB | _ALPHA, 32, (0xFF0000, 0xFF00, 0xFF, 0xFF000000)): "B8G8R8A8_UNORM",
@@ -54,7 +53,7 @@ _LAYOUTS = {
 def legacy_format(path: str, flags: int, fourcc: bytes, bit_count: int, masks: tuple[int, ...]) -> Format:
     """Return the format of a DDS_PIXELFORMAT without a DX10 part. Raises `FileError` about ``path``.
 
-    ``masks`` are those of red, green, blue and alpha.
+    ``masks`` are for red, green, blue and alpha.
     """
     if flags & PIXEL_FOURCC:
         name, found = _FOURCCS.get(fourcc), f"the FourCC {fourcc!r}"
@@ -81,14 +80,14 @@ _CAPS_TEXTURE, _CAPS_MIPMAP_COMPLEX = 0x1000, 0x400008
 _CAPS2_CUBE, _CAPS2_VOLUME = 0x200, 0x200000
 _DIMENSION_2D, _MISC_CUBE = 3, 4
 _DXGI_D32_S8, _DXGI_B8G8R8X8 = 20, (88, 93)
-_DXGI_TYPELESS_BLOCKS = (70, 73, 76, 79, 82, 97)  # BC1 to BC5 and BC7, which Pillow writes; the next code is UNORM
+_DXGI_TYPELESS_BLOCKS = (70, 73, 76, 79, 82, 97)  # BC1 to BC5 and BC7 from Pillow; UNORM has the next code
 
 
 class TexelMap(NamedTuple):
-    """The bytes of a stored texel that make up a texel in memory.
+    """The layouts of a texel in a file and in memory.
 
-    ``used_bytes`` bytes from byte ``first`` of the ``stored_bytes`` that the file has for each texel are the low bytes
-    of the ``memory_bytes`` that the texel has in a Vulkan copy; the other ones are zero.
+    A texel has ``stored_bytes`` in the file and ``memory_bytes`` in a Vulkan copy. The ``used_bytes`` of the file from
+    the byte ``first`` on are the low bytes in memory; the other bytes there are zero.
     """
 
     stored_bytes: int
@@ -98,12 +97,12 @@ class TexelMap(NamedTuple):
 
     @property
     def is_plain(self) -> bool:
-        """Return whether the file's bytes are the memory's."""
+        """True if both layouts are the same."""
         return self.stored_bytes == self.used_bytes == self.memory_bytes
 
 
 class MipLevel(NamedTuple):
-    """One level: extent in texels, and where its ``stored_size_bytes`` bytes begin in the file."""
+    """One level: the extent in texels, and the place and size in the file."""
 
     width: int
     height: int
@@ -114,8 +113,8 @@ class MipLevel(NamedTuple):
 class DdsHeader(NamedTuple):
     """The header of a .dds file, checked against the size of the file.
 
-    ``maps`` has one entry for each aspect of the format, in the format's order. ``is_srgb_known`` is false where the
-    header (a legacy one, or one with a typeless code) leaves open whether the texels are sRGB; ``format`` then is not.
+    ``maps`` has an entry for each aspect of the format, in the format's order. A legacy header, or one with a typeless
+    code, does not tell whether the texels are sRGB: then ``is_srgb_known`` is false and ``format`` is not sRGB.
     """
 
     format: Format
@@ -129,11 +128,10 @@ class DdsHeader(NamedTuple):
 def texel_maps(format: Format, stored_bytes: int | None = None) -> tuple[TexelMap, ...]:
     """Map the aspects of ``format`` to the bytes of a .dds file.
 
-    ``stored_bytes`` is the size of a texel in the file; by default the one of the format's DXGI code (of a block where
-    the format is compressed).
+    ``stored_bytes`` is the size of a texel or block in the file; the default follows from the format's DXGI code.
     """
     if format.aspects == ("depth", "stencil"):
-        if format.dxgi == _DXGI_D32_S8:  # a float, the stencil, three bytes of nothing
+        if format.dxgi == _DXGI_D32_S8:  # a float, the stencil, three unused bytes
             return TexelMap(8, 0, 4, 4), TexelMap(8, 4, 1, 1)
         return TexelMap(4, 0, 3, 4), TexelMap(4, 3, 1, 1)
     size = format.block_size_bytes
@@ -145,7 +143,7 @@ def texel_maps(format: Format, stored_bytes: int | None = None) -> tuple[TexelMa
 def level_layout(
     format: Format, stored_bytes: int, width: int, height: int, mip_count: int, offset: int
 ) -> tuple[MipLevel, ...]:
-    """Extents and places of ``mip_count`` levels that follow each other from ``offset`` on."""
+    """Return the extents and places of ``mip_count`` levels that follow each other from ``offset`` on."""
     levels = []
     for _ in range(mip_count):
         size = format.level_size_bytes(width, height) // format.block_size_bytes * stored_bytes
@@ -156,12 +154,12 @@ def level_layout(
 
 
 def format_header(format: Format, width: int, height: int, mip_count: int) -> bytes:
-    """Magic, header and DX10 part (148 bytes) of one two-dimensional image, as the reference writes them.
+    """Encode magic, header and DX10 part (148 bytes) of a two-dimensional image as the reference runner does.
 
-    Raises ``ValueError`` when no .dds file can hold that.
+    Raises ``ValueError`` if no .dds file can hold the image.
     """
     if format.dxgi is None:
-        raise ValueError(f"the format {format.name!r} has no DXGI_FORMAT, so that no .dds file can hold it")
+        raise ValueError(f"the format {format.name!r} has no DXGI_FORMAT, which a .dds file needs")
     if not (1 <= width < 1 << 31 and 1 <= height < 1 << 31 and 1 <= mip_count <= full_mip_count(width, height)):
         raise ValueError(f"{width}x{height} texels with {mip_count} mip levels are not an image")
     flags, caps = _FLAGS_ALWAYS, _CAPS_TEXTURE
@@ -180,7 +178,7 @@ def format_header(format: Format, width: int, height: int, mip_count: int) -> by
 
 
 def parse_header(source: SourceFile) -> DdsHeader:
-    """Read and check the header of an open .dds file. Raises `FileError`, also when the texels do not fit exactly."""
+    """Read and check the header of an open .dds file. Raises `FileError`, also for too few or too many texels."""
     start = read_start(source, _DX10_SIZE_BYTES, MAGIC, "a .dds file", _damaged)
     if len(start) < _LEGACY_SIZE_BYTES:
         raise _truncated_header(source, _LEGACY_SIZE_BYTES)
@@ -228,8 +226,8 @@ def _check_size(source: SourceFile, format: Format, levels: tuple[MipLevel, ...]
             f"{what}: {size} bytes follow the header, expected {expected} bytes for"
             f" {of_levels}{first.width}x{first.height} texels of {format.name!r}",
         )
-    # Writers put a row, a row rounded up, a level or the whole chain here. The size has just proved that the rows are
-    # packed tightly, so the field is not needed; but one that is longer than all texels is a lie.
+    # The field holds a row, a rounded row, a level or all levels, depending on the writer. The size of the file has
+    # proved that rows are tightly packed, so the field is not needed. But it must not exceed all texels.
     if pitch > max(expected, first.width * 4, 64):
         signed = pitch - (1 << 32) if pitch >= 1 << 31 else pitch
         raise _damaged(
@@ -250,7 +248,7 @@ def _dx10_format(source: SourceFile, start: bytes) -> tuple[Format, bool]:
         )
     if misc & _MISC_CUBE:
         raise _unsupported(source.path, "holds a cube map, expected one two-dimensional image")
-    if array_size > 1:  # Pillow writes 0, and the reference does not look
+    if array_size > 1:  # Pillow writes 0, and the reference runner ignores the field
         raise _unsupported(source.path, f"holds an array of {array_size} images, expected one")
     known = format_of_dxgi(dxgi + 1 if dxgi in _DXGI_TYPELESS_BLOCKS else dxgi)
     if known is None:
@@ -265,17 +263,17 @@ def _truncated_header(source: SourceFile, expected: int) -> FileError:
     )
 
 
-_CHUNK_TEXELS = 1 << 18  # scratch memory of a conversion: 2 MiB at most
+_CHUNK_TEXELS = 1 << 18  # limits the memory of a conversion to 2 MiB
 
 
 def read_header(path: str | os.PathLike[str]) -> DdsHeader:
-    """The checked header of a .dds file; the texels are not read. Raises `FileError`."""
+    """Read and check the header of a .dds file. Raises `FileError`."""
     with SourceFile(path) as source:
         return parse_header(source)
 
 
 class DdsReader(codec.ContentReader[DdsHeader]):
-    """An open .dds file whose header has been checked against its size."""
+    """An open .dds file with a checked header."""
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         super().__init__(path, parse_header)
@@ -306,9 +304,9 @@ class DdsReader(codec.ContentReader[DdsHeader]):
 
 
 def _encoded(planes: Sequence[memoryview], header: bytes, maps: tuple[TexelMap, ...]) -> Iterator[bytes | bytearray]:
-    """Iterate over the parts of a file whose texels are not as a Vulkan copy has them."""
+    """Yield the parts of a file with another layout than a Vulkan copy."""
     yield header
-    # The fourth byte of a colour is 255, so that a reader who takes it for alpha sees the image.
+    # The fourth byte of a colour is 255: a reader that takes it for alpha then shows the image.
     filling = b"\xff" if len(maps) == 1 else b"\0"
     for first in range(0, len(planes), len(maps)):
         total = len(planes[first]) // maps[0].memory_bytes
@@ -323,7 +321,7 @@ def _encoded(planes: Sequence[memoryview], header: bytes, maps: tuple[TexelMap, 
 
 
 class DdsCodec(codec.Codec):
-    """Microsoft's textures: texels of a DXGI_FORMAT."""
+    """The codec of Microsoft's textures with texels of a DXGI_FORMAT."""
 
     extension = ".dds"
     signature = MAGIC

@@ -1,4 +1,4 @@
-"""Kinds of numbers in arrays: their types, their bits, and numbers in JSON as their bytes."""
+"""Kinds of numbers in arrays: types, bits, and conversion between numbers in JSON and bytes."""
 
 from __future__ import annotations
 
@@ -15,11 +15,10 @@ _HUGE: Final = 1 << 1024  # beyond all floats
 
 
 class Element(NamedTuple):
-    """A kind of number; ``dtype`` is the little-endian NumPy type that its bits are kept in.
+    """A kind of number, with bits in the little-endian NumPy type ``dtype``.
 
-    Values of packed formats have fewer bits than that type: of a float the last ``unused_bits`` are zero, of an integer
-    the first ones are copies of its sign. Where NumPy has no such type, ``raw_dtype`` is that of raw bytes, which files
-    have for it.
+    Values of packed formats have fewer bits than ``dtype``: in a float the last ``unused_bits`` are zero, in an integer
+    the first ones repeat the sign. For a kind that NumPy lacks, ``raw_dtype`` is the type of raw bytes in files.
     """
 
     name: str
@@ -37,49 +36,49 @@ class Element(NamedTuple):
 
     @property
     def peak(self) -> float:
-        """The greatest value of an integer, 1 for floats and bool."""
+        """The greatest value of an integer type; 1 for floats and bool."""
         if self.is_float or self.name == "bool":
             return 1.0
         return float(int(numpy.iinfo(self.dtype).max) >> self.unused_bits)
 
     @property
     def type(self) -> Any:
-        """The type of NumPy or of ml_dtypes that computes with the values."""
+        """The type of NumPy or ml_dtypes that computes with the values."""
         return ml_dtype(self.numeric) if self.numeric in ML_DTYPES else self.dtype
 
     @property
     def numeric(self) -> str:
-        """The name as formats have it, where it is one of `ML_DTYPES`."""
+        """The name in the spelling of formats and `ML_DTYPES`."""
         return self.name.replace("_", "")
 
     @property
     def limits(self) -> Any:
-        """The limits of a float, as `numpy.finfo` has them."""
+        """The limits of a float, like `numpy.finfo`."""
         import ml_dtypes
 
         return ml_dtypes.finfo(self.type)  # type: ignore[no-untyped-call]
 
     def numbers(self, raw: Array) -> Array:
-        """Values to compute with, exact: as they are, or as 32-bit floats where NumPy has no such type."""
+        """Return exact values to compute with: unchanged, or as 32-bit floats if NumPy lacks the type."""
         return raw.view(self.type).astype("<f4") if self.numeric in ML_DTYPES else raw
 
     def bits(self, raw: Array) -> Array:
-        """The bits of values as unsigned integers."""
+        """Return the bits of values as unsigned integers."""
         return numpy.ascontiguousarray(raw).view(f"<u{self.size_bytes}")
 
     def steps(self, first: Array, second: Array) -> Array:
-        """Count the values of this kind between each two (units in the last place); for floats that are not NaN."""
+        """Count the units in the last place between each two floats that are not NaN."""
         values = []
         for raw in (first, second):
             bits = raw.view(f"<i{self.size_bytes}")
             sign = bits >> (8 * self.size_bytes - 1)  # 0 or -1
-            values.append((bits & numpy.iinfo(bits.dtype).max ^ sign) - sign)  # both zeros are one value
+            values.append((bits & numpy.iinfo(bits.dtype).max ^ sign) - sign)  # both zeros become 0
         return distance(*values) >> self.unused_bits
 
     def encoded(self, values: Sequence[int | float]) -> bytes:
-        """The bytes of numbers, rounded to the nearest (halfway cases to the even one).
+        """Encode numbers, rounded to the nearest value (halfway cases to even).
 
-        Raises ValueError for a number that no value of this kind is.
+        Raises ValueError for a number out of range, and for a fraction if the type is an integer.
         """
         if not self.is_float:
             limits = numpy.iinfo("u1" if self.name == "bool" else self.dtype)
@@ -89,8 +88,8 @@ class Element(NamedTuple):
                     raise ValueError(f"{value!r:.60} is no value of {self.name}: {least} to {greatest}")
             return numpy.array([int(value) for value in values], self.dtype).tobytes()
         precise = numpy.asarray(values, "<f8")
-        with numpy.errstate(over="ignore"):  # beyond the range lies infinity
-            if self.name == "bfloat16":  # ml_dtypes rounds by way of 32-bit floats: with an odd last bit, it is right
+        with numpy.errstate(over="ignore"):  # numbers beyond the range become infinity
+            if self.name == "bfloat16":  # ml_dtypes rounds through 32-bit floats; an odd last bit prevents errors
                 single = precise.astype("<f4")
                 inexact = (single != precise) & (single.view("<u4") & 1 == 0)
                 toward = numpy.where(precise > single, numpy.inf, -numpy.inf).astype("<f4")
@@ -99,7 +98,7 @@ class Element(NamedTuple):
             return encoded
 
     def text(self, raw: Array) -> str:
-        """One value in decimal and its bits in hexadecimal."""
+        """Format a value in decimal, with the bits in hexadecimal."""
         value, bits = self.numbers(raw.reshape(1))[0], int(self.bits(raw.reshape(1))[0])
         return f"{value!s} (0x{bits:0{2 * self.size_bytes}x})"
 
@@ -113,25 +112,24 @@ ELEMENTS = {
         *(Element(f"{kind}{8 * size}", f"<{kind[0]}{size}") for size in (2, 4, 8) for kind in ("int", "uint", "float")),
         Element("bfloat16", "<u2", raw_dtype="<V2"),
         Element("float8_e4m3", "|u1", raw_dtype="|V1"),
-        Element("float8_e5m2", "|u1"),  # no file tells it from the other one
+        Element("float8_e5m2", "|u1"),  # files cannot distinguish it from float8_e4m3
     )
 }
 
-
-# Where two have one type, the first one: it is NumPy's own.
+# If two elements share a type, the first one counts: it is NumPy's own.
 _BY_DTYPE = {(element.raw_dtype or element.dtype)[1:]: element for element in reversed(ELEMENTS.values())}
 _BY_NUMERIC = {element.numeric: element for element in ELEMENTS.values() if element.numeric in ML_DTYPES}
 
 
 def element_of(dtype: str) -> Element | None:
-    """The numbers of a NumPy type such as "<f4" or "f4"; None where there are none."""
+    """Return the element for a NumPy type such as "<f4" or "f4", or None."""
     return _BY_DTYPE.get(dtype.lstrip("<|"))
 
 
 def element_of_format(format: Format) -> Element:
-    """The numbers of a format whose items are one of `ELEMENTS`."""
+    """Return the element for the items of a format."""
     element = _BY_NUMERIC.get(format.numeric) or element_of(format.numpy_dtype or "")
-    assert element is not None, "only formats of blocks have other items"
+    assert element is not None, "the format is not compressed"
     return element
 
 
@@ -141,8 +139,10 @@ def is_numeric(array: Array) -> bool:
 
 
 def distance(one: Array, other: Array) -> Array:
-    """Return absolute differences: as unsigned integers where one type of integers holds both, else as doubles that are
-    rounded once. A difference is 0 only where both numbers are equal."""
+    """Return absolute differences, which are 0 only for equal numbers.
+
+    They are unsigned integers if one type of integers holds both arrays, else doubles that are rounded once.
+    """
     common = numpy.result_type(one, other)
     if numpy.issubdtype(common, numpy.integer):
         one, other = one.astype(common, copy=False), other.astype(common, copy=False)
@@ -154,7 +154,7 @@ def distance(one: Array, other: Array) -> Array:
 
 
 def _halves(numbers: Array) -> tuple[Array, Array | float]:
-    """Return two doubles whose sum is the number: 64 bits of an integer are more than one double holds."""
+    """Split numbers into sums of two doubles, since one double cannot hold an integer of 64 bits."""
     if not numpy.issubdtype(numbers.dtype, numpy.integer) or numbers.dtype.itemsize < 8:
         return numbers.astype("f8"), 0.0
     low = numbers & numbers.dtype.type(0xFFFFFFFF)
@@ -162,9 +162,9 @@ def _halves(numbers: Array) -> tuple[Array, Array | float]:
 
 
 def encoded(values: object, element: Element, count: int) -> bytes:
-    """Numbers as the bytes of ``count`` elements; one number stands for all of them.
+    """Encode numbers from JSON as ``count`` elements; a single number stands for all elements.
 
-    Raises ValueError with the reason where a value does not fit, or where there is another number of them.
+    Raises ValueError with a reason for an unfit value or a wrong count.
     """
     if not isinstance(values, list):
         return encoded([values], element, 1) * count
@@ -174,7 +174,7 @@ def encoded(values: object, element: Element, count: int) -> bytes:
     numbers = [0 if at in texts else value if abs(value) < _HUGE else math.inf for at, value in enumerate(values)]
     data = bytearray(element.encoded(numbers))
     is_finite = numpy.isfinite(element.numbers(numpy.frombuffer(data, element.dtype)))
-    if not is_finite.all():  # JSON itself may have said so: 1e999
+    if not is_finite.all():  # also for a number like 1e999 in JSON
         raise ValueError(f"{values[int(is_finite.argmin())]!r:.60} is beyond the values of {element.name}")
     for at, text in texts.items():
         data[at * element.size_bytes : (at + 1) * element.size_bytes] = _special(text, element)
@@ -182,11 +182,14 @@ def encoded(values: object, element: Element, count: int) -> bytes:
 
 
 def decoded(data: memoryview, element: Element, like: object) -> Any:
-    """The inverse of `encoded`: numbers in nested arrays like other ones, or in one array where these are fewer."""
+    """Decode elements to numbers for JSON, the inverse of `encoded`.
+
+    The numbers are nested as in ``like``, or in a flat list if ``like`` has another size.
+    """
     shape = numpy.array(like, object).shape
     raw = numpy.frombuffer(data, element.dtype)
     numbers = element.numbers(raw)
-    is_single = numbers.dtype == numpy.float32  # has shorter texts that it reads back than double precision has
+    is_single = numbers.dtype == numpy.float32  # single precision has shorter exact texts than double precision
     values = [float(str(number)) for number in numbers] if is_single else numbers.tolist()
     for at, value in enumerate(values):
         if isinstance(value, float) and not math.isfinite(value):
@@ -195,14 +198,14 @@ def decoded(data: memoryview, element: Element, like: object) -> Any:
 
 
 def _text(value: float, raw: Array, element: Element) -> str:
-    """Format a value that JSON cannot represent. A NaN with a non-default payload is written as its bits."""
+    """Format a value that JSON cannot represent. A NaN with a non-default payload becomes its bits."""
     text = "nan" if math.isnan(value) else "inf" if value > 0 else "-inf"
     bits = f"0x{int(element.bits(raw)[0]):0{2 * element.size_bytes}x}"
     return text if _special(text, element) == raw.tobytes() else bits
 
 
 def _special(text: str, element: Element) -> bytes:
-    """The bytes of a text that stands for a value. Raises ValueError."""
+    """Encode a text such as "nan" or "0x7fc0" as one value. Raises ValueError."""
     if text.startswith("0x"):
         bits = int(text, 16)
         if bits >> 8 * element.size_bytes:

@@ -1,4 +1,4 @@
-"""Files and streams that are read. Each way in which reading can fail is a `FileError` that begins with the path."""
+"""Reading of files and streams. Every failure is a `FileError` that begins with the path."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ from scenario_runner.errors import FileError, file_error, read_error
 from scenario_runner.errors.text import reason_of
 from scenario_runner.files.sandbox import open_file
 
-# Files that are models by their extension, also those of frameworks, which have to be lowered first.
+# Extensions of models, also of frameworks' models, which must be lowered first.
 MODEL_EXTENSIONS = (".vgf", ".pte", ".tosa", ".tflite", ".pt", ".pth", ".pt2")
 LOWERING_HELP = "lower it with the VGF backend of ExecuTorch, and run the .pte file (docs/pytorch.md)"
 _TFLITE_HELP = "tosa-converter-for-tflite converts it to TOSA, and scenario-runner convert to VGF (docs/pytorch.md)"
 
 
 def is_model(scenario: object) -> bool:
-    """Return whether a scenario is the path of a model, by its extension."""
+    """Return whether a scenario is the path of a model, by the extension."""
     return isinstance(scenario, str | os.PathLike) and os.fspath(scenario).lower().endswith(MODEL_EXTENSIONS)
 
 
 class ParameterizedFile(NamedTuple):
-    """The path of a scenario file with the values of its parameters, in place of a path."""
+    """The path of a scenario file, with values of parameters."""
 
     path: str
     parameters: Mapping[str, object]
@@ -35,17 +35,17 @@ class ParameterizedFile(NamedTuple):
         return self.path
 
 
-_CHUNK_SIZE_BYTES = 64 << 20  # one system call of this size still lets Ctrl-C through several times a second
-_CLOCK_STEP_NS = 20_000_000  # file systems take times from a clock that moves in steps of up to 10 ms
-# Bytes that go through memory of our own at once, where mapped memory is out of the system's reach.
+_CHUNK_SIZE_BYTES = 64 << 20  # of one system call, so that Ctrl-C is noticed several times a second
+_CLOCK_STEP_NS = 20_000_000  # the clock of file systems moves in steps of up to 10 ms
+# Bytes that are copied at once if the system cannot reach mapped memory.
 GUARDED_CHUNK_SIZE_BYTES = 1 << 20
 
 
 class Identity(NamedTuple):
-    """Identity of a file: tells it from another one, and from itself after a change, without reading it.
+    """The identity of a file, which differs from other files and changes with the content.
 
-    ``settled`` is false where the last change is so recent that the next one may have the same time: then an equal
-    identity does not prove equal content.
+    ``settled`` is false for a very recent change: the next change may have the same time, so that an equal identity
+    does not prove equal content.
     """
 
     device: int
@@ -56,12 +56,12 @@ class Identity(NamedTuple):
     settled: bool
 
     def is_same_file(self, other: Identity) -> bool:
-        """Return whether nothing that these identities can tell differs."""
+        """Return whether both identities have the same file, size and times."""
         return self[:5] == other[:5]
 
 
 def file_identity(path: str) -> Identity | None:
-    """The identity of the file at ``path``; None where there is none."""
+    """Return the identity of the file at ``path``; None if there is no file."""
     try:
         return _identity(os.stat(path))
     except (OSError, ValueError):
@@ -77,9 +77,9 @@ def _identity(status: os.stat_result) -> Identity:
 def read_start(
     source: SourceFile, size_bytes: int, signature: bytes, kind: str, damaged: Callable[[str, str], FileError]
 ) -> bytes:
-    """Read the first bytes of a file of this kind, such as "a PNG file", and check its signature.
+    """Read the first bytes of a file and check the signature of its ``kind``, such as "a PNG file".
 
-    They are fewer than ``size_bytes`` where the file is shorter. Raises what ``damaged`` makes of path and message.
+    A short file gives fewer bytes than ``size_bytes``. Raises the error that ``damaged`` makes of path and message.
     """
     start = source.read(size_bytes)
     if not start:
@@ -91,13 +91,11 @@ def read_start(
 
 
 class SourceFile:
-    """A regular file open for reading; ``size_bytes`` is its size when it was opened, ``identity`` what it was then.
+    """A regular file open for reading; ``size_bytes`` and ``identity`` are from the time of opening.
 
-    ``descriptor`` stays this object's.
-
-    Pipes, devices and folders are refused at once (opening does not wait for a pipe's writer). Reading is stateless
-    (``preadv``), so that threads may read parts of one file side by side. Raises `FileError`, and `SandboxError` for
-    what the sandbox forbids.
+    Pipes, devices and folders are refused at once, without waiting for a pipe's writer. Reading has no position
+    (``preadv``), so that threads may read the same file side by side. This object closes ``descriptor``. Raises
+    `FileError`, and `SandboxError` for a file outside the sandbox.
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
@@ -118,7 +116,7 @@ class SourceFile:
         self.identity = _identity(status)
 
     def read_into(self, destination: memoryview, offset: int = 0) -> None:
-        """Fill ``destination`` (writable, contiguous) with the file's bytes from ``offset`` on, without a copy."""
+        """Fill ``destination`` (writable, contiguous) with bytes from ``offset`` on, without a copy."""
         if not destination.nbytes:
             return  # an array with an empty axis cannot be cast
         view = destination.cast("B")
@@ -137,9 +135,9 @@ class SourceFile:
             done += count
 
     def read(self, size_bytes: int, offset: int = 0) -> bytes:
-        """At most ``size_bytes`` bytes from ``offset`` on; fewer only where the file ends (as it was when opened)."""
+        """Read ``size_bytes`` bytes from ``offset`` on, or fewer at the end of the file as it was when opened."""
         count = max(0, min(size_bytes, self.size_bytes - offset))
-        if count <= _CHUNK_SIZE_BYTES and hasattr(os, "pread"):  # else Windows
+        if count <= _CHUNK_SIZE_BYTES and hasattr(os, "pread"):  # Windows has none
             try:
                 data = os.pread(self.descriptor, count, offset)
             except OSError as error:
@@ -155,7 +153,7 @@ class SourceFile:
         return _identity(os.fstat(self.descriptor))
 
     def close(self) -> None:
-        """Give the descriptor back; may be called twice."""
+        """Close the file; may be called twice."""
         descriptor, self.descriptor = self.descriptor, -1
         if descriptor >= 0:
             os.close(descriptor)
@@ -175,29 +173,29 @@ class SourceFile:
         except OSError as error:
             if error.errno != errno.EFAULT:
                 raise
-        # memory that a capture tool guards: its handler lets us write there, but not the system
+        # a capture tool guards this memory: its handler lets this process write there, but not the system
         return _copied(os.pread(self.descriptor, min(len(part), GUARDED_CHUNK_SIZE_BYTES), offset), part)
 
 
 def _copied(data: bytes, part: memoryview) -> int:
-    """Copy bytes to the start of a view; returns how many."""
+    """Copy bytes to the start of a view. Return their number."""
     part[: len(data)] = data
     return len(data)
 
 
 @contextmanager
 def lease(file: SourceFile) -> Iterator[bool]:
-    """Hold a read lease on an open file as long as the block runs; gives whether the system granted it.
+    """Hold a read lease on an open file during the block. Yield whether the system granted it.
 
-    It does not on the files of other users (except to root), on files that are open for writing, on some file systems,
-    and outside of Linux.
+    The system refuses it for files of other users (except to root), for files that are open for writing, on some file
+    systems, and outside Linux.
     """
     try:
         import fcntl
         import signal
 
-        # The kernel announces waiting writers by a signal. The usual one, SIGIO, would end the process; this one is
-        # ignored by default.
+        # The kernel announces waiting writers by a signal. The default signal SIGIO would end the process; SIGURG is
+        # ignored.
         fcntl.fcntl(file.descriptor, fcntl.F_SETSIG, signal.SIGURG)
         fcntl.fcntl(file.descriptor, fcntl.F_SETLEASE, fcntl.F_RDLCK)
     except (ImportError, AttributeError, OSError):
@@ -211,17 +209,17 @@ def lease(file: SourceFile) -> Iterator[bool]:
 
 
 MAX_BYTES = 64 << 20
-"""Most bytes of a file that is read whole: text, not data."""
+"""Most bytes of a file that is read as a whole. Such files hold text, not data."""
 
 MAX_SCENARIO_BYTES = 32 << 20
-"""Largest scenario file. A command takes about 300 bytes; what is larger than this is data and belongs in files."""
+"""Most bytes of a scenario file. A command takes about 300 bytes; larger scenarios hold data that belong in files."""
 
 _AT_ONCE_BYTES = 1 << 16
-_WRITER_S = 5.0  # in which a process must open a named pipe for writing
+_WRITER_S = 5.0  # within this time a process must open a named pipe for writing
 
 
 def is_stream(path: str) -> bool:
-    """Return whether a path is that of standard input, a pipe or a device: read once, and in no folder of its own."""
+    """Return whether a path is standard input, a pipe or a device, which can be read once and has no folder."""
     if _is_descriptor(path):
         return True
     try:
@@ -238,15 +236,15 @@ def _is_descriptor(path: str) -> bool:
 
 
 def read_file(path: str, most_bytes: int = MAX_BYTES) -> bytes:
-    """All of a file, a pipe or a device.
+    """Read a file, a pipe or a device as a whole.
 
-    Raises OSError, also for more than ``most_bytes`` and for a named pipe that no process opens for writing,
-    ValueError for a path with a NUL character, and SandboxError.
+    Raises OSError, also for more than ``most_bytes`` and for a named pipe without a writer, ValueError for a path with
+    a NUL character, and SandboxError.
     """
     descriptor = open_file(path)
     try:
         status = os.fstat(descriptor)
-        if not stat.S_ISREG(status.st_mode) or not status.st_size:  # those of /proc have no size
+        if not stat.S_ISREG(status.st_mode) or not status.st_size:  # files of /proc have the size 0
             may_lack_writer = stat.S_ISFIFO(status.st_mode) and not _is_descriptor(path)
             return _read_stream(descriptor, most_bytes, may_lack_writer=may_lack_writer)
         if status.st_size > most_bytes:
@@ -278,7 +276,7 @@ def _read_stream(descriptor: int, most_bytes: int, *, may_lack_writer: bool) -> 
         elif ready.poll(_WRITER_S * 1000):
             may_lack_writer = False
         else:
-            waited = True  # a writer that has written nothing is noticed by reading
+            waited = True  # the next read notices a writer that has written nothing
     raise _too_large(most_bytes)
 
 
@@ -287,7 +285,7 @@ def _too_large(most_bytes: int) -> OSError:
 
 
 def framework_file(start: bytes | memoryview) -> tuple[str, str] | None:
-    """Return which file of a framework begins with ``start``, and how it becomes a VGF file; None for other files."""
+    """Recognize a framework's file by the first bytes. Return its kind, and how to make a VGF file of it, or None."""
     start = bytes(start[:8])
     if start.startswith((b"PK\3\4", b"\x80\2")):  # a zip archive, or a pickle of PyTorch before 1.6
         return "a zip archive or pickle, such as a file of torch.save or torch.export.save", LOWERING_HELP

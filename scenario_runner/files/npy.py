@@ -1,12 +1,11 @@
-"""NumPy's .npy files: buffers and tensors, and images of one level.
+"""NumPy's .npy files: buffers, tensors, and images of one level.
 
-An image has the shape [1, height, width, items] or [height, width, items], where items are those of
-`scenario_runner.files.vk_formats.Format`; depth and stencil are in one item where it has room for both.
+An image has the shape [1, height, width, items] or [height, width, items], with items as in
+`scenario_runner.files.vk_formats.Format`. One item holds both depth and stencil if they fit.
 
-Bytes of C-order little-endian files go from the file into memory that somebody else owns (mapped device memory, say) by
-the read system call alone. Big-endian items are swapped on the way; Fortran order is the one case that imports NumPy,
-whose import costs more than everything else that a small run does before the driver starts. Items are never
-interpreted: bfloat16 (``V2``), float8 (``V1``) and text pass through as their bytes.
+C-order little-endian bytes go from the file straight into the caller's memory, such as mapped device memory. Big-endian
+items are swapped. Only Fortran order imports NumPy, since that takes longer than everything else in a small run before
+the driver starts. Items are never interpreted: bfloat16 (``V2``), float8 (``V1``) and text stay bytes.
 
 Source: NumPy Enhancement Proposal 1 and ``numpy.lib.format`` (versions 1.0, 2.0 and 3.0).
 """
@@ -34,16 +33,16 @@ _damaged = partial(file_error, code="SR-FILE-007")
 _unsupported = partial(file_error, code="SR-FILE-008")
 
 MAGIC = b"\x93NUMPY"
-_ALIGNMENT = 64  # of the payload within the file, as NumPy writes it
+_ALIGNMENT = 64  # of the payload within the file, as in files of NumPy
 _HEADER_LIMIT_BYTES = 64 << 10  # headers of plain arrays have about 100 bytes
 _RANK_LIMIT = 64  # NumPy's own
 _SHOWN_CHARACTERS = 60
-_HEADERS_KEPT = 64  # the files of a suite have few different ones
+_HEADERS_KEPT = 64  # the files of a suite have few different headers
 _ITEM_SIZES_BYTES = {
     "b": (1,),
     "i": (1, 2, 4, 8),
     "u": (1, 2, 4, 8),
-    "f": (1, 2, 4, 8, 12, 16),  # 1 is how ml_dtypes saves float8_e5m2; NumPy alone cannot read it back
+    "f": (1, 2, 4, 8, 12, 16),  # ml_dtypes saves float8_e5m2 with the size 1, which NumPy cannot read
     "c": (8, 16, 24, 32),
     "m": (8,),
     "M": (8,),
@@ -55,9 +54,9 @@ _KIND_NAMES = "bool, integer, float, complex, raw bytes (V), text or time"
 class NpyHeader(NamedTuple):
     """The header of a .npy file, checked against the size of the file.
 
-    ``descr`` is the type as the file spells it (``'<f4'``), ``byte_order`` one of ``'<'``, ``'>'``, ``'|'`` (single
-    bytes or raw), ``kind`` NumPy's letter (``b i u f c V S U m M``). ``shape`` counts items, outermost first in both
-    orders; the payload is ``data_size_bytes`` bytes from ``data_offset`` on.
+    ``descr`` is the type in the file's spelling (``'<f4'``), ``byte_order`` is ``'<'``, ``'>'`` or ``'|'`` (single or
+    raw bytes), and ``kind`` is NumPy's letter (``b i u f c V S U m M``). ``shape`` counts items, outermost first in
+    both orders. The payload is ``data_size_bytes`` long and begins at ``data_offset``.
     """
 
     descr: str
@@ -71,24 +70,24 @@ class NpyHeader(NamedTuple):
 
     @property
     def swap_size_bytes(self) -> int:
-        """Size of the units whose bytes must be reversed to get little-endian data; 1 when nothing is to be done."""
+        """The size of units with reversed bytes; 1 for little-endian data."""
         if self.byte_order != ">":
             return 1
         return {"c": self.item_size_bytes // 2, "U": 4}.get(self.kind, self.item_size_bytes)
 
     @property
     def is_c_order(self) -> bool:
-        """Return whether the payload lies in C order (true for Fortran order with at most one long axis, too)."""
+        """True if the payload lies in C order, also for Fortran order with at most one long axis."""
         return not self.fortran_order or sum(length != 1 for length in self.shape) <= 1
 
     @property
     def is_plain(self) -> bool:
-        """Return whether the payload is C-order little-endian as it stands, so that its bytes can be used untouched."""
+        """True if the payload is in C order and little-endian, so that no byte must be changed."""
         return self.swap_size_bytes == 1 and self.is_c_order
 
 
 def parse_descr(descr: str) -> tuple[str, str, int]:
-    """Byte order, kind and item size in bytes of a type like ``'<f4'``. Raises ``ValueError`` with the reason."""
+    """Return byte order, kind and item size in bytes of a type like ``'<f4'``. Raises ``ValueError`` with a reason."""
     order, rest = (descr[0], descr[1:]) if descr[:1] in ("<", ">", "|", "=") else ("|", descr)
     kind, digits = rest[:1], rest[1:]
     if kind == "O":
@@ -111,12 +110,12 @@ def parse_descr(descr: str) -> tuple[str, str, int]:
     if kind in ("V", "S") or item_size_bytes == 1:
         order = "|"
     elif order != ">":
-        order = "<"  # unmarked types are the machine's own, which is little-endian wherever this program runs
+        order = "<"  # types without a mark are native; this program only runs on little-endian machines
     return order, kind, item_size_bytes
 
 
 def format_header(descr: str, shape: tuple[int, ...]) -> bytes:
-    """Magic, version 1.0 and header of a C-order array, padded so that the payload starts at a multiple of 64.
+    """Encode magic, version 1.0 and header of a C-order array. Padding aligns the payload to 64 bytes.
 
     Raises ``ValueError`` for a type that `parse_descr` refuses, a negative length, or more axes than NumPy has.
     """
@@ -131,7 +130,7 @@ def format_header(descr: str, shape: tuple[int, ...]) -> bytes:
 
 
 def parse_header(source: SourceFile) -> NpyHeader:
-    """Read and check the header of an open .npy file. Raises `FileError`, also when the payload's size does not fit."""
+    """Read and check the header of an open .npy file. Raises `FileError`, also for a payload of another size."""
     start = read_start(source, 12, MAGIC, "a .npy file", _damaged)
     version = tuple(start[6:8])
     if version not in ((1, 0), (2, 0), (3, 0)):
@@ -210,13 +209,13 @@ def _parse_dictionary(text: str) -> tuple[str, bool, tuple[int, ...]]:
 
 
 def read_header(path: str | os.PathLike[str]) -> NpyHeader:
-    """The checked header of a .npy file; the payload is not read. Raises `FileError`."""
+    """Read and check the header of a .npy file. Raises `FileError`."""
     with SourceFile(path) as source:
         return parse_header(source)
 
 
 def read_array(path: str | os.PathLike[str]) -> Array:
-    """The whole file as a new C-order little-endian array (imports NumPy). Raises `FileError`."""
+    """Read a file into a new C-order little-endian array (imports NumPy). Raises `FileError`."""
     import numpy
 
     with NpyReader(path) as reader:
@@ -245,7 +244,7 @@ def write_npy(
 
 
 class NpyReader(codec.ContentReader[NpyHeader]):
-    """An open .npy file; what is read counts as C-order and little-endian, whatever the file has."""
+    """An open .npy file. Reading gives C-order little-endian bytes from any file."""
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         super().__init__(path, parse_header)
@@ -268,7 +267,7 @@ class NpyReader(codec.ContentReader[NpyHeader]):
             view[:] = self._in_c_order()[offset : offset + len(view)]
 
     def _in_c_order(self) -> memoryview:
-        """All of a Fortran-order payload: any part of it touches all of the file."""
+        """Convert a Fortran-order payload to C order as a whole, since any part needs bytes from everywhere."""
         if self._converted is None:
             import numpy
 
@@ -280,7 +279,7 @@ class NpyReader(codec.ContentReader[NpyHeader]):
 
 
 def _swapped(data: bytes, unit: int) -> bytes | bytearray:
-    """``data`` with the bytes of each ``unit`` of them reversed."""
+    """Reverse the bytes of each unit of ``unit`` bytes."""
     if unit == 1:
         return data
     code = {2: "H", 4: "I", 8: "Q"}.get(unit)
@@ -298,7 +297,10 @@ _DEPTH_BITS = 0xFF_FFFF
 
 
 def composed(depths: memoryview, stencils: memoryview | None = None) -> bytes:
-    """Items of 24 bits of depth below a stencil (or zeros), from 32-bit words whose highest byte means nothing."""
+    """Combine 24 bits of depth with a stencil (or zeros) in the highest byte.
+
+    ``depths`` are 32-bit words with an undefined highest byte.
+    """
     import numpy
 
     words = numpy.frombuffer(depths, "<u4") & _DEPTH_BITS
@@ -308,7 +310,7 @@ def composed(depths: memoryview, stencils: memoryview | None = None) -> bytes:
 
 
 class NpyCodec(codec.ArrayCodec):
-    """NumPy's arrays: items of a type and a shape."""
+    """The codec of NumPy's arrays."""
 
     extension = ".npy"
     signature = MAGIC
@@ -333,7 +335,7 @@ class NpyCodec(codec.ArrayCodec):
         if header.shape not in (expected, (1, *expected)) and (format.numpy_items > 1 or header.shape != expected[:2]):
             shown = f"{width}x{height} texels of {format.name!r}: expected {(1, *expected)} (1, height, width, items)"
             raise codec.mismatch(path, f"the shape {header.shape}", shown)
-        # Integers of either sign serve integers, as they do in the reference; raw bytes (V) serve everything.
+        # Integers of either sign fit integers, as in the reference runner; raw bytes (V) fit every type.
         kinds = "fV" if format.numpy_dtype[1] == "f" else "uibV"
         if header.item_size_bytes != int(format.numpy_dtype[2:]) or header.kind not in kinds:
             shown = f"{format.name!r}: expected {format.numpy_dtype!r}"
@@ -368,7 +370,7 @@ class NpyCodec(codec.ArrayCodec):
 
 
 class _NpyImage(NpyReader):
-    """A file of an image; the stencils of a format that has depths first are the highest bytes of items, or zeros."""
+    """A file of an image. Stencils beside depths are the highest bytes of items, or zero without room for them."""
 
     def __init__(self, path: str, format: Format) -> None:
         super().__init__(path)

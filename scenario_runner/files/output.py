@@ -1,8 +1,8 @@
-"""Files that are written: they appear under their names complete, or not at all, one by one or several together.
+"""Output files, which appear complete or not at all, alone or as a set.
 
-Files of one set lie complete under temporary names beside their targets before the first one is renamed. What can
-still go wrong then is put right again: the old files are kept until the last new one has its name, and signals wait.
-Only a process that is killed between two renames leaves some files new and others old; a marker file beside them tells.
+All files of a set are complete under temporary names beside their targets before the first one is renamed. Old files
+are kept until the last rename, so that a failure can restore them, and signals wait. Only a process that is killed
+between two renames leaves a mixture of new and old files. Then a marker file remains beside them.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ from scenario_runner.files.sandbox import check_opened, check_path
 from scenario_runner.processes import signals, temporary
 
 _unwritable = partial(file_error, code="SR-FILE-015")
-_CHUNK_SIZE_BYTES = 64 << 20  # one system call of this size still lets Ctrl-C through several times a second
+_CHUNK_SIZE_BYTES = 64 << 20  # of one system call, so that Ctrl-C is noticed several times a second
 MARKER_PREFIX = ".scenario-runner-incomplete-"
 
 
 @contextmanager
 def _reported(path: str, done: str = "written") -> Iterator[None]:
-    """Raise the system's errors as `FileError`: the file at ``path`` cannot be ``done``."""
+    """Turn errors of the system into a `FileError`: the file at ``path`` cannot be ``done``."""
     try:
         yield
     except (OSError, ValueError) as error:
@@ -37,10 +37,9 @@ def _reported(path: str, done: str = "written") -> Iterator[None]:
 
 
 def check_destination(path: str) -> None:
-    """Refuse what no file can take the place of: `FileError` for a folder, a pipe, a device, a name below a file, or
-    one that is too long.
+    """Raise `FileError` if no file can be written to a path: for a folder, a pipe, a device, or an impossible name.
 
-    Nothing is touched, so this can be asked before the work whose result goes there.
+    Nothing is touched, so that callers can check before they begin their work.
     """
     check_path(path)
     with _reported(path, "created"):
@@ -55,7 +54,7 @@ def check_destination(path: str) -> None:
 
 
 def _check_new_names(path: str) -> None:
-    """Raise OSError where the file and the folders above it that do not exist cannot get these names."""
+    """Raise OSError if the file or a missing folder above it cannot get its name."""
     folder, name = os.path.split(path)
     names = [name]
     while not os.path.lexists(folder):
@@ -70,16 +69,15 @@ def _check_new_names(path: str) -> None:
 
 
 class OutputFile:
-    """A new file beside ``path`` that takes its place when the ``with`` block ends well, and is removed otherwise.
+    """A new file beside ``path``, which replaces ``path`` if the ``with`` block succeeds and is removed otherwise.
 
-    Missing parent folders are created. A symbolic link is followed, so that the link stays and its target is replaced.
-    An existing target must be a regular file. Every failure (no room, no permission, ...) is a `FileError`.
+    Missing parent folders are created. A symbolic link stays, and its target is replaced. An existing target must be a
+    regular file. Every failure, such as a full disk or a missing permission, is a `FileError`.
 
-    ``size_bytes``, where it is known, reserves the room at once: a full disk is noticed before anything is written, and
-    ext4 then need not flush the data when the name of an older file is taken over (0.05 s instead of 0.1 to 0.6 s for
-    256 MiB).
+    A known ``size_bytes`` reserves the room at once. So a full disk is noticed before anything is written, and ext4
+    does not flush the data when the file replaces an older one (0.05 s instead of 0.1 to 0.6 s for 256 MiB).
 
-    A file of ``files`` keeps its temporary name until the set gets its names.
+    A file of the set ``files`` keeps its temporary name until the set is published.
     """
 
     def __init__(self, path: str | os.PathLike[str], size_bytes: int = 0, *, files: OutputSet | None = None) -> None:
@@ -105,7 +103,7 @@ class OutputFile:
             raise
 
     def write(self, data: bytes | bytearray | memoryview) -> None:
-        """Append all bytes of ``data`` (any contiguous buffer); the data is not copied on the way to the system."""
+        """Append all bytes of ``data``, any contiguous buffer, without a copy."""
         view = memoryview(data)
         if not view.nbytes:
             return  # an array with an empty axis cannot be cast
@@ -122,11 +120,11 @@ class OutputFile:
         except OSError as error:
             if error.errno != errno.EFAULT:
                 raise
-        # memory that a capture tool guards: its handler lets us read it, but not the system
+        # a capture tool guards this memory: its handler lets this process read it, but not the system
         return os.write(self._descriptor, bytes(part[:GUARDED_CHUNK_SIZE_BYTES]))
 
     def commit(self) -> None:
-        """Give the file its name, or hand it over. Nothing can be written afterwards."""
+        """Complete the file. A single file gets its name; otherwise the set publishes it later."""
         descriptor, self._descriptor = self._descriptor, -1
         try:
             with _reported(self.path):
@@ -134,7 +132,7 @@ class OutputFile:
                     if self.written_bytes < self._reserved_bytes:
                         os.ftruncate(descriptor, self.written_bytes)
                 finally:
-                    os.close(descriptor)  # network file systems report a full disk only here
+                    os.close(descriptor)  # a network file system may report a full disk only here
                 self._set.complete.append(self)
                 if self._is_alone:
                     self._set.publish()
@@ -143,7 +141,7 @@ class OutputFile:
             raise
 
     def discard(self) -> None:
-        """Remove what was written, if it was not committed; may be called twice."""
+        """Remove a file that was not committed; may be called twice."""
         descriptor, self._descriptor = self._descriptor, -1
         with suppress(OSError):
             if descriptor >= 0:
@@ -178,7 +176,7 @@ class OutputFile:
             try:
                 os.mkdir(each)
             except FileExistsError:
-                # somebody else made it meanwhile; what is not a folder is refused with the next name
+                # another process made it meanwhile; if it is no folder, the next name fails
                 temporary.keep(self._set.folders.pop())
 
     def _reserve(self, size_bytes: int) -> None:
@@ -187,27 +185,27 @@ class OutputFile:
         try:
             room = os.fstatvfs(self._descriptor)
             free_bytes = room.f_bavail * room.f_frsize
-            if 0 < free_bytes < size_bytes:  # asking would first take all that is left, from everybody
+            if 0 < free_bytes < size_bytes:  # the request itself would first take all free room
                 message = f"cannot be given {size_bytes} bytes: only {free_bytes} bytes are free"
                 raise _unwritable(self.path, message)
             os.posix_fallocate(self._descriptor, 0, size_bytes)
             self._reserved_bytes = size_bytes
         except (OSError, OverflowError) as error:
             if isinstance(error, OSError) and error.errno in (errno.EOPNOTSUPP, errno.EINVAL, errno.ENOSYS):
-                return  # this file system cannot reserve; writing will tell
+                return  # this file system cannot reserve room
             reason = reason_of(error) if isinstance(error, OSError) else "no file can be so large"
             raise _unwritable(self.path, f"cannot be given {size_bytes} bytes: {reason}") from error
 
 
 CreateOutput: TypeAlias = Callable[[str | os.PathLike[str], int], OutputFile]
-"""Makes the file at a path; the number is its size in bytes where that is known, otherwise 0."""
+"""Creates the file at a path; the number is the size in bytes, or 0 if it is unknown."""
 
 
 def marker_path(targets: Iterable[str]) -> str | None:
-    """The marker that is there while these files get their names, None where there are fewer than two.
+    """Return the path of the marker that exists while these files are renamed; None for fewer than two files.
 
-    It lies in the folder of the first file, in the order of names. Others may write other files into that folder
-    meanwhile, so its name follows from those of all files.
+    The marker lies in the folder of the first file by name. Its name follows from the names of all files, since other
+    processes may write other sets into the same folder.
     """
     targets = list(targets)
     if len(targets) < 2:
@@ -219,9 +217,9 @@ def marker_path(targets: Iterable[str]) -> str | None:
 
 
 class OutputSet:
-    """A context manager: files that `create` made get their names when its block ends well.
+    """A set of output files; a context manager. All files get their names if the block succeeds.
 
-    Otherwise they are removed, and so are the folders that were made for them. Raises FileError.
+    Otherwise the files and their new folders are removed. Raises FileError.
     """
 
     def __init__(self) -> None:
@@ -229,11 +227,11 @@ class OutputSet:
         self.folders: list[str] = []
 
     def create(self, path: str | os.PathLike[str], size_bytes: int = 0) -> OutputFile:
-        """A file of this set; nothing of it stays open once it is complete. Raises FileError."""
+        """Create a file of this set. Raises FileError."""
         return OutputFile(path, size_bytes, files=self)
 
     def publish(self) -> None:
-        """Give all files their names; none has it after a failure. Raises FileError."""
+        """Give all files their names, or none after a failure. Raises FileError."""
         try:
             with signals.deferred():
                 _publish(self.complete)
@@ -244,7 +242,7 @@ class OutputSet:
             self.discard()
 
     def discard(self) -> None:
-        """Remove what has no name yet, and the folders made for it."""
+        """Remove files without a final name, and the folders made for them."""
         while self.complete:
             self.complete.pop().discard()
         while self.folders:
@@ -262,7 +260,7 @@ class OutputSet:
 
 def _publish(files: list[OutputFile]) -> None:
     for file in files:
-        check_destination(file.target)  # a folder may have taken the place of one meanwhile
+        check_destination(file.target)  # another process may have made a folder there
     marker = marker_path(file.target for file in files)
     if marker is None:
         for file in files:
@@ -273,7 +271,7 @@ def _publish(files: list[OutputFile]) -> None:
     try:
         with _reported(marker):
             with suppress(FileNotFoundError):
-                os.unlink(marker)  # of a killed process, or a link that somebody planted
+                os.unlink(marker)  # left by a killed process, or a planted link
             with open(marker, "xb") as text:
                 names = "".join(f"{file.target}\n" for file in files)
                 text.write(b"These files are being replaced together:\n" + os.fsencode(names))
@@ -281,7 +279,7 @@ def _publish(files: list[OutputFile]) -> None:
             begun.append((file, _second_name(file.target)))
             file.rename()
     except FileError:
-        for _, old in begun[-1:]:  # the one that could not be renamed
+        for _, old in begun[-1:]:  # this file could not be renamed
             temporary.remove(old or "")
         put_back = [_put_back(file.target, old) for file, old in reversed(begun[:-1])]
         if not all(put_back):
@@ -294,18 +292,21 @@ def _publish(files: list[OutputFile]) -> None:
 
 
 def _second_name(path: str) -> str | None:
-    """Another name for a file that is about to be replaced: None where there is none, "" where it can have no other."""
+    """Link a file that is about to be replaced to a second name.
+
+    Return the name, None if there is no file, or "" if the file can have no second name.
+    """
     name = temporary.file_name(os.path.dirname(path))
     try:
         os.link(path, name)
-    except OSError as error:  # no hard links here, or not of files of others
+    except OSError as error:  # for example no hard links on this file system, or to files of other users
         temporary.keep(name)
         return None if isinstance(error, FileNotFoundError) else ""
     return name
 
 
 def _put_back(path: str, old: str | None) -> bool:
-    """Put the file that had the name back, or nothing; False where the new one stays, as the old one was not kept."""
+    """Restore the old file, or remove the new one if there was none. Return False if the new file must stay."""
     try:
         if old is None:
             os.unlink(path)

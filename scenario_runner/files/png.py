@@ -1,9 +1,8 @@
 """PNG images of 8 and 16 bits a channel.
 
-Texels are decoded and encoded by imageio, with two exceptions that it cannot do. No decoder sees a file that claims
-more texels than it can hold, whose chunks are damaged or whose rows are missing. Colours of 16 bits are taken out of
-its decoder (Pillow) in two passes, because it keeps only eight of them; for the same reason they are encoded here.
-imageio and NumPy take long to import: only functions that handle texels do so.
+imageio decodes and encodes texels. No file reaches the decoder that claims more texels than it can hold, or that has
+damaged chunks or missing rows. The decoder (Pillow) keeps only 8 bits of 16-bit colours: so it reads these in two
+passes, and this module encodes them itself. Only functions for texels import imageio and NumPy, which takes long.
 
 Source: PNG specification, second edition.
 """
@@ -32,9 +31,9 @@ _damaged = partial(file_error, code="SR-FILE-011")
 _unsupported = partial(file_error, code="SR-FILE-012")
 
 SIGNATURE = b"\x89PNG\r\n\x1a\n"
-_TEXEL_LIMIT = 8192 * 8192  # the reference's, and below the one at which Pillow starts to warn
+_TEXEL_LIMIT = 8192 * 8192  # as in the reference runner; Pillow warns about more texels
 _DEFLATE_RATIO_LIMIT = 1032  # no deflate stream expands more
-_CHUNK_LIMIT = 1000  # chunks before the first texels
+_CHUNK_LIMIT = 1000  # of chunks before the first texels
 _GRAY, _RGB, _PALETTE, _GRAY_ALPHA, _RGB_ALPHA = 0, 2, 3, 4, 6
 _BIT_DEPTHS = {_GRAY: (1, 2, 4, 8, 16), _PALETTE: (1, 2, 4, 8)} | dict.fromkeys(
     (_RGB, _GRAY_ALPHA, _RGB_ALPHA), (8, 16)
@@ -45,8 +44,8 @@ _SAMPLES = {_GRAY: 1, _RGB: 3, _PALETTE: 1, _GRAY_ALPHA: 2, _RGB_ALPHA: 4}
 class PngHeader(NamedTuple):
     """The header of a PNG file.
 
-    ``channels`` are those of the decoded image: 1 gray, 2 gray and alpha, 3 RGB, 4 RGBA; ``bit_depth`` is 8 or 16 (1, 2
-    and 4 bits are widened to 8). ``has_color_key`` tells that one colour stands for transparent.
+    ``channels`` counts channels of the decoded image: 1 gray, 2 gray and alpha, 3 RGB, 4 RGBA. ``bit_depth`` is 8 or 16
+    (1, 2 and 4 bits are widened to 8). With ``has_color_key`` a colour stands for transparent.
     """
 
     width: int
@@ -57,7 +56,7 @@ class PngHeader(NamedTuple):
 
 
 def parse_header(source: SourceFile) -> PngHeader:
-    """Read and check the header of an open PNG file; nothing is decoded. Raises `FileError`."""
+    """Read and check the header of an open PNG file. Raises `FileError`."""
     start = read_start(source, 33, SIGNATURE, "a PNG file", _damaged)
     if len(start) < 33:
         raise _damaged(source.path, f"ends after {len(start)} bytes, within its PNG header (truncated?)")
@@ -101,7 +100,7 @@ def _has_transparency(source: SourceFile) -> bool:
 
 
 def read_header(path: str | os.PathLike[str]) -> PngHeader:
-    """The checked header of a PNG file; nothing is decoded. Raises `FileError`."""
+    """Read and check the header of a PNG file. Raises `FileError`."""
     with SourceFile(path) as source:
         return parse_header(source)
 
@@ -109,8 +108,8 @@ def read_header(path: str | os.PathLike[str]) -> PngHeader:
 _COMPRESSION_LEVEL = 3
 _MODES = {1: "L", 2: "LA", 3: "RGB", 4: "RGBA"}
 
-# A decoder is more than texels need: it stumbles over large texts and broken Exif data, which do not concern them, and
-# makes do with half an image where the compressed rows end early.
+# The decoder fails on large texts and broken Exif data, although texels do not need them, and it accepts half an image
+# if the compressed rows end early.
 _CHUNKS_IN_ALL_LIMIT = 1 << 18
 _KEPT = (b"IHDR", b"PLTE", b"tRNS", b"IDAT", b"IEND")
 # First column and row, and steps between columns and rows, of the seven passes of an interlaced image.
@@ -118,10 +117,10 @@ _PASSES = ((0, 0, 8, 8), (4, 0, 8, 8), (0, 4, 4, 8), (2, 0, 4, 4), (0, 2, 2, 4),
 
 
 def _essential_chunks(path: str, data: bytes) -> bytes:
-    """The PNG file ``data`` without what does not concern its texels: text, time, profiles, Exif data, animation.
+    """Remove chunks that do not concern texels from the PNG file ``data``: text, time, profiles, Exif data, animation.
 
-    ``data`` begins with a valid signature and IHDR chunk. Raises `FileError` about ``path`` where the chunks do not end
-    in an IEND chunk, a sum of one that is kept is wrong, or the compressed rows are fewer than the header says.
+    ``data`` begins with a valid signature and IHDR chunk. Raises `FileError` about ``path`` if the IEND chunk is
+    missing, the check sum of an essential chunk is wrong, or rows are missing.
     """
     view = memoryview(data)
     kept: list[memoryview | bytes] = [view[:8]]
@@ -154,7 +153,7 @@ def _essential_chunks(path: str, data: bytes) -> bytes:
 
 
 def _widened_key(data: bytes, chunk: memoryview) -> memoryview | bytes:
-    """A tRNS chunk whose gray of two or four bits is widened to eight, as Pillow widens the texels it looks for."""
+    """Widen gray of two or four bits in a tRNS chunk to eight bits, since Pillow compares it with widened texels."""
     bits, color = data[24], data[25]
     if color != _GRAY or bits not in (2, 4) or len(chunk) != 14:
         return chunk
@@ -164,8 +163,10 @@ def _widened_key(data: bytes, chunk: memoryview) -> memoryview | bytes:
 
 
 def _check_rows(path: str, data: bytes, compressed: bytes) -> None:
-    """Raise `FileError` where the compressed rows are fewer than the header of ``data`` says; what follows them is not
-    read."""
+    """Raise `FileError` if the compressed data have fewer rows than the header says.
+
+    Data after the rows are ignored.
+    """
     width, height, bits, color, _, _, interlace = struct.unpack_from(">IIBBBBB", data, 16)
     expected = 0
     for x, y, x_step, y_step in _PASSES if interlace else ((0, 0, 1, 1),):
@@ -187,21 +188,21 @@ def _undecodable(path: str, error: Exception) -> FileError:
 
 
 def _decoded(path: str, header: PngHeader, data: bytes) -> Array:
-    """The decoded image, (height, width, channels), of ``uint8`` or ``uint16``."""
+    """Decode an image to an array (height, width, channels) of ``uint8`` or ``uint16``."""
     import imageio.v3
     import numpy
 
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # about oddities in chunks that do not concern the texels
+            warnings.simplefilter("ignore")  # about oddities in chunks that do not concern texels
             if header.bit_depth == 16 and (header.channels > 1 or header.has_color_key):
                 array = _decoded_16_bit_colors(header, data)
             else:
-                # Pillow copies an image when it is asked for the mode that it has
+                # without a mode Pillow does not copy the image
                 is_mode_stored = data[24] in (8, 16) and data[25] != _PALETTE and not header.has_color_key
                 mode = None if is_mode_stored else _MODES[header.channels]
                 array = imageio.v3.imread(io.BytesIO(data), plugin="pillow", mode=mode, index=0, writeable_output=False)
-    except Exception as error:  # Pillow raises whatever its parsers run into: SyntaxError, OSError, struct.error, ...
+    except Exception as error:  # Pillow raises any error of a parser: SyntaxError, OSError, struct.error, ...
         raise _undecodable(path, error) from error
     array = array.reshape(*array.shape[:2], -1)
     expected = (header.height, header.width, header.channels)
@@ -211,7 +212,7 @@ def _decoded(path: str, header: PngHeader, data: bytes) -> Array:
 
 
 def _decoded_16_bit_colors(header: PngHeader, data: bytes) -> Array:
-    """Both bytes of each channel: Pillow unpacks the high one, or the low one when told that it comes last."""
+    """Decode both bytes of each channel. Pillow unpacks the high bytes, or for little-endian colours the low bytes."""
     import numpy
     from PIL import Image
 
@@ -224,7 +225,7 @@ def _decoded_16_bit_colors(header: PngHeader, data: bytes) -> Array:
             parts.append(numpy.asarray(image))
     if stored == 1:
         array = parts[0].astype("u2")[..., None]
-    elif stored == 2:  # four bytes a texel, which Pillow may as well take for RGBA
+    elif stored == 2:  # Pillow takes the four bytes of a texel for RGBA
         array = parts[0].reshape(header.height, header.width, 4).view(">u2").astype("u2")
     else:
         array = parts[0].astype("u2") << 8 | parts[1]
@@ -235,7 +236,7 @@ def _decoded_16_bit_colors(header: PngHeader, data: bytes) -> Array:
 
 
 def _encoded(planes: Sequence[memoryview], format: Format, shape: tuple[int, ...]) -> Iterable[bytes]:
-    """The parts of a file with texels of ``format``."""
+    """Encode texels of ``format``. Yield the parts of the file."""
     import imageio.v3
     import numpy
 
@@ -247,19 +248,19 @@ def _encoded(planes: Sequence[memoryview], format: Format, shape: tuple[int, ...
         return
     squeezed = array[..., 0] if format.components == 1 else array
     native = squeezed.astype(squeezed.dtype.newbyteorder("="), copy=False)
-    # higher levels take up to five times as long for photographs, and save a twentieth of their size
+    # for photographs, higher levels take up to five times as long and save 5 % of the size
     yield imageio.v3.imwrite(
         "<bytes>", native, plugin="pillow", extension=".png", is_batch=False, compress_level=_COMPRESSION_LEVEL
     )
 
 
 def _as_texels(array: Array, format: Format) -> memoryview:
-    """The texels of an image of ``format``, as a Vulkan copy has them."""
+    """Convert a decoded image to texels of ``format`` in the layout of a Vulkan copy."""
     import numpy
 
     bits, bits_in_file = format.channel_bits[0], array.dtype.itemsize * 8
     if bits == bits_in_file and array.shape[2] == format.components and format.channels[0] != "B":
-        return numpy.ascontiguousarray(array, f"<u{bits // 8}").data.cast("B")  # as they are, often without a copy
+        return numpy.ascontiguousarray(array, f"<u{bits // 8}").data.cast("B")  # often without a copy
     if bits > bits_in_file:
         array = array.astype("u2") * numpy.uint16(257)
     height, width, channels = array.shape
@@ -274,8 +275,7 @@ def _as_texels(array: Array, format: Format) -> memoryview:
 
 
 def _encoded_16_bit_colors(array: Array) -> Iterable[bytes]:
-    """A PNG stream whose rows all have the filter "Up": fast, and good for images that are smooth."""
-
+    """Encode 16-bit colours as a PNG stream. All rows have the filter "Up", which is fast and suits smooth images."""
     import numpy
 
     def chunk(kind: bytes, data: bytes) -> bytes:
@@ -298,12 +298,12 @@ def _encoded_16_bit_colors(array: Array) -> Iterable[bytes]:
     yield chunk(b"IDAT", compressor.flush()) + chunk(b"IEND", b"")
 
 
-_CHANNELS = ("R", "RG", "RGB", "RGBA", "BGR", "BGRA")  # of the formats whose texels a file can hold
+_CHANNELS = ("R", "RG", "RGB", "RGBA", "BGR", "BGRA")  # of formats that a file can hold
 _CHANNEL_NAMES = {1: "gray", 2: "gray and alpha", 3: "RGB", 4: "RGBA"}
 
 
 class PngCodec(codec.Codec):
-    """Portable network graphics: gray or RGB, with or without alpha."""
+    """The codec of portable network graphics: gray or RGB, with or without alpha."""
 
     extension = ".png"
     signature = SIGNATURE
@@ -324,8 +324,7 @@ class PngCodec(codec.Codec):
 
     def _check(self, path: str, header: PngHeader, format: Format, width: int, height: int, mip_count: int) -> None:
         codec.check_extent(path, header.width, header.height, width, height)
-        # `_CHANNEL_NAMES` has the meaning of each number of channels; three have no room for an alpha, two have no
-        # colours.
+        # Three channels have no room for alpha, two have no colours (`_CHANNEL_NAMES`).
         if header.channels > format.components or (header.channels, format.components) in ((3, 2), (2, 3)):
             channels = f"{header.channels} channels ({_CHANNEL_NAMES[header.channels]})"
             raise codec.mismatch(path, channels, f"{format.name!r} with {format.components}")
@@ -349,7 +348,7 @@ class PngCodec(codec.Codec):
 
 
 class _PngReader(codec.ContentReader[PngHeader]):
-    """The file is decoded when its texels are first asked for, and stays decoded until it is closed."""
+    """An open PNG file. The first read decodes all texels, which are kept until the file is closed."""
 
     def __init__(self, path: str, format: Format) -> None:
         super().__init__(path, parse_header)

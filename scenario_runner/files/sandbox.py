@@ -1,8 +1,8 @@
-"""The sandbox: the border around the files that a scenario, a check file, a list or a shader may name.
+"""The sandbox: a border around the files that a scenario, a check file, a list or a shader may name.
 
-`open_file` opens every such name. It checks the path before the file is opened and the descriptor afterwards, so that
-it notices a link that is exchanged in between. Names that the caller gives are free, with one exception: a link that
-the author of a scenario may have planted never leads out of the scenario's folder.
+`open_file` opens every such file. It checks the path before and the descriptor after opening, and so notices a link
+that is exchanged in between. The caller's own names are free, with one exception: a link in a scenario's folder, which
+the author of the scenario may have planted, must not lead out of the folder.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from scenario_runner.errors.diagnostic import Diagnostic
 StrPath = str | os.PathLike[str]
 
 CODE = "SR-SANDBOX-001"
-_HELP = "move it into the scenario's folder, or run without --sandbox if you trust whoever wrote the scenario"
-_HELP_LINK = "remove the link, or run without --sandbox if you trust whoever wrote the scenario"
+_HELP = "move it into the scenario's folder, or run without --sandbox if you trust the author of the scenario"
+_HELP_LINK = "remove the link, or run without --sandbox if you trust the author of the scenario"
 READ_FLAGS = os.O_RDONLY | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0) | getattr(os, "O_NONBLOCK", 0)
-_MOST_LINKS = 40  # of one path; the system allows no more
+_MOST_LINKS = 40  # in one path, as the system allows
 
 
 class _Allowed(NamedTuple):
@@ -44,9 +44,9 @@ _allowed: ContextVar[_Allowed | None] = ContextVar("allowed", default=None)
 def confined(
     folders: Iterable[StrPath] | None, files: Iterable[StrPath] = (), homes: Iterable[StrPath] = ()
 ) -> Iterator[None]:
-    """Refuse files outside of ``folders`` while the block runs, except ``files``; None as ``folders``: only links.
+    """Refuse files outside ``folders`` during the block, except ``files``. With None as ``folders``, refuse only links.
 
-    No link in ``folders`` or ``homes`` may lead out of them. The sandbox holds for this thread and for copies of its
+    No link in ``folders`` or ``homes`` may lead out of them. The sandbox holds for this thread and copies of its
     context.
     """
     outer = _allowed.get() or _Allowed(None, frozenset(), ())
@@ -62,7 +62,7 @@ def confined(
 
 @contextmanager
 def allowing(*chosen: StrPath | None) -> Iterator[None]:
-    """Allow folders and files that the caller named while the block runs, as far as no link in a home leads there."""
+    """Allow folders and files that the caller named during the block, unless a link in a home leads there."""
     allowed = _allowed.get()
     if allowed is not None and allowed.folders is not None:
         more = _real_folders(path for path in chosen if path is not None)
@@ -82,7 +82,7 @@ def _set(allowed: _Allowed | None) -> Iterator[None]:
 
 @contextmanager
 def around(path: str, *chosen: StrPath | None) -> Iterator[None]:
-    """Confine the names in a file to its folder and to ``chosen``, where there is a sandbox."""
+    """Within a sandbox, confine the names in a file to the file's folder and to ``chosen``."""
     if not is_confined():
         yield
         return
@@ -91,18 +91,18 @@ def around(path: str, *chosen: StrPath | None) -> Iterator[None]:
 
 
 def distrusting(paths: Collection[str]) -> AbstractContextManager[None]:
-    """Let no link lead out of the folders of these scenarios while the block runs; the scenarios may be links."""
+    """Refuse links out of the folders of these scenarios during the block. The scenarios themselves may be links."""
     folders = [path if os.path.isdir(path) else os.path.dirname(os.path.abspath(path)) for path in paths]
     return confined(None, [path for path in paths if not os.path.isdir(path)], folders)
 
 
 def is_confined() -> bool:
-    """Return whether there is a sandbox."""
+    """Return whether a sandbox is active."""
     return _allowed.get() is not None
 
 
 def check_path(path: str) -> None:
-    """Refuse a path that leads out of the sandbox, also through links; nothing is opened. Raises SandboxError."""
+    """Raise SandboxError for a path that leads out of the sandbox, also through links. Nothing is opened."""
     allowed = _allowed.get()
     if allowed is None:
         return
@@ -112,7 +112,7 @@ def check_path(path: str) -> None:
             return
         link = _link_out(path, allowed.homes)
     except (OSError, ValueError):
-        return  # a path that no file can have: opening it reports that
+        return  # an impossible path: opening it gives an error
     where = "" if real == path else f" ({real!r})"
     if allowed.folders is not None and not f"{real}{os.sep}".startswith(allowed.folders):
         message = f"leads out of the scenario's folder{where}, which the sandbox forbids"
@@ -132,9 +132,9 @@ def allows(path: str) -> bool:
 
 
 def check_opened(path: str, descriptor: int, target: str | None = None) -> None:
-    """Refuse an opened file if its path, checked again, leads to another file now. Raises SandboxError.
+    """Raise SandboxError if the path of an open file leads to another file now.
 
-    A temporary file is checked by the name of its ``target`` in the same folder.
+    For a temporary file the name of the ``target`` in the same folder is checked.
     """
     allowed = _allowed.get()
     if allowed is None:
@@ -153,7 +153,7 @@ def check_opened(path: str, descriptor: int, target: str | None = None) -> None:
 
 
 def open_file(path: str, flags: int = READ_FLAGS, mode: int = 0o666) -> int:
-    """Open a file and return its descriptor; opening a pipe does not wait. Raises SandboxError, OSError, ValueError."""
+    """Open a file and return the descriptor, without waiting for a pipe. Raises SandboxError, OSError, ValueError."""
     check_path(path)
     descriptor = os.open(path, flags, mode)
     try:
@@ -169,7 +169,7 @@ def _real_folders(folders: Iterable[StrPath]) -> tuple[str, ...]:
 
 
 def _link_out(path: str, homes: tuple[str, ...]) -> str | None:
-    """Find the link in ``homes`` that leads out of them on the way of a path. Raises OSError and ValueError."""
+    """Find a link on the way of a path that leads out of ``homes``. Raises OSError and ValueError."""
     if not homes:
         return None
     here, count = os.path.abspath(os.sep), 0
@@ -188,7 +188,7 @@ def _link_out(path: str, homes: tuple[str, ...]) -> str | None:
             return there
         count += 1
         if count > _MOST_LINKS:
-            return None  # opening the path reports that
+            return None  # opening the path gives an error
         target = os.readlink(there)
         here = os.path.abspath(os.sep) if os.path.isabs(target) else here
         left += target.split(os.sep)[::-1]
@@ -196,7 +196,7 @@ def _link_out(path: str, homes: tuple[str, ...]) -> str | None:
 
 
 def check_existing_folder(path: str) -> None:
-    """Raise MissingFileError, FileError or SandboxError for what is not a folder that files can be written to."""
+    """Check that a folder exists and is writable. Raises MissingFileError, FileError or SandboxError."""
     check_path(path)
     if not os.path.exists(path):
         raise MissingFileError(f"{path}: no such folder", help="make the folder first")
@@ -208,7 +208,7 @@ def check_existing_folder(path: str) -> None:
 
 
 def check_folder_to_write(path: str) -> None:
-    """Raise FileError or SandboxError for a folder that cannot be written to or, where it is missing, be made."""
+    """Check that a folder is writable, or can be made. Raises FileError or SandboxError."""
     check_path(path)
     existing = os.path.realpath(path)
     while not os.path.lexists(existing):
@@ -219,7 +219,7 @@ def check_folder_to_write(path: str) -> None:
 
 
 def _why_not_writable(folder: str) -> str | None:
-    """Tell why the system refuses a new file in a folder; None where it does not."""
+    """Explain why the system refuses a new file in a folder; None if it does not."""
     if os.access(folder, os.W_OK | os.X_OK):
         return None
     read_only = hasattr(os, "statvfs") and os.statvfs(folder).f_flag & os.ST_RDONLY

@@ -3,14 +3,16 @@
 vk_formats.csv has the VkFormat name and value, the texel layout, NumPy type and DXGI code of each format.
 
 Sources: Vulkan 1.3 specification, chapter "Formats" (values, texel block sizes); DXGI_FORMAT of the Direct3D 11
-documentation (codes 133 and 134 are not part of it, but what existing .dds files of three signed bytes carry; files of
-88 and 93 have four bytes a texel, their formats three); VK_ARM_tensors for the formats that only tensors have, where
-NumPy reads raw bytes for numbers that it lacks, and float8 E5M2 as the reference does. YCbCr, ETC2, ASTC and PVRTC
-formats are left out: no supported file holds them. VkFilter, VkSamplerMipmapMode, VkSamplerAddressMode and
-VkBorderColor for sampling, whose names scenarios and plans use; the numbers are those of Vulkan and of VGF files.
+documentation; VK_ARM_tensors for formats of tensors. The DXGI codes 133 and 134 are undocumented, but existing .dds
+files of three signed bytes have them. Files with the codes 88 and 93 have four bytes a texel, their formats three.
+Numbers that NumPy lacks are raw bytes; float8 E5M2 is stored as in the reference runner. The table lacks YCbCr, ETC2,
+ASTC and PVRTC formats, since no supported file holds them.
 
-DXGI names packed channels from the lowest bit up, Vulkan from the highest down: B5G6R5 there is R5G6B5 here. The last
-column has what other programs call a format, for the help of an error.
+DXGI names packed channels from the lowest bit up, Vulkan from the highest down: DXGI's B5G6R5 is Vulkan's R5G6B5. The
+last column has other programs' names of a format, for the help of an error.
+
+The names for sampling are those in scenarios and plans. The numbers are VkFilter, VkSamplerMipmapMode,
+VkSamplerAddressMode and VkBorderColor, also in VGF files.
 """
 
 from __future__ import annotations
@@ -26,15 +28,16 @@ from scenario_runner.errors.text import close_names
 
 
 class Format(NamedTuple):
-    """One VkFormat. There is one object for each; copies and pickles give that one again.
+    """One VkFormat. Each format has a single object, also after copying and pickling.
 
-    ``block_size_bytes`` counts the bytes of one texel, or of one block of ``block_extent`` (width, height) texels where
-    the format is compressed. ``channels`` and ``channel_bits`` name the components in memory order, or from the highest
-    bit down where the format is packed into one integer. ``numeric`` says how their bits are meant: ``unorm snorm
-    uscaled sscaled uint sint ufloat sfloat srgb bool bfloat16 float8e4m3 float8e5m2`` (of the depth where there is
-    stencil too). A .npy file has ``numpy_items`` items of the type ``numpy_dtype`` a texel: one for each component, or
-    one unsigned integer where the format is packed; ``None`` and 0 where no .npy file can hold it. ``dxgi`` is the
-    DXGI_FORMAT of a .dds file that holds it, if there is one.
+    ``block_size_bytes`` is the size of a texel, or in a compressed format of a block of ``block_extent`` (width,
+    height) texels. ``channels`` and ``channel_bits`` list the components in memory order, or in a packed format from
+    the highest bit down. ``numeric`` is the meaning of the bits: ``unorm snorm uscaled sscaled uint sint ufloat sfloat
+    srgb bool bfloat16 float8e4m3 float8e5m2``; with depth and stencil it is about the depth.
+
+    In a .npy file a texel has ``numpy_items`` items of the type ``numpy_dtype``: an item for each component, or an
+    unsigned integer for a packed format. They are 0 and ``None`` if no .npy file can hold the format. ``dxgi`` is the
+    DXGI_FORMAT in .dds files, if there is one.
     """
 
     name: str
@@ -56,35 +59,35 @@ class Format(NamedTuple):
 
     @property
     def is_of_tensors(self) -> bool:
-        """Return whether it is defined by VK_ARM_tensors: a device without that must not be asked about it."""
+        """True for a format of VK_ARM_tensors. Without the extension a device must not be asked about it."""
         return self.name.endswith("_ARM")
 
     @property
     def is_compressed(self) -> bool:
-        """Return whether texels come in blocks (BC1 to BC7)."""
+        """True if texels come in blocks (BC1 to BC7)."""
         return self.block_extent != (1, 1)
 
     def row_size_bytes(self, width: int) -> int:
-        """Bytes of one tightly packed row of texels, or of blocks."""
+        """Return the bytes of a tightly packed row of texels or blocks."""
         return -(-width // self.block_extent[0]) * self.block_size_bytes
 
     def level_size_bytes(self, width: int, height: int) -> int:
-        """Bytes of a tightly packed image of ``width`` times ``height`` texels."""
+        """Return the bytes of a tightly packed image."""
         return self.row_size_bytes(width) * -(-height // self.block_extent[1])
 
 
 def full_mip_count(width: int, height: int) -> int:
-    """Levels of the full chain, down to one texel."""
+    """Count the mip levels down to a single texel."""
     return max(width, height).bit_length()
 
 
 def find_format(name: str) -> Format | None:
-    """The format called ``name`` (``'VK_FORMAT_R8_UNORM'``), or ``None``."""
+    """Return the format called ``name`` (``'VK_FORMAT_R8_UNORM'``), or ``None``."""
     return _by_name().get(name)
 
 
 def format_named(name: str) -> Format:
-    """The format called ``name``. Raises `ScenarioError` with close matches."""
+    """Return the format called ``name``. Raises `ScenarioError` with close matches."""
     known = _by_name().get(name)
     if known is None:
         raise ScenarioError(
@@ -94,7 +97,7 @@ def format_named(name: str) -> Format:
 
 
 def format_of_value(value: int) -> Format:
-    """The format with the VkFormat value ``value``. Raises `UnsupportedError`."""
+    """Return the format with the VkFormat value ``value``. Raises `UnsupportedError`."""
     known = _by_value().get(value)
     if known is None:
         raise UnsupportedError(f"unknown VkFormat value {value}", code="SR-RUN-003")
@@ -102,14 +105,14 @@ def format_of_value(value: int) -> Format:
 
 
 def format_of_dxgi(code: int) -> Format | None:
-    """The format that a .dds file with this DXGI_FORMAT holds, or ``None``."""
+    """Return the format of .dds files with this DXGI_FORMAT, or ``None``."""
     formats = [entry for entry in _by_value().values() if entry.dxgi == code]
-    # Where two formats have one code, files mean the one that is not packed, or the one with alpha.
+    # If two formats have the same code, files use the unpacked format, or the format with alpha.
     return max(formats, key=lambda entry: (not entry.is_packed, entry.components), default=None)
 
 
 def close_format_names(name: str) -> list[str]:
-    """At most three names that ``name`` may stand for: what other programs call formats, else a misspelling."""
+    """Suggest at most three formats for another program's name, or for a misspelled name."""
     text = re.sub(f"^{_OTHER_PREFIXES}*", "", name.strip().lower()[:100]).removesuffix("'>")
     start = _PREFIX + _vulkan_start(text)
     names = [_PREFIX + row[0] for row in _rows() if text and text in row[-1].split()]
@@ -126,8 +129,7 @@ _COMPACT_KINDS = {"f": "sfloat", "float": "sfloat", "i": "sint", "ui": "uint", "
 
 
 def _vulkan_start(text: str) -> str:
-    """The beginning of Vulkan's name of what OpenGL, WebGPU or DXGI call ``text``: ``'R8G8B8A8_UNORM'`` for
-    rgba8unorm."""
+    """Translate a name of OpenGL, WebGPU or DXGI to the start of Vulkan's name: rgba8unorm to ``'R8G8B8A8_UNORM'``."""
     compact = re.fullmatch(_COMPACT_NAME, text)
     if compact:
         channels, bits, kind = compact.groups()
@@ -137,7 +139,7 @@ def _vulkan_start(text: str) -> str:
 
 
 def format_help(name: str) -> str:
-    """Suggest formats in place of ``name``, which is not the name of a format."""
+    """Write help for an unknown name of a format."""
     close = close_format_names(name)
     if not close:
         return "expected a name like 'VK_FORMAT_R8_UNORM'"
@@ -145,7 +147,7 @@ def format_help(name: str) -> str:
 
 
 def all_formats() -> tuple[Format, ...]:
-    """Every format of the table, by rising value."""
+    """Return every format of the table, by rising value."""
     return tuple(_by_value().values())
 
 
@@ -201,7 +203,7 @@ BorderColor = Literal[
     "FLOAT_CUSTOM_EXT",
 ]
 
-# VkFilter, and VkSamplerMipmapMode, which has the same numbers.
+# The numbers of VkFilter and VkSamplerMipmapMode are the same.
 FILTERS: Final[dict[Filter, int]] = {"NEAREST": 0, "LINEAR": 1}
 
 ADDRESS_MODES: Final[dict[AddressMode, int]] = {"REPEAT": 0, "MIRRORED_REPEAT": 1, "CLAMP_EDGE": 2, "CLAMP_BORDER": 3}
@@ -219,15 +221,15 @@ BORDER_COLORS: Final[dict[str, int]] = {
 
 FILTER_NAMES: Final = {number: name for name, number in FILTERS.items()}
 ADDRESS_MODE_NAMES: Final = {number: name for name, number in ADDRESS_MODES.items()}
-# Names by the numbers of VGF files, which cannot say what a custom color is.
+# A VGF file has no value for a custom color.
 STANDARD_COLOR_NAMES: Final = {number: name for name, number in BORDER_COLORS.items() if "CUSTOM" not in name}
 
-# The types of ml_dtypes by the numeric formats, which are the encodings of SPIR-V without underscores.
+# Types of ml_dtypes by numeric format. Numeric formats are named like SPIR-V's encodings, without underscores.
 ML_DTYPES: Final = {"bfloat16": "bfloat16", "float8e4m3": "float8_e4m3fn", "float8e5m2": "float8_e5m2"}
 
 
 def ml_dtype(numeric: str) -> Any:
-    """The type of ml_dtypes that computes with a numeric format of `ML_DTYPES`."""
+    """Return the type of ml_dtypes that computes with a numeric format of `ML_DTYPES`."""
     import ml_dtypes
 
     return getattr(ml_dtypes, ML_DTYPES[numeric])
