@@ -13,6 +13,7 @@ from scenario_runner.scenario import load
 from scenario_runner.vulkan.capabilities import enabled_for
 from tests.drawings import COMMAND, FRAGMENT, VERTEX, drawing, found, image
 from tests.scenes import Scene, assemble, kernel
+from tests.tables import cases
 
 
 @pytest.fixture(autouse=True)
@@ -231,76 +232,19 @@ def test_devices_without_dynamic_rendering(scene: Scene) -> None:
     assert enabled.graphics
 
 
-FIRST, SECOND = f"{COMMAND}/color_attachment_refs/0", f"{COMMAND}/color_attachment_refs/1"
+FIRST = f"{COMMAND}/color_attachment_refs/0"
 
 
-@pytest.mark.parametrize(
-    "attachments, expected",
-    [
-        (
-            ["a"],
-            [
-                f"SR-ATTACH-001 warning {COMMAND}: output 'second' of shader 'f' goes to the attachment 1; the drawing"
-                " has 1, so that it is lost"
-            ],
-        ),
-        (
-            ["a", "b", "d"],
-            [
-                f"SR-ATTACH-002 warning {COMMAND}/color_attachment_refs/2: shader 'f' has no output at location 2: the"
-                " image stays as it is"
-            ],
-        ),
-        (
-            ["b", "d"],
-            [
-                f"SR-ATTACH-003 error {FIRST}: output 'first' of shader 'f' gives float32; image 'b' of"
-                " VK_FORMAT_R32_UINT takes unsigned integers of 32 bits",
-                f"SR-ATTACH-003 error {SECOND}: output 'second' of shader 'f' gives uint32; image 'd' of"
-                " VK_FORMAT_R8_UNORM takes floats of 32 bits",
-            ],
-        ),
-        (
-            ["a", "rg"],
-            [
-                f"SR-ATTACH-004 warning {SECOND}: 'second' of shader 'f' does not give G of image 'rg'"
-                " (VK_FORMAT_R8G8_UINT), which stays as it is"
-            ],
-        ),
-        (
-            ["plain", "b"],
-            [f"SR-ATTACH-005 warning {FIRST}: image 'plain' is drawn into, and its color_attachment is false"],
-        ),
-        (
-            ["depth", "b"],
-            [
-                f"SR-ATTACH-006 error {FIRST}: image 'depth' has the format VK_FORMAT_D32_SFLOAT, which cannot be drawn"
-                " into as a colour"
-            ],
-        ),
-        (
-            ["c", "b"],
-            [f"SR-ATTACH-007 error {SECOND}: image 'b' has 16 x 8 texels, attachment 0, 'c', has 32 x 16"],
-        ),
-        (
-            ["a", "b", "b"],
-            [
-                f"SR-ATTACH-002 warning {COMMAND}/color_attachment_refs/2: shader 'f' has no output at location 2: the"
-                " image stays as it is",
-                f"SR-ATTACH-010 error {COMMAND}/color_attachment_refs/2: image 'b' is attachment 1 already: the"
-                " result of both writes is undefined",
-            ],
-        ),
-    ],
-)
-def test_attachments(scene: Scene, attachments: list[Any], expected: list[Any]) -> None:
-    """Each attachment has an output of its kind with all its components, is an image for drawing, and of one size."""
-    drawing(scene, color_attachment_refs=attachments)
+@pytest.mark.parametrize("row", cases(__file__, "drawings.txt", "ATTACHMENTS"))
+def test_attachments(scene: Scene, row: list[str]) -> None:
+    """Each attachment is an image for drawing, has the common size, and gets an output with its kind and components."""
+    attachments, *expected = row
+    drawing(scene, color_attachment_refs=json.loads(attachments))
     image(scene, "d", format="VK_FORMAT_R8_UNORM")
     image(scene, "rg", format="VK_FORMAT_R8G8_UINT")
     image(scene, "plain", color_attachment=False)
     image(scene, "depth", format="VK_FORMAT_D32_SFLOAT")
-    assert sorted(found(scene)) == sorted(expected)
+    assert sorted(found(scene)) == sorted(each.replace("COMMAND", COMMAND) for each in expected)
 
 
 def test_another_extent(scene: Scene) -> None:

@@ -66,7 +66,7 @@ def test_several_files(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> No
 
 def test_a_model(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """All shaders of a model are checked, with the operands that they have there; each finding names its shader."""
-    (tmp_path / "model.mlir").write_text(model({}, {"input_0_binding": 7}, resource_twice(), {"entry_point": ...}))
+    (tmp_path / "model.mlir").write_text(model({}, {"input_0_binding": 7}, resource_twice(), {"entry_point": "..."}))
     assert main(["custom-op", "check", "model.mlir"]) == 3
     lines = capsys.readouterr().err.splitlines()
     errors = [line for line in lines if line.startswith("error: ")]
@@ -81,7 +81,7 @@ def resource_twice() -> dict[str, Any]:
 
 def test_json(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """--json prints what is known of each operation, and the findings with their places."""
-    (tmp_path / "scale.json").write_text(text_of(TWO | {"push_constants": ...}))
+    (tmp_path / "scale.json").write_text(text_of(TWO | {"push_constants": "..."}))
     (tmp_path / "model.mlir").write_text(model({}))
     assert main(["custom-op", "check", "--json", "scale.json", "model.mlir"]) == 0
     document = json.loads(capsys.readouterr().out)

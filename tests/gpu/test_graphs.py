@@ -1,8 +1,9 @@
 """VGF models and SPIR-V graphs: whole models against NumPy, their shaders, dispatches that share pipelines, and models
 compiled for tensors of any size."""
 
+import json
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from tests.gpu.ml_scenes import SPIRV, VGF, bindings, random
 from tests.left_out import VGF_LIBRARY, needs
 from tests.ml.graph_words import Graph
 from tests.scenes import Scene
+from tests.tables import cases
 
 SCALE = """#version 450
 layout(local_size_x = 16) in;
@@ -295,7 +297,7 @@ def test_a_value_between_operators_that_is_too_large(ml: Runner, scene: Scene) -
 
 
 def convolution(
-    scene: Scene, constants: tuple[str, ...] = ("w",), bound: Mapping[int, str] | None = None, **keys: Any
+    scene: Scene, constants: Sequence[str] = ("w",), bound: Mapping[str, str] | None = None, **keys: Any
 ) -> Scene:
     """A 3 x 3 convolution of 4 channels to 2, padded by 1, whose weights are graph constant 0; the bias is 1 and 2."""
     scene.tensor("x", random((1, 8, 8, 4))).tensor("y", dims=keys.pop("dims", [1, 8, 8, 2]))
@@ -304,7 +306,7 @@ def convolution(
     scene.resource("graph_constant", uid="w", dims=[2, 3, 3, 4], format="VK_FORMAT_R32_SFLOAT", src=weights)
     weights = scene.npy("w2.npy", random((2, 3, 3, 3), seed=2))
     scene.resource("graph_constant", uid="w2", dims=[2, 3, 3, 3], format="VK_FORMAT_R32_SFLOAT", src=weights)
-    places = bindings(bound or ["x", "y"])
+    places = bindings({int(number): uid for number, uid in (bound or {"0": "x", "1": "y"}).items()})
     return scene.command("dispatch_spirv_graph", graph_ref="graph", bindings=places, graph_constants=list(constants))
 
 
@@ -320,55 +322,11 @@ def test_a_graph_with_a_constant(ml: Runner, scene: Scene, keys: dict[str, Any])
     assert numpy.abs(numpy.load(scene.folder / "y.out.npy")[0] - expected).max() < 1e-5
 
 
-@pytest.mark.parametrize(
-    "keys, code, message",
-    [
-        (
-            {"constants": ()},
-            "SR-GRAPH-002",
-            "/commands/0/dispatch_spirv_graph/graph_constants: graph 'graph': the graph constant 0, which is"
-            " tensor<2x3x3x4xfloat32>, is missing",
-        ),
-        (
-            {"constants": ("w", "w2")},
-            "SR-GRAPH-004",
-            "/commands/0/dispatch_spirv_graph/graph_constants: graph 'graph': the graph has no constant 1;"
-            " its constants are: 0",
-        ),
-        (
-            {"constants": ("w2",)},
-            "SR-GRAPH-003",
-            "/commands/0/dispatch_spirv_graph/graph_constants: graph 'graph': the graph constant 0 is"
-            " tensor<2x3x3x4xfloat32>; what is given for it has the shape [2, 3, 3, 3]",
-        ),
-        (
-            {"entry": "main"},
-            "SR-GRAPH-001",
-            "shader 'graph' has no graph entry point 'main'; its graph entry points are: 'graph_partition_0'",
-        ),
-        (
-            {"dims": [1, 8, 8, 3]},
-            "SR-TENSOR-003",
-            "graph 'graph': the graph's output 'graph_partition_0_res_0' at set 0, binding 1 is"
-            " tensor<1x8x8x2xfloat32>; tensor 'y' has the shape [1, 8, 8, 3]",
-        ),
-        (
-            {"bound": {0: "x"}},
-            "SR-BIND-001",
-            "graph 'graph': nothing is bound to the graph's output 'graph_partition_0_res_0' at set 0, binding 1,"
-            " which is tensor<1x8x8x2xfloat32>",
-        ),
-        (
-            {"bound": {0: "x", 5: "y"}},
-            "SR-GRAPH-005",
-            "graph 'graph' has nothing at set 0, binding 5; it has: set 0, binding 0, set 0, binding 1",
-        ),
-    ],
-)
-def test_what_does_not_fit_the_graph(scene: Scene, keys: dict[str, Any], code: str, message: str) -> None:
+@pytest.mark.parametrize("keys, code, message", cases(__file__, "graphs.txt", "CONSTANTS"))
+def test_what_does_not_fit_the_graph(scene: Scene, keys: str, code: str, message: str) -> None:
     """Constants (missing, one too many, of another shape), entry point, a tensor's shape, bindings: the graph's own
     declarations decide, and the message lists what there is."""
-    problem = convolution(scene, **keys).refusal(Runner().plan, error_class(code))
+    problem = convolution(scene, **json.loads(keys)).refusal(Runner().plan, error_class(code))
     assert problem.code == code
     assert str(problem).endswith(message)
 

@@ -19,6 +19,7 @@ from scenario_runner.validation import validate_file
 from tests.gpu.ml_scenes import MODELS, VGF, bindings, random
 from tests.ml.vgf_samples import encoded, one_segment, row
 from tests.scenes import Scene
+from tests.tables import cases
 
 
 def problem(scene: Scene, kind: type[Exception] = ScenarioError) -> str:
@@ -26,69 +27,21 @@ def problem(scene: Scene, kind: type[Exception] = ScenarioError) -> str:
     return str(scene.refusal(Runner().plan, kind)).replace(f"{scene.folder}/", "").replace(f"{VGF}/", "")
 
 
-def ends(scene: Scene, places: dict[int, str | None] | None = None, **sizes: Any) -> Scene:
+def ends(scene: Scene, places: dict[str, str | None] | None = None, **sizes: Any) -> Scene:
     """The model with the inputs left and right (0, 1) and the outputs sum and difference (2, 3)."""
     for uid in ("left", "right", "sum", "difference"):
         scene.tensor(uid, **{"dims": [4, 16], "dst": None, **sizes.get(uid, {})})
     scene.resource("graph", uid="graph", src=str(VGF / "ends.vgf"))
-    bound = {0: "left", 1: "right", 2: "sum", 3: "difference"} | (places or {})
-    uids = {number: uid for number, uid in bound.items() if uid is not None}
+    bound = {"0": "left", "1": "right", "2": "sum", "3": "difference"} | (places or {})
+    uids = {int(number): uid for number, uid in bound.items() if uid is not None}
     return scene.command("dispatch_graph", graph_ref="graph", bindings=bindings(uids))
 
 
-@pytest.mark.parametrize(
-    "places, sizes, code, message",
-    [
-        (
-            {},
-            {"right": {"dims": [4, 8]}},
-            "SR-TENSOR-003",
-            "bindings/1/resource_ref: input 'right' (binding 1) of graph 'graph' has the shape [4, 16];"
-            " tensor 'right' has [4, 8]",
-        ),
-        (
-            {},
-            {"sum": {"dims": [64]}},
-            "SR-TENSOR-003",
-            "bindings/2/resource_ref: output 'sum' (binding 2) of graph 'graph' has the shape [4, 16];"
-            " tensor 'sum' has [64]",
-        ),
-        (
-            {},
-            {"left": {"format": "VK_FORMAT_R16_SFLOAT"}},
-            "SR-TENSOR-002",
-            "bindings/0/resource_ref: input 'left' (binding 0) of graph 'graph' has the format VK_FORMAT_R32_SFLOAT;"
-            " tensor 'left' has VK_FORMAT_R16_SFLOAT",
-        ),
-        (
-            {2: None},
-            {},
-            "SR-BIND-001",
-            "bindings: nothing is bound to the output 'sum' (binding 2) of graph 'graph'"
-            " (shape [4, 16], VK_FORMAT_R32_SFLOAT)",
-        ),
-        (
-            {7: "sum"},
-            {},
-            "SR-GRAPH-005",
-            "bindings/4/id: graph 'graph' has no input or output 7; it has: input 'left' (binding 0), input 'right'"
-            " (binding 1), output 'sum' (binding 2), output 'difference' (binding 3), output 'same' (binding 0)",
-        ),
-        (
-            {0: "other"},
-            {},
-            "SR-BIND-003",
-            "bindings/0/resource_ref: input 'left' (binding 0) of graph 'graph' is a tensor"
-            " (shape [4, 16], VK_FORMAT_R32_SFLOAT); 'other' is a buffer",
-        ),
-    ],
-)
-def test_a_binding_that_does_not_fit(
-    scene: Scene, places: dict[int, str | None], sizes: dict[str, Any], code: str, message: str
-) -> None:
+@pytest.mark.parametrize("keys, code, message", cases(__file__, "graphs.txt", "BINDINGS"))
+def test_a_binding_that_does_not_fit(scene: Scene, keys: str, code: str, message: str) -> None:
     """Shape, format, a missing and an unknown binding, another kind; the message has the model's name of the slot."""
     scene.buffer("other", size=256)
-    finding = ends(scene, places, **sizes).refusal(Runner().plan)
+    finding = ends(scene, **json.loads(keys)).refusal(Runner().plan)
     assert finding.code == code
     assert str(finding).endswith(f"/commands/0/dispatch_graph/{message}")
 
@@ -124,58 +77,11 @@ def placeholder(scene: Scene, *, size: int = 256, **command: Any) -> Scene:
     return scene.command("dispatch_graph", graph_ref="graph", bindings=places, **command)
 
 
-@pytest.mark.parametrize(
-    "keys, code, message",
-    [
-        (
-            {},
-            "SR-GRAPH-009",
-            "/commands/0/dispatch_graph: the shader 'graph_partition_1' of graph 'graph' is a placeholder without code,"
-            " and nothing is substituted for it",
-        ),
-        (
-            {"size": 128, "shader_substitutions": substituted("copy")},
-            "SR-GRAPH-013",
-            "bindings/1/resource_ref: output 'shaded' (binding 2) of graph 'graph' takes 256 bytes (shape [4, 16],"
-            " VK_FORMAT_R32_SFLOAT); buffer 'shaded' has 128",
-        ),
-        (
-            {"shader_substitutions": [*substituted("copy"), *substituted("copy", "conv")]},
-            "SR-GRAPH-008",
-            "the graph 'graph' has no shader 'conv'; its shaders are: 'graph_partition_1'",
-        ),
-        (
-            {
-                "shader_substitutions": substituted("copy"),
-                "push_constants": [{"push_data_ref": "data", "shader_target": "conv"}],
-            },
-            "SR-GRAPH-008",
-            "the graph 'graph' has no shader 'conv'; its shaders are: 'graph_partition_1'",
-        ),
-        (
-            {"shader_substitutions": substituted("greedy")},
-            "SR-BIND-001",
-            "/commands/0/dispatch_graph: segment 'compute_segment_0' of graph 'graph': nothing is bound to storage"
-            " buffer 'C' at set 0, binding 2, which shader 'greedy' uses",
-        ),
-        (
-            {"shader_substitutions": substituted("twofold")},
-            "SR-BIND-006",
-            "/commands/0/dispatch_graph: segment 'compute_segment_0' of graph 'graph': shader 'twofold' declares"
-            " uniform buffer 'U' at set 0, binding 0 where it also has a storage buffer 'A'",
-        ),
-        (
-            {"shader_substitutions": substituted("scaled"), "push_constants": PUSHED},
-            "SR-PUSH-002",
-            "push_constants/0/push_data_ref: raw_data 'data' holds 4 bytes, but 8 bytes of push constants"
-            " are read by shader 'scaled'",
-        ),
-    ],
-)
-def test_a_shader_of_a_model(scene: Scene, shader_cache: object, keys: dict[str, Any], code: str, message: str) -> None:
+@pytest.mark.parametrize("keys, code, message", cases(__file__, "graphs.txt", "SHADERS"))
+def test_a_shader_of_a_model(scene: Scene, shader_cache: object, keys: str, code: str, message: str) -> None:
     """No substitute, a buffer of another size, targets that do not exist, a binding that the segment does not have
     (an unwritten descriptor would give garbage), push constants of another size than the shader declares."""
-    finding = placeholder(scene, **keys).refusal(Runner().plan)
+    finding = placeholder(scene, **json.loads(keys)).refusal(Runner().plan)
     assert finding.code == code
     assert str(finding).endswith(message)
 

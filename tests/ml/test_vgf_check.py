@@ -3,6 +3,7 @@
 The tables are decoded by a C++ library, so the mutants are read in a child process: a crash there is a failure here.
 """
 
+import json
 import random
 import struct
 import subprocess
@@ -26,6 +27,7 @@ from scenario_runner.ml.model_scenario import scenario_for
 from scenario_runner.ml.vgf_check import find_problems, unwritten_inputs
 from scenario_runner.ml.vgf_file import parse_vgf, read_vgf
 from scenario_runner.ml.vgf_model import GraphConstant, Slot, Vgf, describe
+from tests.tables import cases
 
 SOUND = parse_vgf(everything())
 
@@ -48,67 +50,27 @@ def test_sound_files_have_no_problems() -> None:
     assert said(read_vgf(FIXTURES / "image.vgf")) == []
 
 
+@pytest.mark.parametrize("part, index, fields, expected", cases(__file__, "contradictions.txt", "CHANGES"))
+def test_a_contradiction_is_reported_once(part: str, index: str, fields: str, expected: str) -> None:
+    """A changed entry is reported at the place with what was found and what was expected."""
+    keys = {name: tuple(value) if isinstance(value, list) else value for name, value in json.loads(fields).items()}
+    assert said(changed(part, int(index), **keys)) == [f"m.vgf: {expected}"]
+
+
 @pytest.mark.parametrize(
-    "model, expected",
+    "fields, expected",
     [
         (
-            changed("constants", 1, resource_index=8),
-            "/constants/1: the resource index is 8, but the file has 8 of them",
+            {"inputs": (Slot(0, 2**32 - 1),)},
+            "inputs/0: the resource index is 4294967295, but the file has 8 of them",
         ),
-        (
-            changed("segments", 1, module_index=4),
-            "/segments/1/module_index: the module index is 4, but the file has 4 of them",
-        ),
-        (
-            changed("segments", 3, inputs=(Slot(0, 2**32 - 1),)),
-            "/segments/3/inputs/0: the resource index is 4294967295, but the file has 8 of them",
-        ),
-        (
-            changed("segments", 0, constants=(GraphConstant(0, 2),)),
-            "/segments/0/constants/0: the constant index is 2, but the file has 2 of them",
-        ),
-        (
-            changed("resources", 2, shape=(4, 0)),
-            "/resources/2: has the shape [4, 0]; a dimension is 1 or more, or -1 when dynamic",
-        ),
-        (
-            changed("resources", 4, shape=(4, 4)),
-            "/resources/4: is an image of the shape [4, 4], expected [H, W, components] or [1, H, W, components]",
-        ),
-        (
-            changed("resources", 4, shape=(4, 4, 3)),
-            "/resources/4: is an image of the shape [4, 4, 3], but VK_FORMAT_R32G32B32A32_SFLOAT has 4 components",
-        ),
-        (
-            changed("resources", 1, shape=(4, 8)),
-            "/resources/1: has 128 bytes (shape [4, 8], VK_FORMAT_R32_SFLOAT), but shares the memory of"
-            " resource 0, which has 256 bytes (alias group 0)",
-        ),
-        (
-            changed("resources", 6, shape=(-1, 8)),
-            "/constants/0: has the dynamic shape [-1, 8], but the shape of a constant is fixed",
-        ),
-        (
-            changed("resources", 6, format=100),
-            "/constants/0: has 24 bytes of data, but shape [3, 8] of VK_FORMAT_R32_SFLOAT takes 96",
-        ),
-        (
-            changed("segments", 1, module_index=0),
-            "/segments/1: is a compute segment, but its module 'graph_0' is a graph module",
-        ),
-        (
-            changed("modules", 0, language=None, code=None),
-            "/segments/0: is a graph, but its module 'graph_0' has no code, expected SPIR-V",
-        ),
-        (
-            changed("resources", 5, descriptor_type=None),
-            "/segments/2/descriptor_sets/0/slots/1: binds resource 5, which has no descriptor type",
-        ),
+        ({"constants": (GraphConstant(0, 2),)}, "constants/0: the constant index is 2, but the file has 2 of them"),
     ],
 )
-def test_a_contradiction_is_reported_once(model: Vgf, expected: str) -> None:
-    """A changed entry is reported at its place, with what was found and what was expected."""
-    assert said(model) == [f"m.vgf: {expected}"]
+def test_a_wrong_index_of_a_segment(fields: dict[str, Any], expected: str) -> None:
+    """An index beyond the end of a table is reported at the segment."""
+    number = 3 if "inputs" in fields else 0
+    assert said(changed("segments", number, **fields)) == [f"m.vgf: /segments/{number}/{expected}"]
 
 
 def test_an_input_that_no_caller_can_supply_is_reported() -> None:

@@ -38,8 +38,8 @@ ATTRIBUTES: dict[str, Any] = {
 
 
 def text_of(change: dict[str, Any]) -> str:
-    """The text of the attributes with a change; ``...`` leaves a key out."""
-    changed = {key: value for key, value in (ATTRIBUTES | change).items() if value is not ...}
+    """The text of the attributes with a change; the value "..." leaves a key out."""
+    changed = {key: value for key, value in (ATTRIBUTES | change).items() if value != "..."}
     return json.dumps(changed, indent=2)
 
 
