@@ -22,9 +22,8 @@ from scenario_runner.plan.records import CompilerOptions
 from scenario_runner.processes import progress
 from scenario_runner.run.device_session import DeviceOptions, DeviceSession, RunTools, Validation
 from scenario_runner.run.output_files import OutputFiles, Sink
-from scenario_runner.vulkan.device import InstanceStart
 from scenario_runner.vulkan.execute import RunOptions
-from scenario_runner.vulkan.ml_emulation import Mode
+from scenario_runner.vulkan.instance import InstanceStart, Mode
 from scenario_runner.vulkan.physical_device import checked_names
 
 if TYPE_CHECKING:

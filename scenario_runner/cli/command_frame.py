@@ -83,7 +83,7 @@ def start_driver(options: argparse.Namespace) -> object:
     captures = options.capture_frame is not None or options.gfxr is not None
     if options.action != "main" or measures or prints or captures:
         return None
-    from scenario_runner.vulkan.device import InstanceStart
+    from scenario_runner.vulkan.instance import InstanceStart
 
     validation = options.validation or options.validation_report
     return InstanceStart(validation="sync" if options.validation_sync else validation, labels=options.debug_labels)

@@ -19,11 +19,10 @@ from scenario_runner.files.vk_formats import all_formats
 from scenario_runner.vulkan import Handle, ffi, vulkan_loader
 from scenario_runner.vulkan._generated.features import CORE_FEATURES, FEATURES
 from scenario_runner.vulkan.capabilities import reason_against
-from scenario_runner.vulkan.device import Instance
+from scenario_runner.vulkan.instance import Instance, choose, open_layered
 from scenario_runner.vulkan.layers import GRAPH_LAYER, TENSOR_LAYER
 from scenario_runner.vulkan.measurements import capability_of, instrumentation_required
-from scenario_runner.vulkan.ml_emulation import open_layered
-from scenario_runner.vulkan.physical_device import CORE, PhysicalDevice, choose
+from scenario_runner.vulkan.physical_device import CORE, PhysicalDevice
 from scenario_runner.vulkan.structs import enumerated, new
 from scenario_runner.vulkan.vulkan_loader import API_1_2, API_1_3, library_of, load, loader_version, version_text
 

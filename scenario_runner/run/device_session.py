@@ -18,11 +18,11 @@ from scenario_runner.plan.plan import FramePlan, Plan
 from scenario_runner.processes import progress
 from scenario_runner.run.output_files import Sink, share
 from scenario_runner.vulkan.capabilities import Enabled, enabled_for
-from scenario_runner.vulkan.device import Checks, Device, Instance, InstanceStart
+from scenario_runner.vulkan.device import Device
 from scenario_runner.vulkan.execute import DeviceObjects, RunOptions, execute
+from scenario_runner.vulkan.instance import Checks, Instance, InstanceStart, Mode, choose, needed_layers, reopen
 from scenario_runner.vulkan.layers import FRAME_BOUNDARY, layer_warning
-from scenario_runner.vulkan.ml_emulation import Mode, needed_layers, reopen
-from scenario_runner.vulkan.physical_device import PhysicalDevice, choose
+from scenario_runner.vulkan.physical_device import PhysicalDevice
 from scenario_runner.vulkan.transfer import Pieces
 
 if TYPE_CHECKING:

@@ -27,8 +27,8 @@ from scenario_runner.plan import phases
 from scenario_runner.plan.plan import Plan
 from scenario_runner.processes import progress
 from scenario_runner.vulkan.device import Device
-from scenario_runner.vulkan.driver_cache import Creation, DriverCache, feedback_required
 from scenario_runner.vulkan.physical_device import PhysicalDevice
+from scenario_runner.vulkan.pipeline import Creation, DriverCache, feedback_required
 
 # The default folder in the user's cache folder.
 FOLDER = "pipelines"

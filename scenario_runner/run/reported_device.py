@@ -12,8 +12,7 @@ from scenario_runner.files.input import read_file
 from scenario_runner.plan.limits import NAMES, exceeded_limits
 from scenario_runner.plan.plan import Plan
 from scenario_runner.vulkan.capabilities import enabled_for
-from scenario_runner.vulkan.matrix_sizes import MatrixSizes
-from scenario_runner.vulkan.physical_device import FeatureTable
+from scenario_runner.vulkan.physical_device import FeatureTable, MatrixSizes
 
 _HELP = "write it with: scenario-runner doctor --json > doctor.json"
 _BY_AXIS = frozenset({"maxComputeWorkGroupCount", "maxComputeWorkGroupSize"})

@@ -1,6 +1,6 @@
 """The registry of kinds: the key of each resource and command in a file, its model and its older spellings.
 
-Other packages have a table of what they do with a kind: resolvers in `plan.resolve`, creators in `vulkan.placement`,
+Other packages have a table of what they do with a kind: resolvers in `plan.resolve`, creators in `vulkan.execute`,
 recorders in `vulkan.frame_recording`.
 """
 

@@ -316,7 +316,7 @@ class _Needs:
 
     def add_matrices(self) -> None:
         """Compare the cooperative matrices of all shaders with those that the device supports."""
-        from scenario_runner.vulkan.matrix_sizes import missing_matrices
+        from scenario_runner.vulkan.physical_device import missing_matrices
 
         combinations, supported = self._physical.matrices, []
         if combinations is None:

@@ -16,237 +16,28 @@ import array  # noqa: F401
 import contextvars  # noqa: F401
 import math  # noqa: F401
 import struct  # noqa: F401
-import sys
-import threading
+import time
 import zlib  # noqa: F401
 from collections import Counter
-from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
-from contextlib import ExitStack, nullcontext
-from typing import TYPE_CHECKING, Any, Generic, Literal, TypeAlias, TypeVar
+from collections.abc import Callable, Hashable, Iterator
+from contextlib import ExitStack, contextmanager
+from typing import Any, Generic, TypeVar
 
 from scenario_runner import errors
 from scenario_runner.errors import log
-from scenario_runner.errors.installation import install_here
-from scenario_runner.processes import system_limits
 from scenario_runner.vulkan import Handle, ffi, vulkan_loader
 from scenario_runner.vulkan._generated import constants as vk
 from scenario_runner.vulkan.capabilities import Enabled
-from scenario_runner.vulkan.layers import (
-    OF_ML_LAYERS,
-    VALIDATION_LAYER,
-    available_layers,
-    has_instance_extension,
-    requested_layers,
-    tools,
-    validation_structs,
-    with_place,
-)
+from scenario_runner.vulkan.instance import Instance
 from scenario_runner.vulkan.physical_device import PhysicalDevice, chain_of
-from scenario_runner.vulkan.structs import chain, enumerated, new
+from scenario_runner.vulkan.structs import new
 from scenario_runner.vulkan.vulkan_loader import (
-    API_1_2,
-    API_1_4,
     Functions,
     check,
-    error_class,
-    result_name,
     type_source,
-    version_text,
 )
-
-if TYPE_CHECKING:
-    from scenario_runner.vulkan.printf import Printer
 
 _Object = TypeVar("_Object")
-Checks: TypeAlias = 'bool | Literal["sync"]'
-"""Use of the validation layer: true loads it, and with "sync" it looks for hazards as well."""
-
-Planned = TypeVar("Planned")
-
-_DEBUG_UTILS = "VK_EXT_debug_utils"
-_PORTABILITY = "VK_KHR_portability_enumeration"
-_INFO = vk.DEBUG_UTILS_MESSAGE_SEVERITY_INFO_BIT_EXT
-_ERROR = vk.DEBUG_UTILS_MESSAGE_SEVERITY_ERROR_BIT_EXT
-_WARNING_AND_ERROR = vk.DEBUG_UTILS_MESSAGE_SEVERITY_WARNING_BIT_EXT | _ERROR
-_VALIDATION_AND_PERFORMANCE = (
-    vk.DEBUG_UTILS_MESSAGE_TYPE_VALIDATION_BIT_EXT | vk.DEBUG_UTILS_MESSAGE_TYPE_PERFORMANCE_BIT_EXT
-)
-
-
-class Instance:
-    """One VkInstance. Raises NoDeviceError when there is no loader or no driver that it accepts.
-
-    ``layers`` are enabled in this order, the first one next to the application. ``validation=True`` enables the Khronos
-    validation layer and collects what it says in ``validation_messages``; those of severity error are in
-    ``validation_errors`` as well, each with the JSON pointer of what caused it, where that is known. ``labels`` asks
-    for VK_EXT_debug_utils, which is there as well where a layer could make use of it; the attribute tells. ``printer``
-    gets what shaders print, from the same layer.
-    """
-
-    def __init__(
-        self,
-        *,
-        layers: Sequence[str] = (),
-        validation: Checks = False,
-        labels: bool = False,
-        printer: Printer | None = None,
-    ) -> None:
-        self.validation_messages: list[str] = []
-        self.validation_errors: list[tuple[str | None, str]] = []
-        # The JSON pointer of what is being created or recorded, for what the validation layer says of it.
-        self.subject: str | None = None
-        self.validation = validation
-        self.printer = printer
-        self.layers = tuple(layers)
-        self._stack = ExitStack()
-        if vulkan_loader.loader_version() < API_1_2:
-            raise errors.NoDeviceError(
-                f"the Vulkan loader supports version {version_text(vulkan_loader.loader_version())}; "
-                "1.2 or newer is needed",
-                help="install a newer Vulkan loader",
-            )
-        names = list(layers)
-        extensions = []
-        has_validation_layer = bool(validation) or printer is not None
-        if has_validation_layer:
-            if VALIDATION_LAYER not in [name for name, _, _ in available_layers()]:
-                message = f"the validation layer {VALIDATION_LAYER} is not installed"
-                raise errors.UnsupportedError(message, help=install_here("validation"))
-            names.append(VALIDATION_LAYER)
-        names += [tool for tool in tools if tool not in names]
-        self.labels = has_validation_layer or (
-            (labels or bool(requested_layers())) and has_instance_extension(_DEBUG_UTILS)
-        )
-        if self.labels:
-            extensions.append(_DEBUG_UTILS)
-        if sys.platform == "darwin" and has_instance_extension(_PORTABILITY):  # else the loader hides MoltenVK
-            extensions.append(_PORTABILITY)
-        messenger = self._messenger_info() if has_validation_layer else None
-        self.handle: Handle = self._create(names, extensions, messenger)
-        self.fn = Functions(vulkan_loader.instance_function, self.handle)
-        self._stack.callback(self.fn.vkDestroyInstance, self.handle, ffi.NULL)
-        try:
-            if messenger is not None:
-                self._listen(messenger)
-            name = "vkEnumeratePhysicalDevices"
-            devices = enumerated("VkPhysicalDevice", name, self.fn.vkEnumeratePhysicalDevices, self.handle)
-            self.physical_devices = [PhysicalDevice(self.fn, handle, index) for index, handle in enumerate(devices)]
-        except BaseException:
-            self.close()
-            raise
-
-    def _create(self, names: list[str], extensions: list[str], messenger: Handle) -> Handle:
-        """A VkInstance with these layers and extensions; ``messenger`` is None without the validation layer."""
-        application = new(
-            "VkApplicationInfo",
-            pApplicationName="scenario-runner",
-            pEngineName="scenario-runner",
-            apiVersion=API_1_4,
-        )
-        info = new(
-            "VkInstanceCreateInfo",
-            pApplicationInfo=application,
-            ppEnabledLayerNames=names,
-            ppEnabledExtensionNames=extensions,
-        )
-        if _PORTABILITY in extensions:
-            info.flags = vk.INSTANCE_CREATE_ENUMERATE_PORTABILITY_BIT_KHR
-        if messenger is not None:
-            chain(info, messenger)  # for what is said while the instance is made or destroyed
-        hazards, printer = self.validation == "sync", self.printer
-        if hazards or printer is not None:
-            chain(info, *validation_structs(bool(self.validation), hazards=hazards, printf=printer is not None))
-        handle = ffi.new("VkInstance*")
-        with nullcontext() if printer is None else printer.settings():
-            code = vulkan_loader.load().vkCreateInstance(info, ffi.NULL, handle)
-        if code < 0:
-            raise (errors.NoDeviceError if code in (-3, -9) else error_class(code))(
-                f"vkCreateInstance failed with {result_name(code)}"
-                + (f" (layers: {', '.join(names)})" if names else ""),
-                help="'scenario-runner doctor' shows which loader and drivers are found",
-            )
-        return handle[0]
-
-    def _messenger_info(self) -> Handle:
-        """A VkDebugUtilsMessengerCreateInfoEXT that collects the messages of the validation layer."""
-        printer = self.printer
-        onerror = None if printer is None else printer.failed
-
-        @ffi.callback("PFN_vkDebugUtilsMessengerCallbackEXT", onerror=onerror)  # type: ignore[untyped-decorator]
-        def on_message(severity: int, _types: int, data: Handle, _user: Handle) -> int:
-            if printer is not None and (printer.take(severity, data, self.subject) or not self.validation):
-                return 0
-            pointer, text = with_place(data, self.subject)
-            if self.layers and OF_ML_LAYERS.search(text):
-                return 0
-            self.validation_messages.append(text)
-            if severity >= _ERROR:
-                self.validation_errors.append((pointer, text))
-                log.error(__name__, "validation layer: %s", text)
-            else:
-                log.warning(__name__, "validation layer: %s", text)
-            return 0
-
-        self._on_message = on_message  # cffi callbacks live as long as this reference
-        return new(
-            "VkDebugUtilsMessengerCreateInfoEXT",
-            messageSeverity=_WARNING_AND_ERROR | (0 if printer is None else _INFO),
-            messageType=_VALIDATION_AND_PERFORMANCE,
-            pfnUserCallback=on_message,
-        )
-
-    def _listen(self, info: Handle) -> None:
-        messenger = ffi.new("VkDebugUtilsMessengerEXT*")
-        info.pNext = ffi.NULL  # what followed it where the instance was made
-        create = self.fn.vkCreateDebugUtilsMessengerEXT
-        check(create(self.handle, info, ffi.NULL, messenger), "vkCreateDebugUtilsMessengerEXT")
-        self._stack.callback(self.fn.vkDestroyDebugUtilsMessengerEXT, self.handle, messenger[0], ffi.NULL)
-
-    def watched(self, plans: Iterable[Planned]) -> Iterator[Planned]:
-        """The same plans; messages of the validation layer while one is in use are about what its pointer names."""
-        for plan in plans:
-            self.subject = getattr(plan, "pointer", None)
-            yield plan
-        self.subject = None
-
-    def follow(self, earlier: Instance) -> None:
-        """Take over what the validation layer said of an instance that this one replaces."""
-        self.validation_messages[:0] = earlier.validation_messages
-        self.validation_errors[:0] = earlier.validation_errors
-
-    def close(self) -> None:
-        """Destroy the instance; every device made from it must be closed before. Calling it again does nothing."""
-        self._stack.close()
-
-
-class InstanceStart:
-    """Makes an instance on a thread of its own, beside other work; `result` waits for it.
-
-    Drivers spend most of their start in C, where Python does not run, so the command line starts one before it imports
-    what reads arguments and scenarios. The thread is a daemon: a process that turns out to need no device just ends.
-    """
-
-    def __init__(self, *, validation: Checks = False, labels: bool = False) -> None:
-        self.validation = validation
-        self.labels = labels
-        self._instance: Instance | None = None
-        self._error: BaseException | None = None
-        self._thread = threading.Thread(target=self._run, name="driver-start", daemon=True)
-        system_limits.start(self._thread)
-
-    def result(self) -> Instance:
-        """The instance. Raises what making it raised (NoDeviceError, mostly), each time it is asked."""
-        self._thread.join()
-        if self._error is not None:
-            raise self._error
-        assert self._instance is not None
-        return self._instance
-
-    def _run(self) -> None:
-        try:
-            self._instance = Instance(validation=self.validation, labels=self.labels)
-        except BaseException as error:  # raised again by result()
-            self._error = error
 
 
 class Kept(Generic[_Object]):
@@ -413,3 +204,122 @@ class Device:
             self._stack.pop_all()
             return
         self._stack.close()
+
+
+class CommandPool:
+    """A VkCommandPool whose buffers can be recorded anew one by one."""
+
+    def __init__(self, device: Device, stack: ExitStack) -> None:
+        self._device = device
+        info = new(
+            "VkCommandPoolCreateInfo",
+            flags=vk.COMMAND_POOL_CREATE_RESET_COMMAND_BUFFER_BIT,
+            queueFamilyIndex=device.queue_family,
+        )
+        self._handle = device.create(stack, "command pool", "CommandPool", info)
+        self._begin = new("VkCommandBufferBeginInfo")
+
+    def allocate(self) -> Handle:
+        """A primary command buffer that lives as long as the pool."""
+        buffer = ffi.new("VkCommandBuffer*")
+        info = new("VkCommandBufferAllocateInfo", commandPool=self._handle, level=0, commandBufferCount=1)
+        check(self._device.fn.vkAllocateCommandBuffers(self._device.handle, info, buffer), "vkAllocateCommandBuffers")
+        return buffer[0]
+
+    @contextmanager
+    def recording(self, command_buffer: Handle) -> Iterator[None]:
+        """Begin recording (dropping what was recorded before) and end it where the block ends well."""
+        fn = self._device.fn
+        check(fn.vkBeginCommandBuffer(command_buffer, self._begin), "vkBeginCommandBuffer")
+        try:
+            yield
+            check(fn.vkEndCommandBuffer(command_buffer), "vkEndCommandBuffer")
+        except BaseException:
+            fn.vkResetCommandBuffer(command_buffer, 0)  # it may be kept, and begins anew the next time
+            raise
+
+
+# A signal handler runs between two waits; a fence that signals ends the wait at once, so the slice costs nothing.
+_SLICE_S = 0.1
+# Time that submitted work may go on after Ctrl-C before its objects are given up instead of destroyed.
+_GRACE_S = 2.0
+
+
+class Submission:
+    """One fence, destroyed with ``stack``, and the work it stands for; used again and again, one submission at a
+    time."""
+
+    def __init__(self, device: Device, stack: ExitStack) -> None:
+        self._device = device
+        self._fence = ffi.new("VkFence*", device.create(stack, "fence", "Fence", new("VkFenceCreateInfo")))
+        self._buffers = ffi.new("VkCommandBuffer[1]")
+        self._info = new("VkSubmitInfo")
+        self._info.commandBufferCount = 1
+        self._info.pCommandBuffers = self._buffers
+        self._signalled = False
+        self._pending = False
+
+    def submit(self, command_buffer: Handle, extra: Handle = None) -> None:
+        """Submit one command buffer; ``extra`` is a structure for VkSubmitInfo::pNext."""
+        fn = self._device.fn
+        if self._signalled:
+            check(fn.vkResetFences(self._device.handle, 1, self._fence), "vkResetFences")
+            self._signalled = False
+        self._buffers[0] = command_buffer
+        self._info.pNext = ffi.NULL if extra is None else ffi.cast("void*", extra)
+        self._pending = True  # before the call: an interrupt just after it must find the work pending
+        code = fn.vkQueueSubmit(self._device.queue, 1, self._info, self._fence[0])
+        if code < 0:
+            self._pending = False
+            self._device.lost = self._device.lost or code == vk.ERROR_DEVICE_LOST
+        check(code, "vkQueueSubmit")
+
+    def wait(self, what: str, timeout_s: float | None = None) -> None:
+        """Wait until the submitted work has finished.
+
+        Raises FenceTimeoutError after ``timeout_s`` seconds and DeviceLostError; after a timeout, or an interrupt that
+        the work does not survive, the device is marked as abandoned and must not be used again.
+        """
+        if not self._pending:
+            return
+        deadline = None if timeout_s is None else time.monotonic() + timeout_s
+        try:
+            while not self._finished(_SLICE_S if deadline is None else min(_SLICE_S, deadline - time.monotonic())):
+                if deadline is not None and time.monotonic() >= deadline:
+                    self._device.abandoned = True
+                    raise errors.FenceTimeoutError(
+                        f"{what} did not finish within {timeout_s:g} s",
+                        help="give more time with --timeout, or look for an endless loop in the shaders",
+                    )
+        except BaseException:
+            self.settle()
+            raise
+
+    def settle(self) -> None:
+        """After a failure or an interrupt: give the work a little time, and give the device up if it needs more."""
+        if not self._pending or not self._device.usable:
+            return
+        self._device.abandoned = True  # until the work has finished, and for good when a second Ctrl-C ends this wait
+        deadline = time.monotonic() + _GRACE_S
+        try:
+            while not self._finished(_SLICE_S):
+                if time.monotonic() >= deadline:
+                    return
+        except errors.DeviceLostError:
+            pass  # nothing of it runs any more
+        except errors.ScenarioRunnerError:
+            return  # whether it still runs cannot be told
+        self._device.abandoned = False
+
+    def _finished(self, wait_s: float) -> bool:
+        """Return whether the work has finished, after waiting at most ``wait_s`` for it."""
+        nanoseconds = max(0, int(wait_s * 1e9))
+        code = self._device.fn.vkWaitForFences(self._device.handle, 1, self._fence, 1, nanoseconds)
+        if code == vk.ERROR_DEVICE_LOST:
+            self._device.lost = True
+            self._pending = False
+        if check(code, "vkWaitForFences", "waiting for the submitted commands") == vk.TIMEOUT:
+            return False
+        self._pending = False
+        self._signalled = True
+        return True

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from contextlib import ExitStack, closing, nullcontext
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -10,17 +10,17 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from scenario_runner import errors
 from scenario_runner.errors import log
 from scenario_runner.plan import phases
-from scenario_runner.plan.plan import FramePlan, Operation, Plan, ResourcePlan
+from scenario_runner.plan.plan import FramePlan, Plan, ResourcePlan
 from scenario_runner.processes import progress
 from scenario_runner.vulkan import Handle
 from scenario_runner.vulkan._generated import constants as vk
-from scenario_runner.vulkan.device import Device, Kept
-from scenario_runner.vulkan.frame_recording import Labels, record_frame
+from scenario_runner.vulkan.device import CommandPool, Device, Kept, Submission
+from scenario_runner.vulkan.frame_recording import Labels, log_dispatches, parts_of, record_frame, work_of
 from scenario_runner.vulkan.layers import FRAME_BOUNDARY
 from scenario_runner.vulkan.memory import MemoryBlocks
-from scenario_runner.vulkan.pipeline import PipelineCache, allocate_sets
-from scenario_runner.vulkan.placement import create_resources
-from scenario_runner.vulkan.recording import CommandPool, Prepared, Submission
+from scenario_runner.vulkan.pipeline import PipelineCache
+from scenario_runner.vulkan.recording import Prepared, allocate_sets
+from scenario_runner.vulkan.resources import create_buffers, place
 from scenario_runner.vulkan.structs import chain, new
 from scenario_runner.vulkan.transfer import Pieces, Transfer
 
@@ -107,8 +107,33 @@ class RunOptions(NamedTuple):
     on_graphs: Callable[[Sequence[DataGraph]], None] | None = None
 
 
-# Operations that messages about a crash name, and look at.
-_MOST_NAMED, _MOST_LOOKED_AT = 3, 100
+def create_resources(
+    device: Device, memory: MemoryBlocks, stack: ExitStack, plans: Iterable[ResourcePlan]
+) -> dict[str, Any]:
+    """Create every resource of a plan and give it memory: a `Resource` for each uid.
+
+    Raises OutOfMemoryError, UnsupportedError and others, with the place.
+    """
+    by_kind: dict[str, list[Any]] = {}
+    resources: dict[str, Any] = {}
+    for plan in plans:
+        by_kind.setdefault(plan.kind, []).append(plan)
+        resources[plan.uid] = None  # in the order of the plan
+    created: dict[str, Any] = {}
+    if "image" in by_kind:
+        from scenario_runner.vulkan.images import check_groups, create_images
+
+        created |= create_images(device, stack, by_kind["image"], created)
+    if "tensor" in by_kind:  # after the images, whose memory it may share
+        from scenario_runner.vulkan.tensors import create_tensors
+
+        created |= create_tensors(device, stack, by_kind["tensor"], created)
+    created |= create_buffers(device, stack, by_kind.get("buffer", ()), created)
+    resources.update(created)
+    if "image" in by_kind:
+        check_groups(device, resources)
+    place(device, memory, stack, resources.values())
+    return resources
 
 
 class Execution:
@@ -231,10 +256,10 @@ class Execution:
 
     def _run_frame(self, iteration: int, index: int, frame: FramePlan) -> None:
         """Record a frame, in parts where it must be, and but for a dry run let the device carry it out."""
-        progress.doing(*_work_of(self._plan, frame))
+        progress.doing(*work_of(self._plan, frame))
         options = self._options
         capture = None if iteration else options.capture
-        parts = _parts_of(frame) if self._flows else [frame]
+        parts = parts_of(frame) if self._flows else [frame]
         printer = self._device.instance.printer
         if printer is not None:  # the layer does not tell which command a message is of
             parts = [frame._replace(operations=(operation,)) for operation in frame.operations] or [frame]
@@ -250,7 +275,7 @@ class Execution:
             if options.dry_run:
                 continue
             if log.hears(__name__, "INFO"):
-                _tell(part)
+                log_dispatches(part)
             ends = is_last and self._has_boundaries and (part.boundary or self._labels is not None)
             if printer is not None:
                 printer.running(next(iter(part.operations), None), iteration)
@@ -337,58 +362,6 @@ _READBACK = (
     vk.PIPELINE_STAGE_TRANSFER_BIT | vk.PIPELINE_STAGE_HOST_BIT,
     vk.ACCESS_TRANSFER_READ_BIT | vk.ACCESS_HOST_READ_BIT,
 )
-# As scripts for the reference runner read them.
-_TITLES = {
-    "dispatch": "Dispatch compute",
-    "graph_dispatch": "Dispatch graph",
-    "optical_flow_dispatch": "Dispatch optical flow",
-    "draw": "Dispatch graphics",
-}
-
-
-def _tell(frame: FramePlan) -> None:
-    for operation in frame.operations:
-        if operation.kind in _TITLES:
-            log.info(__name__, "%s (/commands/%d)", _TITLES[operation.kind], operation.command)
-
-
-def _work_of(plan: Plan, frame: FramePlan) -> tuple[str, ...]:
-    """The work of a frame with the names of its first shaders and graphs, its JSON pointer and kind, for `progress`."""
-    if not frame.operations:
-        return "ending a frame", frame.pointer
-    first, last = frame.operations[0].command, frame.operations[-1].command
-    names: dict[str, None] = {}
-    for operation in frame.operations[:_MOST_LOOKED_AT]:
-        if operation.kind == "dispatch" and operation.command not in plan.names:
-            names[f"shader {plan.pipelines[operation.pipeline].label!r}"] = None
-        elif operation.kind != "barrier":
-            word = "shader" if operation.kind == "draw" else "graph"
-            names.update((f"{word} {name!r}", None) for name in plan.names.get(operation.command, ()))
-    shown = [*names][:_MOST_NAMED]
-    if len(names) > len(shown) or len(frame.operations) > _MOST_LOOKED_AT:
-        shown.append("…")
-    what = f" ({', '.join(shown)})" if shown else ""
-    if first == last:
-        return f"running this command{what}", f"/commands/{first}", "running commands"
-    return f"running the commands {first} to {last}{what}", "/commands", "running commands"
-
-
-def _parts_of(frame: FramePlan) -> list[FramePlan]:
-    """A frame in parts that are submitted one after the other: in each, the session of a flow sees one set of images.
-
-    The ML emulation layers write the images of a dispatch into descriptor sets of the session when it is recorded, so
-    that of two dispatches in one command buffer the first one would use the images of the second.
-    """
-    parts: list[list[Operation]] = [[]]
-    seen: dict[int, int] = {}
-    for operation in frame.operations:
-        if operation.kind == "optical_flow_dispatch":
-            descriptors = operation.descriptors
-            if seen.setdefault(operation.pipeline, descriptors) != descriptors:
-                parts.append([])
-                seen = {operation.pipeline: descriptors}
-        parts[-1].append(operation)
-    return [frame._replace(operations=tuple(part)) for part in parts]
 
 
 def _shape(plan: Plan) -> list[tuple[ResourcePlan, bool]]:

@@ -7,7 +7,8 @@ from contextlib import contextmanager, nullcontext
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
-from scenario_runner.plan.plan import FramePlan, Operation
+from scenario_runner.errors import log
+from scenario_runner.plan.plan import FramePlan, Operation, Plan
 from scenario_runner.vulkan import Handle, ffi
 from scenario_runner.vulkan._generated import constants as vk
 from scenario_runner.vulkan.layers import with_ml_emulation
@@ -168,3 +169,59 @@ def record_frame(
                     timed.record(command_buffer, part, recorder.record)
         if timed is not None:
             timed.write(command_buffer)
+
+
+# Operations that messages about a crash name, and look at.
+_MOST_NAMED, _MOST_LOOKED_AT = 3, 100
+# As scripts for the reference runner read them.
+_TITLES = {
+    "dispatch": "Dispatch compute",
+    "graph_dispatch": "Dispatch graph",
+    "optical_flow_dispatch": "Dispatch optical flow",
+    "draw": "Dispatch graphics",
+}
+
+
+def log_dispatches(frame: FramePlan) -> None:
+    for operation in frame.operations:
+        if operation.kind in _TITLES:
+            log.info(__name__, "%s (/commands/%d)", _TITLES[operation.kind], operation.command)
+
+
+def work_of(plan: Plan, frame: FramePlan) -> tuple[str, ...]:
+    """The work of a frame with the names of its first shaders and graphs, its JSON pointer and kind, for `progress`."""
+    if not frame.operations:
+        return "ending a frame", frame.pointer
+    first, last = frame.operations[0].command, frame.operations[-1].command
+    names: dict[str, None] = {}
+    for operation in frame.operations[:_MOST_LOOKED_AT]:
+        if operation.kind == "dispatch" and operation.command not in plan.names:
+            names[f"shader {plan.pipelines[operation.pipeline].label!r}"] = None
+        elif operation.kind != "barrier":
+            word = "shader" if operation.kind == "draw" else "graph"
+            names.update((f"{word} {name!r}", None) for name in plan.names.get(operation.command, ()))
+    shown = [*names][:_MOST_NAMED]
+    if len(names) > len(shown) or len(frame.operations) > _MOST_LOOKED_AT:
+        shown.append("…")
+    what = f" ({', '.join(shown)})" if shown else ""
+    if first == last:
+        return f"running this command{what}", f"/commands/{first}", "running commands"
+    return f"running the commands {first} to {last}{what}", "/commands", "running commands"
+
+
+def parts_of(frame: FramePlan) -> list[FramePlan]:
+    """A frame in parts that are submitted one after the other: in each, the session of a flow sees one set of images.
+
+    The ML emulation layers write the images of a dispatch into descriptor sets of the session when it is recorded, so
+    that of two dispatches in one command buffer the first one would use the images of the second.
+    """
+    parts: list[list[Operation]] = [[]]
+    seen: dict[int, int] = {}
+    for operation in frame.operations:
+        if operation.kind == "optical_flow_dispatch":
+            descriptors = operation.descriptors
+            if seen.setdefault(operation.pipeline, descriptors) != descriptors:
+                parts.append([])
+                seen = {operation.pipeline: descriptors}
+        parts[-1].append(operation)
+    return [frame._replace(operations=tuple(part)) for part in parts]

@@ -9,12 +9,11 @@ from __future__ import annotations
 import itertools
 from collections.abc import Collection, Container, Iterable, Iterator, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Final, NamedTuple
 
-from scenario_runner import errors
 from scenario_runner.errors import UsageError
-from scenario_runner.errors.installation import install_here
 from scenario_runner.errors.text import close_names, did_you_mean
+from scenario_runner.plan.records import MatrixUse
 from scenario_runner.vulkan import Handle, ffi, vulkan_loader
 from scenario_runner.vulkan._generated import constants as vk
 from scenario_runner.vulkan._generated.extension_names import DEVICE_EXTENSIONS
@@ -22,9 +21,6 @@ from scenario_runner.vulkan._generated.features import ALIASES, CORE_FEATURES, F
 from scenario_runner.vulkan.layers import present_layers
 from scenario_runner.vulkan.structs import chain, enumerated, new
 from scenario_runner.vulkan.vulkan_loader import API_1_2, Functions, version_text
-
-if TYPE_CHECKING:
-    from scenario_runner.vulkan.matrix_sizes import MatrixSizes
 
 CORE = "VkPhysicalDeviceFeatures"
 _HEADER_WORDS = 4  # sType, padding, pNext
@@ -169,6 +165,68 @@ def checked_names(names: str | Iterable[str]) -> frozenset[str]:
     return frozenset(checked)
 
 
+_MOST_SHOWN: Final = 24
+# VkComponentTypeKHR
+COMPONENTS: Final = {
+    **dict(enumerate(("float16", "float32", "float64", "int8", "int16", "int32", "int64"))),
+    **dict(enumerate(("uint8", "uint16", "uint32", "uint64"), start=7)),
+    1000141000: "bfloat16",
+    1000491002: "float8_e4m3",
+    1000491003: "float8_e5m2",
+}
+
+
+class MatrixSizes(NamedTuple):
+    """One combination that a device supports: M, N and K, the types of A, B, C and the result.
+
+    ``invocations`` is the size that a workgroup must have; 0 allows any. ``is_flexible`` tells that multiples of the
+    sizes are supported, too.
+    """
+
+    sizes: tuple[int, int, int]
+    components: tuple[str, str, str, str]
+    scope: int
+    saturating: bool
+    invocations: int = 0
+    is_flexible: bool = False
+
+    def __str__(self) -> str:
+        multiples = " and multiples" if self.is_flexible else ""
+        workgroups = f" in workgroups of {self.invocations}" if self.invocations else ""
+        return f"{'x'.join(map(str, self.sizes))}{multiples} ({', '.join(self.components)}){workgroups}"
+
+    @property
+    def features(self) -> list[str]:
+        """Members of VkPhysicalDeviceCooperativeMatrix2FeaturesNV that shaders need to use the combination."""
+        features = ["cooperativeMatrixFlexibleDimensions"] if self.is_flexible else []
+        return features + (["cooperativeMatrixWorkgroupScope"] if self.scope == vk.SCOPE_WORKGROUP_KHR else [])
+
+    def suits(self, use: MatrixUse) -> bool:
+        """Return whether a type or a product is one of this combination."""
+        if use.scope != self.scope or use.saturating not in (None, self.saturating):
+            return False
+        if self.invocations not in (0, use.invocations):
+            return False
+        for wanted, size in zip(use.sizes, self.sizes, strict=True):
+            if wanted is not None and (wanted % size if self.is_flexible else wanted != size):
+                return False
+        return any(
+            all(not names or name in names for names, name in zip(alternative, self.components, strict=True))
+            for alternative in use.components
+        )
+
+
+def missing_matrices(uses: Iterable[MatrixUse], supported: Sequence[MatrixSizes]) -> str:
+    """Name the types and products that no combination suits, and the supported combinations; empty if there is none."""
+    missing = [use.words for use in uses if not any(each.suits(use) for each in supported)]
+    if not missing:
+        return ""
+    shown = list(dict.fromkeys(map(str, supported)))
+    shown[_MOST_SHOWN:] = ["…"] if len(shown) > _MOST_SHOWN else []
+    table = f"of M x N x K (A, B, C, result) it supports {'; '.join(shown) or 'none'}"
+    return f"{', '.join(missing)}; {table}"
+
+
 _TYPES = {
     vk.PHYSICAL_DEVICE_TYPE_OTHER: "other",
     vk.PHYSICAL_DEVICE_TYPE_INTEGRATED_GPU: "integrated",
@@ -176,7 +234,6 @@ _TYPES = {
     vk.PHYSICAL_DEVICE_TYPE_VIRTUAL_GPU: "virtual",
     vk.PHYSICAL_DEVICE_TYPE_CPU: "cpu",
 }
-_PREFERENCE = {"discrete": 5, "integrated": 4, "virtual": 3, "cpu": 2, "other": 1}
 
 
 class PhysicalDevice:
@@ -303,7 +360,6 @@ class PhysicalDevice:
         """The cooperative matrices that the device supports; None without VK_KHR_cooperative_matrix."""
         if "VK_KHR_cooperative_matrix" not in self.extensions:
             return None
-        from scenario_runner.vulkan.matrix_sizes import COMPONENTS, MatrixSizes
 
         kinds = {"PropertiesKHR": "Size"}
         if "VK_NV_cooperative_matrix2" in self.extensions:
@@ -344,43 +400,3 @@ class PhysicalDevice:
         if self.queue_family() is None:
             return "it has no queue family with compute"
         return None
-
-
-def choose(devices: Sequence[PhysicalDevice], choice: str | None) -> PhysicalDevice:
-    """The device with this index, UUID or (part of its) name; without one, the fastest kind there is.
-
-    Raises NoDeviceError, naming the devices that exist.
-    """
-    if not devices:
-        raise errors.NoDeviceError(
-            "no Vulkan device was found",
-            help=f"install the driver of your GPU, or a software driver: {install_here('driver')}",
-        )
-    if choice is None:
-        usable = [device for device in devices if device.unusable_because() is None]
-        if not usable:
-            reasons = "; ".join(f"{device.name!r}: {device.unusable_because()}" for device in devices)
-            raise errors.NoDeviceError(f"no Vulkan device can run scenarios ({reasons})")
-        return max(usable, key=lambda device: _PREFERENCE[device.type])
-    chosen = _matching(devices, choice)
-    reason = chosen.unusable_because()
-    if reason is not None:
-        raise errors.NoDeviceError(f"the device {chosen.name!r} cannot run scenarios: {reason}")
-    return chosen
-
-
-def _matching(devices: Sequence[PhysicalDevice], choice: str) -> PhysicalDevice:
-    listed = "; ".join(f"{device.index}: {device.name!r} ({device.uuid})" for device in devices)
-    if choice.isdecimal() and len(choice) < 6:
-        if int(choice) < len(devices):
-            return devices[int(choice)]
-        raise errors.NoDeviceError(f"there is no device {choice}; devices: {listed}")
-    plain = choice.replace("-", "").lower()
-    matches = [device for device in devices if device.uuid.replace("-", "") == plain]
-    matches = matches or [device for device in devices if device.name.lower() == choice.lower()]
-    matches = matches or [device for device in devices if choice.lower() in device.name.lower()]
-    if len(matches) == 1:
-        return matches[0]
-    if matches:
-        raise errors.NoDeviceError(f"{choice!r} names more than one device; devices: {listed}")
-    raise errors.NoDeviceError(f"no device has the index, name or UUID {choice!r}; devices: {listed}")

@@ -10,22 +10,22 @@ strictest behaviour that it was opened with.
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from scenario_runner import errors
+from scenario_runner.errors import log
 from scenario_runner.plan import phases
-from scenario_runner.plan.records import DescriptorList, LayoutBinding, PipelinePlan
+from scenario_runner.plan.records import LayoutBinding, PipelinePlan
 from scenario_runner.processes import progress
 from scenario_runner.vulkan import Handle, ffi
 from scenario_runner.vulkan._generated import constants as vk
+from scenario_runner.vulkan.capabilities import Enabled
 from scenario_runner.vulkan.device import Device, Kept
-from scenario_runner.vulkan.physical_device import Feature
-from scenario_runner.vulkan.resources import Resource
+from scenario_runner.vulkan.physical_device import Feature, PhysicalDevice
 from scenario_runner.vulkan.structs import chain, new
-from scenario_runner.vulkan.vulkan_loader import check
+from scenario_runner.vulkan.vulkan_loader import API_1_3, check
 
 if TYPE_CHECKING:
     from scenario_runner.plan.image_records import GraphicsPipelinePlan, ShaderStagePlan
@@ -291,43 +291,118 @@ def behaviours(features: Collection[Feature]) -> tuple[int, int] | None:
     return buffers, images
 
 
-def allocate_sets(
-    pipelines: PipelineCache, stack: ExitStack, lists: Sequence[DescriptorList], resources: Mapping[str, Resource]
-) -> list[tuple[Handle, int]]:
-    """Allocate and write the sets of every list, from one pool: (VkDescriptorSet*, count) each, ready to be bound."""
-    device = pipelines.device
-    layouts: list[Handle] = []
-    ranges: list[tuple[int, int]] = []
-    sizes: Counter[int] = Counter()
-    for descriptors in lists:
-        first = len(layouts)
-        layouts += pipelines.set_layouts(descriptors.set_layouts)
-        ranges.append((first, len(layouts) - first))
-        for descriptor in descriptors.descriptors:
-            sizes[DESCRIPTOR_TYPES[descriptor.kind]] += 1
-    if not layouts:
-        return [(ffi.NULL, 0) for _ in lists]
-    purpose = f"{len(layouts)} descriptor sets"
-    # a pool needs one size even when every set is empty
-    pool_sizes = [*sizes.items()] or [(vk.DESCRIPTOR_TYPE_STORAGE_BUFFER, 1)]
-    sizes_array = ffi.new("VkDescriptorPoolSize[]", pool_sizes)
-    info = new("VkDescriptorPoolCreateInfo", maxSets=len(layouts), pPoolSizes=sizes_array)
-    pool = device.create(stack, "descriptor pool", "DescriptorPool", info, purpose)
-    handles = ffi.new("VkDescriptorSet[]", len(layouts))
-    allocate = new("VkDescriptorSetAllocateInfo", descriptorPool=pool, pSetLayouts=layouts)
-    check(device.fn.vkAllocateDescriptorSets(device.handle, allocate, handles), "vkAllocateDescriptorSets", purpose)
-    stack.callback(ffi.release, handles)  # also keeps the array alive as long as the sets
-    writes = ffi.new("VkWriteDescriptorSet[]", sizes.total())
-    keep: list[Handle] = []
-    for (first, _), descriptors in zip(ranges, lists, strict=True):
-        for descriptor in descriptors.descriptors:
-            write = writes[len(keep)]
-            write.sType = vk.STRUCTURE_TYPE_WRITE_DESCRIPTOR_SET
-            write.dstSet = handles[first + descriptor.set]
-            write.dstBinding = descriptor.binding
-            write.descriptorCount = 1
-            write.descriptorType = DESCRIPTOR_TYPES[descriptor.kind]
-            keep.append(resources[descriptor.uid].write_descriptor(write, descriptor))
-    if keep:
-        device.fn.vkUpdateDescriptorSets(device.handle, len(keep), writes, 0, ffi.NULL)
-    return [(handles + first, count) for first, count in ranges]
+_FEEDBACK = "VK_EXT_pipeline_creation_feedback"
+
+
+class Creation(NamedTuple):
+    """The driver's feedback on one pipeline that it created.
+
+    ``hit`` says whether it came from the pipeline cache; None where the driver did not tell, as is ``duration_ns`` (the
+    time of the creation). ``pointer`` is the JSON pointer of what it was made for.
+    """
+
+    label: str
+    pointer: str
+    hit: bool | None
+    duration_ns: int | None
+
+
+def feedback_required(physical: PhysicalDevice, disabled_extensions: Collection[str] = ()) -> Enabled:
+    """The requirement for telling hits from misses: the extension with the feedback, where it is not part of the
+    device's Vulkan version, and the feature for VK_PIPELINE_COMPILE_REQUIRED; as far as the device has them."""
+    control = ("VkPhysicalDeviceVulkan13Features", "pipelineCreationCacheControl")
+    extensions = []
+    if physical.api_version < API_1_3 and _FEEDBACK in physical.extensions and _FEEDBACK not in disabled_extensions:
+        extensions.append(_FEEDBACK)
+    return Enabled.of(physical.features.available([control], disabled_extensions), extensions)
+
+
+class DriverCache:
+    """A VkPipelineCache. `close` destroys it."""
+
+    def __init__(
+        self,
+        device: Device,
+        owner: Hashable,
+        data: bytes,
+        on_created: Callable[[DriverCache], None],
+        *,
+        asks_for_misses: bool = False,
+    ) -> None:
+        """``data`` is what an earlier cache held, or nothing. ``owner`` tells whose pipelines these are: those of two
+        owners are made apart, so that each cache holds all of its own. With ``asks_for_misses`` the driver is asked to
+        say VK_PIPELINE_COMPILE_REQUIRED of what is in no cache, before it compiles it.
+
+        Raises DeviceError where the driver cannot make even an empty one.
+        """
+        self._device = device
+        self.owner = owner
+        self.on_created = on_created
+        self.creations: list[Creation] = []
+        has_control = any(feature.member == "pipelineCreationCacheControl" for feature in device.enabled.features)
+        self._flags = vk.PIPELINE_CREATE_FAIL_ON_PIPELINE_COMPILE_REQUIRED_BIT * (asks_for_misses and has_control)
+        self._has_feedback = device.physical.api_version >= API_1_3 or _FEEDBACK in device.enabled.extensions
+        self.tells_hits = self._has_feedback or self._flags != 0
+        self._stack = ExitStack()
+        try:
+            self.handle = self._create(self._stack, data)
+        except errors.ScenarioRunnerError:
+            if not data:
+                raise
+            log.warning(__name__, "the driver refuses the pipeline cache of an earlier run; it starts empty")
+            self.handle = self._create(self._stack, b"")
+
+    def _create(self, stack: ExitStack, data: bytes) -> Handle:
+        info = new("VkPipelineCacheCreateInfo", pInitialData=data)
+        return self._device.create(stack, "pipeline cache", "PipelineCache", info)
+
+    def merge(self, data: bytes) -> None:
+        """Take in what another cache holds. Data that the driver refuses is left out. Raises DeviceError."""
+        device = self._device
+        with ExitStack() as stack:
+            try:
+                other = self._create(stack, data)
+            except errors.ScenarioRunnerError:
+                return
+            check(device.fn.vkMergePipelineCaches(device.handle, self.handle, 1, [other]), "vkMergePipelineCaches")
+
+    def create(self, make: Callable[[Handle], int], info: Handle, label: str, pointer: str, stages: int) -> int:
+        """Create a pipeline of ``info`` with so many shader stages, and note what the driver tells of it.
+
+        ``make`` takes the VkPipelineCache and returns the VkResult, as this does.
+        """
+        feedback = new("VkPipelineCreationFeedback")
+        if self._has_feedback:
+            of_stages = new(
+                "VkPipelineCreationFeedbackCreateInfo",
+                pPipelineCreationFeedback=feedback,
+                pPipelineStageCreationFeedbacks=[{}] * stages,
+            )
+            chain(info, of_stages)
+        info.flags |= self._flags
+        code = make(self.handle)
+        is_missing = code == vk.PIPELINE_COMPILE_REQUIRED
+        if is_missing:
+            info.flags &= ~self._flags
+            code = make(self.handle)
+        hit, duration_ns = True if self._flags else None, None
+        if feedback.flags & vk.PIPELINE_CREATION_FEEDBACK_VALID_BIT:
+            hit = bool(feedback.flags & vk.PIPELINE_CREATION_FEEDBACK_APPLICATION_PIPELINE_CACHE_HIT_BIT)
+            duration_ns = int(feedback.duration)
+        self.creations.append(Creation(label, pointer, hit and not is_missing, duration_ns))
+        return code
+
+    def data(self) -> bytes:
+        """The content of the cache now (vkGetPipelineCacheData). Raises DeviceError."""
+        name, get = "vkGetPipelineCacheData", self._device.fn.vkGetPipelineCacheData
+        size = ffi.new("size_t*")
+        check(get(self._device.handle, self.handle, size, ffi.NULL), name)
+        data = ffi.new("uint8_t[]", max(size[0], 1))
+        check(get(self._device.handle, self.handle, size, data), name)
+        return bytes(ffi.buffer(data, size[0]))
+
+    def close(self) -> None:
+        """Destroy the cache, unless the device is abandoned; the pipelines made with it stay."""
+        if self._device.abandoned:
+            self._stack.pop_all()
+        self._stack.close()

@@ -6,18 +6,18 @@ use VK_EXT_debug_utils. Waiting has a time limit and can be interrupted.
 
 from __future__ import annotations
 
-import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
-from scenario_runner import errors
 from scenario_runner.plan.plan import Plan
-from scenario_runner.plan.records import Dispatch
+from scenario_runner.plan.records import DescriptorList, Dispatch
 from scenario_runner.vulkan import Handle, ffi
 from scenario_runner.vulkan._generated import constants as vk
 from scenario_runner.vulkan.device import Device, memory_barrier
-from scenario_runner.vulkan.pipeline import Pipeline
+from scenario_runner.vulkan.pipeline import DESCRIPTOR_TYPES, Pipeline, PipelineCache
+from scenario_runner.vulkan.resources import Resource
 from scenario_runner.vulkan.structs import new
 from scenario_runner.vulkan.vulkan_loader import check
 
@@ -143,120 +143,43 @@ class DispatchRecorder(Recorder):
         self._bound = (bound_pipeline, bound_descriptors, bound_layout, bound_push)
 
 
-class CommandPool:
-    """A VkCommandPool whose buffers can be recorded anew one by one."""
-
-    def __init__(self, device: Device, stack: ExitStack) -> None:
-        self._device = device
-        info = new(
-            "VkCommandPoolCreateInfo",
-            flags=vk.COMMAND_POOL_CREATE_RESET_COMMAND_BUFFER_BIT,
-            queueFamilyIndex=device.queue_family,
-        )
-        self._handle = device.create(stack, "command pool", "CommandPool", info)
-        self._begin = new("VkCommandBufferBeginInfo")
-
-    def allocate(self) -> Handle:
-        """A primary command buffer that lives as long as the pool."""
-        buffer = ffi.new("VkCommandBuffer*")
-        info = new("VkCommandBufferAllocateInfo", commandPool=self._handle, level=0, commandBufferCount=1)
-        check(self._device.fn.vkAllocateCommandBuffers(self._device.handle, info, buffer), "vkAllocateCommandBuffers")
-        return buffer[0]
-
-    @contextmanager
-    def recording(self, command_buffer: Handle) -> Iterator[None]:
-        """Begin recording (dropping what was recorded before) and end it where the block ends well."""
-        fn = self._device.fn
-        check(fn.vkBeginCommandBuffer(command_buffer, self._begin), "vkBeginCommandBuffer")
-        try:
-            yield
-            check(fn.vkEndCommandBuffer(command_buffer), "vkEndCommandBuffer")
-        except BaseException:
-            fn.vkResetCommandBuffer(command_buffer, 0)  # it may be kept, and begins anew the next time
-            raise
-
-
-# A signal handler runs between two waits; a fence that signals ends the wait at once, so the slice costs nothing.
-_SLICE_S = 0.1
-# Time that submitted work may go on after Ctrl-C before its objects are given up instead of destroyed.
-_GRACE_S = 2.0
-
-
-class Submission:
-    """One fence, destroyed with ``stack``, and the work it stands for; used again and again, one submission at a
-    time."""
-
-    def __init__(self, device: Device, stack: ExitStack) -> None:
-        self._device = device
-        self._fence = ffi.new("VkFence*", device.create(stack, "fence", "Fence", new("VkFenceCreateInfo")))
-        self._buffers = ffi.new("VkCommandBuffer[1]")
-        self._info = new("VkSubmitInfo")
-        self._info.commandBufferCount = 1
-        self._info.pCommandBuffers = self._buffers
-        self._signalled = False
-        self._pending = False
-
-    def submit(self, command_buffer: Handle, extra: Handle = None) -> None:
-        """Submit one command buffer; ``extra`` is a structure for VkSubmitInfo::pNext."""
-        fn = self._device.fn
-        if self._signalled:
-            check(fn.vkResetFences(self._device.handle, 1, self._fence), "vkResetFences")
-            self._signalled = False
-        self._buffers[0] = command_buffer
-        self._info.pNext = ffi.NULL if extra is None else ffi.cast("void*", extra)
-        self._pending = True  # before the call: an interrupt just after it must find the work pending
-        code = fn.vkQueueSubmit(self._device.queue, 1, self._info, self._fence[0])
-        if code < 0:
-            self._pending = False
-            self._device.lost = self._device.lost or code == vk.ERROR_DEVICE_LOST
-        check(code, "vkQueueSubmit")
-
-    def wait(self, what: str, timeout_s: float | None = None) -> None:
-        """Wait until the submitted work has finished.
-
-        Raises FenceTimeoutError after ``timeout_s`` seconds and DeviceLostError; after a timeout, or an interrupt that
-        the work does not survive, the device is marked as abandoned and must not be used again.
-        """
-        if not self._pending:
-            return
-        deadline = None if timeout_s is None else time.monotonic() + timeout_s
-        try:
-            while not self._finished(_SLICE_S if deadline is None else min(_SLICE_S, deadline - time.monotonic())):
-                if deadline is not None and time.monotonic() >= deadline:
-                    self._device.abandoned = True
-                    raise errors.FenceTimeoutError(
-                        f"{what} did not finish within {timeout_s:g} s",
-                        help="give more time with --timeout, or look for an endless loop in the shaders",
-                    )
-        except BaseException:
-            self.settle()
-            raise
-
-    def settle(self) -> None:
-        """After a failure or an interrupt: give the work a little time, and give the device up if it needs more."""
-        if not self._pending or not self._device.usable:
-            return
-        self._device.abandoned = True  # until the work has finished, and for good when a second Ctrl-C ends this wait
-        deadline = time.monotonic() + _GRACE_S
-        try:
-            while not self._finished(_SLICE_S):
-                if time.monotonic() >= deadline:
-                    return
-        except errors.DeviceLostError:
-            pass  # nothing of it runs any more
-        except errors.ScenarioRunnerError:
-            return  # whether it still runs cannot be told
-        self._device.abandoned = False
-
-    def _finished(self, wait_s: float) -> bool:
-        """Return whether the work has finished, after waiting at most ``wait_s`` for it."""
-        nanoseconds = max(0, int(wait_s * 1e9))
-        code = self._device.fn.vkWaitForFences(self._device.handle, 1, self._fence, 1, nanoseconds)
-        if code == vk.ERROR_DEVICE_LOST:
-            self._device.lost = True
-            self._pending = False
-        if check(code, "vkWaitForFences", "waiting for the submitted commands") == vk.TIMEOUT:
-            return False
-        self._pending = False
-        self._signalled = True
-        return True
+def allocate_sets(
+    pipelines: PipelineCache, stack: ExitStack, lists: Sequence[DescriptorList], resources: Mapping[str, Resource]
+) -> list[tuple[Handle, int]]:
+    """Allocate and write the sets of every list, from one pool: (VkDescriptorSet*, count) each, ready to be bound."""
+    device = pipelines.device
+    layouts: list[Handle] = []
+    ranges: list[tuple[int, int]] = []
+    sizes: Counter[int] = Counter()
+    for descriptors in lists:
+        first = len(layouts)
+        layouts += pipelines.set_layouts(descriptors.set_layouts)
+        ranges.append((first, len(layouts) - first))
+        for descriptor in descriptors.descriptors:
+            sizes[DESCRIPTOR_TYPES[descriptor.kind]] += 1
+    if not layouts:
+        return [(ffi.NULL, 0) for _ in lists]
+    purpose = f"{len(layouts)} descriptor sets"
+    # a pool needs one size even when every set is empty
+    pool_sizes = [*sizes.items()] or [(vk.DESCRIPTOR_TYPE_STORAGE_BUFFER, 1)]
+    sizes_array = ffi.new("VkDescriptorPoolSize[]", pool_sizes)
+    info = new("VkDescriptorPoolCreateInfo", maxSets=len(layouts), pPoolSizes=sizes_array)
+    pool = device.create(stack, "descriptor pool", "DescriptorPool", info, purpose)
+    handles = ffi.new("VkDescriptorSet[]", len(layouts))
+    allocate = new("VkDescriptorSetAllocateInfo", descriptorPool=pool, pSetLayouts=layouts)
+    check(device.fn.vkAllocateDescriptorSets(device.handle, allocate, handles), "vkAllocateDescriptorSets", purpose)
+    stack.callback(ffi.release, handles)  # also keeps the array alive as long as the sets
+    writes = ffi.new("VkWriteDescriptorSet[]", sizes.total())
+    keep: list[Handle] = []
+    for (first, _), descriptors in zip(ranges, lists, strict=True):
+        for descriptor in descriptors.descriptors:
+            write = writes[len(keep)]
+            write.sType = vk.STRUCTURE_TYPE_WRITE_DESCRIPTOR_SET
+            write.dstSet = handles[first + descriptor.set]
+            write.dstBinding = descriptor.binding
+            write.descriptorCount = 1
+            write.descriptorType = DESCRIPTOR_TYPES[descriptor.kind]
+            keep.append(resources[descriptor.uid].write_descriptor(write, descriptor))
+    if keep:
+        device.fn.vkUpdateDescriptorSets(device.handle, len(keep), writes, 0, ffi.NULL)
+    return [(handles + first, count) for first, count in ranges]

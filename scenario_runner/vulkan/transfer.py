@@ -17,9 +17,8 @@ from scenario_runner.plan.records import Source
 from scenario_runner.processes import system_limits
 from scenario_runner.vulkan import Handle
 from scenario_runner.vulkan._generated import constants as vk
-from scenario_runner.vulkan.device import Device
+from scenario_runner.vulkan.device import CommandPool, Device, Submission
 from scenario_runner.vulkan.memory import Allocation, align, allocate, choose_type, populate
-from scenario_runner.vulkan.recording import CommandPool, Submission
 from scenario_runner.vulkan.resources import Resource, bind_buffer, create_buffer
 
 # Half of the staging buffer: no more than this, and no less than the other.

@@ -38,19 +38,9 @@ RANK = {part: rank for rank, layer in enumerate(LAYERS) for part in layer}
 
 # The files of vulkan/, from the bottom to the top.
 VULKAN = (
-    *(
-        "vulkan_loader",
-        "structs",
-        "layers",
-        "printf",
-        "matrix_sizes",
-        "physical_device",
-        "capabilities",
-        "device",
-        "ml_emulation",
-    ),
-    *("memory", "resources", "image_support", "images", "tensors", "placement"),
-    *("pipeline", "driver_cache", "measurements", "graph_pipelines", "optical_flow"),
+    *("vulkan_loader", "structs", "layers", "printf", "physical_device", "capabilities", "instance", "device"),
+    *("memory", "resources", "image_support", "images", "tensors"),
+    *("pipeline", "measurements", "graph_pipelines", "optical_flow"),
     *("recording", "recorders", "frame_recording", "transfer", "frame_capture", "execute"),
 )
 

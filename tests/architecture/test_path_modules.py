@@ -43,8 +43,8 @@ RUN = modules(
         "scenario": "kinds",
         "shaders": "compile source",
         "shaders.compilers": "search table",
-        "vulkan": "capabilities device execute frame_recording layers memory ml_emulation physical_device pipeline"
-        " placement recording resources structs transfer vulkan_loader",
+        "vulkan": "capabilities device execute frame_recording instance layers memory physical_device pipeline"
+        " recording resources structs transfer vulkan_loader",
         "vulkan._generated": "constants extension_names features spirv_requirements structures",
     }
 )

@@ -13,9 +13,8 @@ from scenario_runner import Runner
 from scenario_runner.errors import UnsupportedError
 from scenario_runner.plan.records import Requirements
 from scenario_runner.vulkan.capabilities import enabled_for
-from scenario_runner.vulkan.device import Instance
+from scenario_runner.vulkan.instance import DATA_GRAPH, TENSORS, Instance, needed_layers, open_layered
 from scenario_runner.vulkan.layers import GRAPH_LAYER, TENSOR_LAYER
-from scenario_runner.vulkan.ml_emulation import DATA_GRAPH, TENSORS, needed_layers, open_layered
 from tests.gpu.ml_scenes import VGF, bindings, emulation_layers, random
 from tests.left_out import VGF_LIBRARY, needs
 from tests.program import Program

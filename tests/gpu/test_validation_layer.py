@@ -16,9 +16,9 @@ from scenario_runner.scenario.loader import load
 from scenario_runner.vulkan._generated.extensions import DEPENDENCIES
 from scenario_runner.vulkan._generated.spirv_requirements import CAPABILITIES, EXTENSIONS
 from scenario_runner.vulkan.capabilities import Enabled, dependent_extensions, enabled_for
-from scenario_runner.vulkan.device import Device, Instance
-from scenario_runner.vulkan.matrix_sizes import MatrixSizes, missing_matrices
-from scenario_runner.vulkan.physical_device import Feature, PhysicalDevice, choose
+from scenario_runner.vulkan.device import Device
+from scenario_runner.vulkan.instance import Instance, choose
+from scenario_runner.vulkan.physical_device import Feature, MatrixSizes, PhysicalDevice, missing_matrices
 from scenario_runner.vulkan.pipeline import behaviours
 from tests.left_out import DXC_LIBRARY, VGF_LIBRARY, needs
 from tests.ml.make_fixtures import Graph, tensor

@@ -32,8 +32,7 @@ from scenario_runner.errors.diagnostic import Diagnostic
 from scenario_runner.errors.text import counted, one_line
 from scenario_runner.files.input import is_model
 from scenario_runner.processes import last_words
-from scenario_runner.vulkan.device import Instance
-from scenario_runner.vulkan.physical_device import choose
+from scenario_runner.vulkan.instance import Instance, choose
 from scenario_runner.vulkan.vulkan_loader import version_text
 
 if TYPE_CHECKING:
