@@ -92,6 +92,7 @@ def _complete_run(options: argparse.Namespace) -> None:
     # with --printf, older layers wait for shaders where neither --timeout nor Ctrl-C reaches them
     is_bounded = options.watch or options.isolate or (prints and options.isolate is None)
     options.quiet_s = options.timeout if is_bounded else None
+    options.replaced_measurements = None
     if options.isolate is None:
         options.isolate = len(options.files) > 1 or prints or options.watch or options.core_dumps
 

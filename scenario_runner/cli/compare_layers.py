@@ -101,8 +101,7 @@ def _row(result: LayerResult) -> dict[str, Json]:
 
 def _cells(result: LayerResult) -> list[str]:
     values = _row(result).values()
-    texts = ("-" if value is None else f"{value:.6g}" if isinstance(value, float) else str(value) for value in values)
-    return list(map(one_line, texts))
+    return ["-" if value is None else f"{value:.6g}" if isinstance(value, float) else str(value) for value in values]
 
 
 def _conclusion(results: Sequence[LayerResult]) -> Iterator[str]:

@@ -57,13 +57,25 @@ def _show(stream: TextIO | None, *spans: Span) -> None:
 
 
 def show_table(
-    rows: Sequence[Sequence[str]], *, right: Container[int] = (), indent: int = 2, heading: str = "bold"
+    rows: Sequence[Sequence[object]],
+    *,
+    right: Container[int] = (),
+    indent: int = 2,
+    heading: str = "bold",
+    most: int | None = None,
 ) -> None:
-    """Print rows of text, the first in the style ``heading``; the columns numbered ``right`` are right-aligned."""
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    """Print a table; the first row is the heading. Columns numbered ``right`` are right-aligned.
+
+    Below ``most`` rows, a line counts the rest.
+    """
+    shown = rows if most is None else rows[: most + 1]
+    texts = [[one_line(str(cell)) for cell in row] for row in shown]
+    widths = [max(map(len, column)) for column in zip(*texts, strict=True)]
     formats = [f"{{:{'>' if column in right else '<'}{width}}}" for column, width in enumerate(widths)]
-    for number, row in enumerate(rows):
+    for number, row in enumerate(texts):
         show(" " * indent, ("  ".join(formats).format(*row).rstrip(), "" if number else heading))
+    if len(rows) > len(shown):
+        print(f"{' ' * indent}and {len(rows) - len(shown)} more")
 
 
 def show_first(lines: Sequence[str], most: int, indent: str = "") -> None:

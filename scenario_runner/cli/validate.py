@@ -9,6 +9,7 @@ from pathlib import Path
 
 from scenario_runner.cli.arguments import compiler_arguments
 from scenario_runner.cli.console import set_up_logging, write_finding
+from scenario_runner.cli.watch import Files, check_watchable, watch
 from scenario_runner.errors import UsageError, version
 from scenario_runner.errors.sarif_log import sarif
 from scenario_runner.errors.text import Json, counted, one_line
@@ -18,6 +19,7 @@ from scenario_runner.plan.records import CompilerOptions
 from scenario_runner.scenario import Scenario, load
 from scenario_runner.suite.combinations import variants
 from scenario_runner.suite.discovery import item_at, scenario_with
+from scenario_runner.suite.hashes import dependencies, file_hash, sources_of
 from scenario_runner.suite.outcomes import Item
 from scenario_runner.suite.reports.sarif import write_file
 from scenario_runner.validation import SCHEMA, Options, Validation, validate_file
@@ -39,8 +41,6 @@ def main(options: argparse.Namespace) -> int:
             raise UsageError(f"--sarif: {options.sarif} is a scenario", help="choose another file")
         check_destination(options.sarif)
     if options.watch:
-        from scenario_runner.cli.watch import Files, check_watchable, watch  # the imports of suites
-        from scenario_runner.suite.hashes import dependencies, file_hash, sources_of
 
         def reads() -> Files:
             files = {options.against: file_hash(options.against)} if options.against is not None else {}

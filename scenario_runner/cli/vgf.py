@@ -69,10 +69,10 @@ def _show_model(path: str, model: dict[str, Json]) -> None:
 
 
 def _show_table(title: str, headings: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
-    texts = [[one_line(str(value)) for value in row] for row in rows]
-    if texts:
+    table = [headings, *rows]
+    if len(table) > 1:
         print(f"\n{title}")
-        show_table([headings, *texts])
+        show_table(table)
 
 
 def _port(port: dict[str, Json]) -> tuple[object, ...]:

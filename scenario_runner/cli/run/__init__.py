@@ -1,6 +1,7 @@
 """``scenario-runner [run] FILE…``: run scenarios, one after the other, on one device, or a model without a scenario."""
 
 import argparse
+import faulthandler
 import os
 import sys
 from collections.abc import Sequence
@@ -90,17 +91,10 @@ def main(options: argparse.Namespace) -> int:
 
 def _prepare_process(options: argparse.Namespace) -> None:
     """Prepare this process for a run in it, or in a worker."""
-    options.replaced_measurements = None
-    if options.isolate and options.shader_instrumentation is not None:
-        from scenario_runner.run.graph_reports import file_version  # few runs measure shaders
-
-        options.replaced_measurements = file_version(options.shader_instrumentation)
     if not options.isolate:
         if len(options.files) == 1:
             last_words.subject = one_line(options.files[0])
         if options.log_level == "debug":
-            import faulthandler
-
             faulthandler.enable()
 
 

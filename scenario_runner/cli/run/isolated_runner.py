@@ -15,6 +15,7 @@ from scenario_runner.errors.text import Json
 from scenario_runner.processes.crash import Crash
 from scenario_runner.processes.jobs import Device, State, WorkerOptions
 from scenario_runner.processes.workers import Workers
+from scenario_runner.run.capture_tools import set_up_gfxreconstruct
 
 _NOT_SENT: Final = ("annotations", "starting")
 _KILL_WAIT_S: Final = 10.0
@@ -100,10 +101,12 @@ class IsolatedRunner(AbstractContextManager["IsolatedRunner"]):
     def __init__(self, options: argparse.Namespace, paths: Sequence[str]) -> None:
         """Raises LimitError if the system refuses a process, and the errors of `set_up_gfxreconstruct`."""
         if options.gfxr is not None:
-            from scenario_runner.run.capture_tools import set_up_gfxreconstruct  # a tool that most runs do not need
-
             set_up_gfxreconstruct(options.gfxr)  # raises errors; the worker does so again
         sent = argparse.Namespace(**{**vars(options), **dict.fromkeys(_NOT_SENT)})
+        if options.shader_instrumentation is not None:
+            from scenario_runner.run.graph_reports import file_version  # few runs measure shaders
+
+            sent.replaced_measurements = file_version(options.shader_instrumentation)
         if options.watch:
             sent.timeout = None  # work that is given up would go on: the end of the process ends it
         self._workers: Workers[RunFile | None] = Workers(

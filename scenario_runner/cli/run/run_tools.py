@@ -2,8 +2,7 @@
 
 import argparse
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
-from heapq import nlargest
+from collections.abc import Mapping
 from operator import itemgetter
 from typing import Any
 
@@ -11,7 +10,6 @@ from scenario_runner.cli.arguments import value_of
 from scenario_runner.cli.console import show_table
 from scenario_runner.cli.options import GRAPH_REPORTS
 from scenario_runner.errors import UsageError
-from scenario_runner.errors.text import one_line
 from scenario_runner.plan.accesses import DumpTarget
 from scenario_runner.run.capture_tools import set_up_gfxreconstruct
 from scenario_runner.run.dump_files import DumpRequest
@@ -75,25 +73,22 @@ def show_times(timings: Timings, reports: GraphReportFiles) -> None:
     """Print the slowest dispatches and operators of graphs, with the times of one iteration."""
     times: dict[tuple[str, ...], float] = defaultdict(float)
     for dispatch in timings.dispatches:
-        times[str(dispatch.command), one_line(dispatch.name)] += dispatch.time_ns / 1e6
+        times[str(dispatch.command), dispatch.name] += dispatch.time_ns / 1e6
     _show_slowest(("command", "dispatch"), times, timings.repeat)
     operators: dict[tuple[str, ...], float] = defaultdict(float)
     for graph, number, operator, time_ms in reports.operator_times:
         shapes = " ".join("?" if shape is None else "x".join(map(str, shape)) or "scalar" for shape in operator.shapes)
-        operators[one_line(graph), str(number), operator.name, one_line(operator.label), shapes] += time_ms
+        operators[graph, str(number), operator.name, operator.label, shapes] += time_ms
     _show_slowest(("graph", "#", "operator", "name", "output"), operators, timings.repeat)
 
 
 def _show_slowest(headings: tuple[str, ...], times: Mapping[tuple[str, ...], float], repeat: int) -> None:
     """Print the rows that took most of the times in milliseconds; empty columns are left out."""
     total = sum(times.values()) or 1.0
-    rows: list[Sequence[str]] = [
+    rows = [
         (*row, f"{time_ms / repeat:.3f}", f"{100 * time_ms / total:.1f} %")
-        for row, time_ms in nlargest(_MOST_ROWS, times.items(), key=itemgetter(1))
+        for row, time_ms in sorted(times.items(), key=itemgetter(1), reverse=True)
     ]
-    if not rows:
-        return
     columns = [column for column in zip((*headings, "ms", "share"), *rows, strict=True) if any(column[1:])]
-    show_table(list(zip(*columns, strict=True)), right=(len(columns) - 2, len(columns) - 1))
-    if len(times) > _MOST_ROWS:
-        print(f"  and {len(times) - _MOST_ROWS} more")
+    if columns:
+        show_table(list(zip(*columns, strict=True)), right=(len(columns) - 2, len(columns) - 1), most=_MOST_ROWS)

@@ -6,7 +6,6 @@ from argparse import Namespace
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
 from functools import partial
-from itertools import islice
 from typing import Final
 
 from scenario_runner.cli.console import set_up_logging, show_table, write, write_finding
@@ -138,10 +137,8 @@ def _show(columns: Sequence[Column], paths: dict[str, str], folder: str | None, 
     problem. Returns the last line."""
     matrix = Matrix(columns)
     if matrix.different:
-        rows = [(one_line(id), *verdicts) for id, verdicts in islice(matrix.different.items(), _MOST_SHOWN)]
-        show_table([("item", *map(str, range(1, len(columns) + 1))), *rows])
-        if len(matrix.different) > _MOST_SHOWN:
-            print(f"  and {len(matrix.different) - _MOST_SHOWN} more")
+        rows = [(id, *verdicts) for id, verdicts in matrix.different.items()]
+        show_table([("item", *range(1, len(columns) + 1)), *rows], most=_MOST_SHOWN)
     lines = [f"{number}: {column.label}: {column.summary()}" for number, column in enumerate(columns, 1)]
     try:
         if folder is not None:

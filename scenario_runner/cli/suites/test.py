@@ -18,6 +18,7 @@ from scenario_runner.cli.console import set_up_logging
 from scenario_runner.cli.options import ITEM_TIMEOUT_S
 from scenario_runner.cli.suites.report import report_paths, write_reports
 from scenario_runner.cli.suites.suite_display import SuiteDisplay, verdict_line
+from scenario_runner.cli.watch import watch_suite
 from scenario_runner.errors import FileError, MissingToolError, ScenarioRunnerError, UsageError, error_class, version
 from scenario_runner.errors.text import counted
 from scenario_runner.processes.temporary import temporary_folder
@@ -72,8 +73,6 @@ def main(options: Namespace) -> int:
         results = nullcontext(os.path.abspath(options.results))
     with results as folder:
         if options.watch:
-            from scenario_runner.cli.watch import watch_suite  # needs a package
-
             watch_suite(options, lambda kept: run_suite(options, folder, kept))
         return run_suite(options, folder)
 
