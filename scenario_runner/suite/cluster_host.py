@@ -1,8 +1,8 @@
-"""Items for other hosts, and the functions that a worker of Dask calls on its host: they keep files and run shards.
+"""Functions that workers of Dask call on their hosts: they keep files and run shards of items.
 
-Files are kept in the user's cache folder, named by the SHA-256 of their content, and sent once. They are copied, never
-linked, so that a run cannot change them: a file /a/b of the host that started the suite becomes SCRATCH/a/b here, which
-keeps relative paths valid. SCRATCH is removed from all paths in results.
+A host receives each file once and keeps it in the user's cache folder, named by the SHA-256 of the content. A run uses
+copies. The file /a/b of the first host, which started the suite, becomes SCRATCH/a/b, so relative paths stay valid.
+Results name the paths of the first host.
 """
 
 import hashlib
@@ -15,6 +15,8 @@ import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from typing import Final, NamedTuple, NoReturn
+
+from distributed import get_worker
 
 from scenario_runner.errors import NoDeviceError, ScenarioRunnerError, version
 from scenario_runner.errors.diagnostic import Diagnostic
@@ -30,14 +32,14 @@ from scenario_runner.suite.verdicts import Expected
 
 KIND: Final = "contents"
 HOST_CANNOT_KEEP_FILES: Final = "SR-CLUSTER-008"
-_IDLE_S: Final = 60.0  # without a shard: the suite may have been killed
+_IDLE_S: Final = 60.0  # without a shard; the suite may have been killed
 
 
 class SentItem(NamedTuple):
     """An item for another host.
 
-    ``files`` has the files that a run of it reads: absolute path on the host that started the suite → SHA-256 of the
-    content. ``absolute`` are those that a file of the item names by absolute paths.
+    ``files`` maps the paths of all files that a run reads, on the first host, to the SHA-256 of the content.
+    ``absolute`` lists the files that the scenario or its expectations name by absolute paths.
     """
 
     item: Item
@@ -47,7 +49,7 @@ class SentItem(NamedTuple):
 
 
 def sent_item(item: Item, expected: Expected) -> SentItem:
-    """Add to an item its files as they are now. Files that are missing here will be missing there."""
+    """Add the present files to an item. Files that are missing here will be missing on other hosts."""
     files: dict[str, str] = {}
     absolute: list[str] = []
     folder = os.path.join(os.path.dirname(item.path), "")
@@ -55,7 +57,7 @@ def sent_item(item: Item, expected: Expected) -> SentItem:
     for path, hash in files_of(item):
         if not hash:
             continue
-        # "a/../b" is b on another host, where no part of it is a link.
+        # "a/../b" is b on another host, which has no links.
         plain = os.path.normpath(path)
         files[plain] = hash
         if path not in item.defaults and (not path.startswith(folder) or json.dumps(path).encode() in spelled):
@@ -64,12 +66,12 @@ def sent_item(item: Item, expected: Expected) -> SentItem:
 
 
 def kept_path(hash: str) -> str:
-    """Return the path of the file with this hash, once it is kept."""
+    """Return the path of a kept file."""
     return os.path.join(default_cache_dir(), KIND, f"{hash}.content")
 
 
 def check_store() -> None:
-    """Create the folder of the kept files. Raises the error of HOST_CANNOT_KEEP_FILES if it cannot be used."""
+    """Create the folder of kept files. Raises FileError with the code HOST_CANNOT_KEEP_FILES."""
     root = default_cache_dir()
     for folder in (root, os.path.join(root, KIND)):
         try:
@@ -82,16 +84,16 @@ def check_store() -> None:
 
 
 def _refuse_to_keep(path: str, reason: str) -> NoReturn:
-    refuse(HOST_CANNOT_KEEP_FILES, path, f"files of suites cannot be kept there: {reason}")
+    refuse(HOST_CANNOT_KEEP_FILES, path, f"this host cannot keep files of suites: {reason}")
 
 
 def describe() -> dict[str, str]:
-    """Describe this host, and the program on it."""
+    """Return the name of this host, and the version and hash of the program."""
     return {"host": socket.gethostname(), "version": version.__version__, "program": program_hash({})}
 
 
 def missing(hashes: Iterable[str]) -> list[str]:
-    """List the hashes of files that this host lacks. The others count as used now, so that they stay in the cache."""
+    """Return the hashes of files that this host lacks. Kept files count as used now."""
     check_store()
     lacks = []
     for hash in hashes:
@@ -103,7 +105,7 @@ def missing(hashes: Iterable[str]) -> list[str]:
 
 
 def receive(files: Mapping[str, bytes]) -> None:
-    """Keep files by their hashes. A file whose content has another hash has changed meanwhile, and is dropped."""
+    """Keep files. A file that has changed since it was hashed is dropped."""
     for hash, data in files.items():
         if hashlib.sha256(data).hexdigest() == hash:
             try:
@@ -113,23 +115,22 @@ def receive(files: Mapping[str, bytes]) -> None:
 
 
 class Layout:
-    """Life cycle: items are placed, run, and `clear` removes their files."""
+    """A folder with copies of the files of items. Life cycle: items are placed and run; `clear` removes the copies."""
 
     def __init__(self, folder: str) -> None:
-        """``folder`` need not exist; its path must occur nowhere else in the messages of a run."""
+        """Choose a folder, which need not exist. Messages of a run must not contain its path by chance."""
         self._folder = folder
         self._placed: dict[str, str] = {}
 
     def place(self, job: SentItem) -> Item:
-        """Copy the files of an item to where its scenario finds them, and return the item with its paths here.
+        """Copy the files of an item into the folder, and return the item with the new paths.
 
-        Raises ScenarioRunnerError for a file that is not available, with the code HOST_CANNOT_KEEP_FILES if this host
-        is the cause.
+        Raises ScenarioRunnerError for a missing file, with the code HOST_CANNOT_KEEP_FILES if this host is the cause.
         """
         item = job.item
         for path in job.absolute:
             if file_hash(path) != job.files[path]:
-                message = f"{path!r} is an absolute path, and this host has no such file with the same content"
+                message = f"{path!r} is an absolute path, and this host has no file there with the same content"
                 refuse("SR-CLUSTER-005", item.path, message, "name files relative to the scenario")
         for path, hash in job.files.items():
             if self._placed.get(path) == hash:
@@ -139,9 +140,9 @@ class Layout:
                 os.makedirs(os.path.dirname(target), exist_ok=True)
                 shutil.copyfile(kept_path(hash), target)
             except FileNotFoundError:
-                refuse("SR-CLUSTER-006", path, "it changed while the suite ran, so that this host has not got it")
+                refuse("SR-CLUSTER-006", path, "the file changed while the suite ran, and did not reach this host")
             except OSError as error:
-                refuse(HOST_CANNOT_KEEP_FILES, path, f"it cannot be copied: {reason_of(error)}")
+                refuse(HOST_CANNOT_KEEP_FILES, path, f"this host cannot copy the file: {reason_of(error)}")
             self._placed[path] = hash
         for path in filter(None, (item.expectations, *item.defaults)):
             if path not in job.files:
@@ -151,24 +152,24 @@ class Layout:
         return item._replace(path=self.here(item.path), expectations=expectations, defaults=defaults)
 
     def here(self, path: str) -> str:
-        """Return the path on this host of a file of the other one."""
+        """Translate a path of the first host into a path of this host."""
         return self._folder + os.path.abspath(path)
 
     def there(self, outcome: Outcome) -> Outcome:
-        """Return an outcome with all paths as on the other host."""
+        """Translate all paths in an outcome into paths of the first host."""
         text = json.dumps(outcome.as_json()).replace(json.dumps(self._folder)[1:-1], "")
         return Outcome.of_json(json.loads(text))
 
     def clear(self) -> None:
-        """Remove the files."""
+        """Remove the copies."""
         shutil.rmtree(self._folder, ignore_errors=True)
         self._placed.clear()
 
 
 class Reply(NamedTuple):
-    """The answer of a host to a shard: the hashes of files that it ``lacks``, or the results of the items that ran.
+    """The answer of a host to a shard: either the hashes of files that the host ``lacks``, or results.
 
-    ``problem`` tells why this host can run nothing more; items without a result run elsewhere.
+    ``problem`` tells why the host can run nothing more. Items without a result must run on another host.
     """
 
     address: str
@@ -181,10 +182,10 @@ class Reply(NamedTuple):
 
 
 class _HostSession:
-    """The processes that run a suite on this host. They stay from shard to shard.
+    """The worker processes of a suite on this host, which stay from shard to shard.
 
-    Life cycle: created for the first shard; `run` for each; closed when the suite ends, or after a minute without a
-    shard.
+    Life cycle: created for the first shard; `run` for each shard; closed at the end of the suite, or after a minute
+    without a shard.
     """
 
     def __init__(self, options: WorkerOptions) -> None:
@@ -207,10 +208,10 @@ class _HostSession:
         self._stack.close()
 
     def run(self, shard: Mapping[str, SentItem]) -> Iterator[Result]:
-        """Run items, by their ids. Raises NoDeviceError after the last result if no device is left."""
+        """Run items, and yield results. Raises NoDeviceError after the last result if no device is left."""
         unplaced: list[Result] = []
         for result in self.workers.run(self._placed(shard.values(), unplaced), lambda name: shard[name].expected):
-            # an item for which no device of this host is left may run on another host
+            # without a device here, the item may run on another host
             last = result.attempts[-1]
             is_left = last.status == "Missing" and not last.diagnostics
             if not (is_left and self._lost_devices()):
@@ -223,7 +224,7 @@ class _HostSession:
             raise NoDeviceError(f"no device is left: {self._lost_devices()}")
 
     def _lost_devices(self) -> str:
-        """Return why no device is left; empty if one is."""
+        """Return why no device is left, or "" if a device is left."""
         reasons = [device.given_up for device in self.workers.devices]
         return "; ".join(reasons) if all(reasons) else ""
 
@@ -233,26 +234,26 @@ class _HostSession:
                 yield self._layout.place(sent)
             except ScenarioRunnerError as error:
                 if error.problems[0].code == HOST_CANNOT_KEEP_FILES:
-                    raise  # another host may
+                    raise  # another host may have room
                 diagnostics = tuple(problem.as_json() for problem in error.problems)
                 outcome = Outcome("Missing", 0.0, str(error.problems[0]), error.exit_code, diagnostics)
                 result = self._rules.result(sent.item, sent.expected, outcome)
                 unplaced.append(result._replace(host=socket.gethostname()))
 
 
-_sessions: dict[str, _HostSession] = {}  # by the keys of suites
-_ended: set[str] = set()  # keys of suites
+# The keys of these three are keys of suites.
+_sessions: dict[str, _HostSession] = {}
 _timers: dict[str, threading.Timer] = {}
-_turn = threading.Lock()  # of one shard at a time
+_ended: set[str] = set()
+_one_shard_at_a_time = threading.Lock()
 
 
 def run_shard(key: str, options: WorkerOptions, shard: Sequence[SentItem], is_complete: bool) -> Reply:
-    """Run a shard of a suite. Unless it ``is_complete``, a host that lacks files returns their hashes instead.
+    """Run a shard of the suite with this key. A host that lacks files returns only their hashes.
 
-    The folder of results in ``options`` belongs to the host that started the suite.
+    With ``is_complete`` the shard runs even if files are missing. The folder of results in ``options`` belongs to the
+    first host.
     """
-    from distributed import get_worker  # an optional package
-
     begun = time.monotonic()
     reply = Reply(get_worker().address)
     results: list[Result] = []
@@ -261,7 +262,7 @@ def run_shard(key: str, options: WorkerOptions, shard: Sequence[SentItem], is_co
         lacks = missing(hashes)
         if lacks and not is_complete:
             return reply._replace(lacks=tuple(lacks))
-        with _turn:
+        with _one_shard_at_a_time:
             if key in _ended:
                 return reply
             if key in _timers:
@@ -286,14 +287,14 @@ def _end_later(key: str, seconds: float) -> None:
 
 
 def _end(key: str) -> None:
-    with _turn:
+    with _one_shard_at_a_time:
         session = _sessions.pop(key, None)
         if session is not None:
             session.close()
 
 
 def take(key: str, name: str) -> bytes:
-    """Read and remove a file about a failure by its name below the results."""
+    """Read and remove a file about a failure. The name is relative to the folder of results."""
     path = os.path.join(_sessions[key].results, name)
     with open(path, "rb") as file:
         data = file.read()
@@ -302,7 +303,7 @@ def take(key: str, name: str) -> bytes:
 
 
 def stop(key: str, now: bool) -> None:
-    """Begin no further item of a suite. ``now`` ends its processes too, without waiting for their ends."""
+    """Begin no further item of a suite. ``now`` also kills the running items."""
     _ended.add(key)
     session = _sessions.get(key)
     if session is not None:

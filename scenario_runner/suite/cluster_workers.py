@@ -15,10 +15,13 @@ import uuid
 from collections import deque
 from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
-from importlib.util import find_spec
 from itertools import chain, islice
+from logging import CRITICAL
 from queue import Empty, SimpleQueue
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, NoReturn
+from typing import Any, Final, NamedTuple, NoReturn
+
+import dask
+from distributed import Client, Future, LocalCluster
 
 from scenario_runner.errors import ScenarioRunnerError, error_of, version
 from scenario_runner.errors.diagnostic import Diagnostic
@@ -36,9 +39,6 @@ from scenario_runner.suite.problems import SuiteProblems, refuse
 from scenario_runner.suite.suite_workers import rules_of
 from scenario_runner.suite.verdicts import Expected
 
-if TYPE_CHECKING:
-    from distributed import Client, Future
-
 _LOCAL: Final = "local:"
 _LARGE_GRAPH: Final = "distributed.admin.large-graph-warning-threshold"
 _CONNECT_S: Final = 20
@@ -52,16 +52,11 @@ _EXPECTED: Final = (
 
 @contextmanager
 def connected(address: str) -> Iterator[Client]:
-    """Connect to the scheduler at an address or in a scheduler file ``*.json``, or start a cluster on this machine
-    (``local:N``), for the duration of the block. Wait some time for a scheduler that does not answer yet.
+    """Connect to a scheduler for the duration of a block.
 
-    Raises UnsupportedError without the package ``distributed``, UsageError where there is no scheduler.
+    The address may also be a scheduler file (``*.json``), or ``local:N`` to start a cluster on this machine. A
+    scheduler that does not answer yet gets some time. Raises UsageError if there is no scheduler.
     """
-    if find_spec("distributed") is None:
-        message = "--cluster needs the package 'distributed', which is not installed"
-        refuse("SR-CLUSTER-001", None, message, "pip install distributed")
-    import dask
-
     silence("distributed")  # losses are reported here
     dask.config.set({_LARGE_GRAPH: "1 TiB"})  # a file of a scenario may be large
     with ExitStack() as stack:
@@ -69,58 +64,54 @@ def connected(address: str) -> Iterator[Client]:
 
 
 def _local(address: str, stack: ExitStack) -> Client:
-    from distributed import Client, LocalCluster
-
     count = address.removeprefix(_LOCAL)
     if not (count.isascii() and count.isdigit() and 0 < int(count[:6]) <= 1000):
         refuse("SR-CLUSTER-002", None, f"--cluster is {address!r}", _EXPECTED)
-    # 50 is logging.CRITICAL
-    cluster = LocalCluster(n_workers=int(count), threads_per_worker=1, dashboard_address="127.0.0.1:0", silence_logs=50)
+    cluster = LocalCluster(
+        n_workers=int(count), threads_per_worker=1, dashboard_address="127.0.0.1:0", silence_logs=CRITICAL
+    )
     return Client(stack.enter_context(cluster), set_as_default=False)
 
 
 def _client(address: str) -> Client:
-    from distributed import Client
-
     until = time.monotonic() + _CONNECT_S
     try:
         scheduler = _in_file(address, until) if address.endswith(".json") else address
         return Client(scheduler, timeout=max(1, round(until - time.monotonic())), set_as_default=False)
     except Exception as error:  # any: something else may answer there
-        why = ": ".join(
-            dict.fromkeys(str(cause) or type(cause).__name__ for cause in (error, error.__cause__) if cause)
-        )
-        if isinstance(error, MemoryError):  # it has taken a greeting for a length
-            why = "it is something else that answers there"
+        causes = [str(cause) or type(cause).__name__ for cause in (error, error.__cause__) if cause]
+        why = ": ".join(dict.fromkeys(causes))
+        if isinstance(error, MemoryError):  # Dask took a greeting for a length
+            why = "another program answers there"
         refuse("SR-CLUSTER-002", None, f"no scheduler of Dask answers at {address!r}: {why}", _EXPECTED)
 
 
 def _in_file(path: str, until: float) -> str:
-    """Read the address that a scheduler writes into a file. Raises OSError or ValueError if it does not in time."""
+    """Read the address that a scheduler writes into a file. Raises OSError or ValueError after some time."""
     while True:
         try:
             content = json.loads(read_file(path))
             if isinstance(content, dict) and "address" in content:
                 return str(content["address"])
             raise ValueError("the file names no scheduler")
-        except (FileNotFoundError, json.JSONDecodeError):  # it is not written yet, or not completely
+        except (FileNotFoundError, json.JSONDecodeError):  # the scheduler has not written all of the file
             if time.monotonic() >= until:
                 raise
         time.sleep(_LOOK_AT_WORKERS_S)
 
 
 def refuse_lost_scheduler(why: str) -> NoReturn:
-    """Raise the error of a suite whose scheduler is lost."""
-    help = "run the suite again with --resume, which keeps the results that came, on a cluster or without --cluster"
+    """Raise the error for a lost scheduler."""
+    help = "run the suite again with --resume, with or without --cluster: the results in the journal stay"
     refuse("SR-CLUSTER-007", None, f"the scheduler of the cluster {why}", help)
 
 
 def workers_of(client: Client) -> dict[str, Json] | None:
-    """Get the scheduler's records of its workers, by their addresses; None while it does not answer.
+    """Return the scheduler's records of workers by address, or None while the scheduler does not answer.
 
-    Raises NoDeviceError when the connection to the scheduler has ended.
+    Raises NoDeviceError if the connection to the scheduler has ended.
     """
-    if client.status == "connecting":  # it has lost the scheduler, and tries for as long as at the start
+    if client.status == "connecting":  # the client has lost the scheduler, and tries again for some time
         return None
     if client.status != "running" or client.scheduler is None:
         refuse_lost_scheduler("is gone")
@@ -132,10 +123,10 @@ def workers_of(client: Client) -> dict[str, Json] | None:
 
 
 RESOURCE: Final = "vulkan"
-"""If workers of Dask have this resource, only those are used, each for one shard at a time."""
+"""If some workers of Dask have this resource, a suite uses only these, each for one shard at a time."""
 
 MOST_LOSSES: Final = 3
-"""So often a shard is submitted again after all hosts that it was submitted to are lost."""
+"""Losses of all hosts of a shard before the items of the shard run alone."""
 
 _RETRIES: Final = 2  # of Dask, after an error
 _SHARDS_PER_HOST: Final = 2  # one runs, one waits there
@@ -150,7 +141,7 @@ _END_S: Final = 10.0
 
 
 class _Shard(NamedTuple):
-    """Items that run together on one of the ``hosts`` (addresses), after some ``losses`` of all hosts before."""
+    """Items that run together on one of the ``hosts`` (addresses). ``losses`` counts earlier losses of all hosts."""
 
     items: tuple[SentItem, ...]
     hosts: frozenset[str] = frozenset()
@@ -160,8 +151,8 @@ class _Shard(NamedTuple):
 class ClusterWorkers:
     """Life cycle: connected to the cluster; `run` once; closed.
 
-    Each shard of items is a future of Dask, which chooses the host, and another one if that host is lost. The hosts
-    that Dask may choose from have this program, as a first future on each of them has found.
+    Each shard of items is a future of Dask. Dask chooses the host, and chooses again if that host is lost. A first
+    future on each host checks that the host has this program.
     """
 
     def __init__(
@@ -173,7 +164,7 @@ class ClusterWorkers:
         on_note: Callable[[str], None],
         patience_s: float = _PATIENCE_S,
     ) -> None:
-        """``patience_s`` bounds the wait for a first or another host. Raises the errors of `connected`."""
+        """Connect to a cluster. ``patience_s`` limits the wait for a host. Raises the errors of `connected`."""
         self._options = options
         self._rules = rules_of(options)
         self._problems = problems
@@ -192,13 +183,13 @@ class ClusterWorkers:
         self._devices: dict[tuple[str, str], Device] = {}
         self._error: ScenarioRunnerError | None = None  # of the first host that is not used
         self._has_results = False
-        self._silent_since: float | None = None  # the scheduler
+        self._silent_since: float | None = None  # time since which the scheduler does not answer
         self._stopping = False
         self._stack = ExitStack()
         self._client = self._stack.enter_context(connected(address))
 
     def find_devices(self) -> None:
-        """Return None: the devices of hosts are unknown before they run items."""
+        """Return None: nothing is known about devices before hosts run items."""
 
     def __enter__(self) -> ClusterWorkers:
         return self
@@ -208,14 +199,13 @@ class ClusterWorkers:
 
     @property
     def devices(self) -> tuple[Device, ...]:
-        """The devices that were used, as far as they are known."""
+        """The devices of the shards that have ended."""
         return tuple(self._devices.values())
 
     def run(self, items: Iterable[Item], expected: Callable[[str], Expected]) -> Iterator[Result]:
-        """Run items; see `processes.workers.Workers.run`.
+        """Run items, and yield results when shards end. Without a host, the other items are Missing.
 
-        When no host is left, the other items are Missing. Raises the error of the first host if none could run
-        anything, and NoDeviceError when the scheduler is gone.
+        Raises the error of the first host if no host could run anything, and NoDeviceError if the scheduler is lost.
         """
         self._expected = expected
         self._items = (sent_item(item, expected(item.id)) for item in items)
@@ -243,12 +233,12 @@ class ClusterWorkers:
                 yield from self._take(self._ended.get(timeout=_LOOK_S))
 
     def stop(self) -> None:
-        """Begin no further item; those that run end in their time, and are given."""
+        """Begin no further item. Running items end as usual and give results."""
         self._stopping = True
         self._stop_hosts(now=False)
 
     def close(self) -> None:
-        """End the items that run, and leave the cluster."""
+        """End the running items, and leave the cluster."""
         self._stop_hosts(now=True)
         self._hosts.clear()
         self._stack.close()
@@ -263,10 +253,10 @@ class ClusterWorkers:
         if addresses:
             thread = threading.Thread(target=stop, daemon=True)
             thread.start()
-            thread.join(_END_S)  # a worker that does not answer is abandoned
+            thread.join(_END_S)  # some worker may not answer
 
     def _has_more(self) -> bool:
-        """Return whether a shard waits; the next items become one."""
+        """Return whether a shard waits, after making one of the next items if necessary."""
         if not self._waiting and (items := tuple(islice(self._items, self._shard_items))):
             self._waiting.append(_Shard(items))
         return bool(self._waiting)
@@ -282,7 +272,7 @@ class ClusterWorkers:
         return future
 
     def _submit(self, shard: _Shard, host: str | None = None, lacks: Collection[str] = ()) -> None:
-        """Submit a shard to any host, or to one host with the files that it lacks."""
+        """Submit a shard to all hosts, or to one host together with files that the host lacks."""
         hosts = self._hosts if host is None else (host,)
         arguments = (remote.run_shard, self._key, self._options, shard.items, host is not None)
         needs = [self._call(remote.receive, batch, hosts=hosts) for batch in _batches(shard.items, lacks)]
@@ -290,7 +280,7 @@ class ClusterWorkers:
         self._running[future] = shard._replace(hosts=frozenset(hosts))
 
     def _look(self) -> Iterator[Result]:
-        """Note the workers that have joined or left."""
+        """Check workers that have joined, and handle the loss of workers that have left."""
         workers = workers_of(self._client)
         if workers is None:
             now = time.monotonic()
@@ -314,13 +304,13 @@ class ClusterWorkers:
             if shard.hosts.isdisjoint(self._hosts):
                 del self._running[future]
                 future.cancel()
-                yield from self._lost(shard, shard.losses + 1, "no host that it was submitted to is left")
+                yield from self._lost(shard, shard.losses + 1, "all of its hosts have left the cluster")
 
     def _take(self, future: Future[Any]) -> Iterator[Result]:
         """Handle a future that has ended."""
         address, shard = self._checks.pop(future, None), self._running.pop(future, None)
         if address is None and shard is None:
-            return  # it has sent files, or was given up
+            return  # the future has sent files, or was cancelled
         reply: Any = None
         error: Exception | None = None
         try:
@@ -333,23 +323,23 @@ class ClusterWorkers:
             yield from self._received(shard, reply)
         elif shard is not None and future.status == "error":
             yield from self._lost(shard, MOST_LOSSES, f"{type(error).__name__}: {error}".splitlines()[0])
-        elif shard is not None:  # its host or the scheduler has gone with the result
+        elif shard is not None:  # the result was lost together with a host or the scheduler
             self._waiting.appendleft(shard)
 
     def _checked(self, address: str, about: dict[str, str], error: Exception | None) -> None:
-        """Use a host from now on, if it has this program."""
+        """Add a host if it has this program."""
         self._hosts[address] = address
-        if error is not None:  # it cannot import the function: Dask may raise that as another error
-            why = f"its Python has no such scenario-runner as this one ({error})".splitlines()[0]
+        if error is not None:  # the function cannot be imported, which Dask may raise as another error
+            why = f"its Python cannot import this scenario-runner ({error})".splitlines()[0]
             self._not_used(address, Diagnostic("SR-CLUSTER-003", "error", None, why))
             return
         self._hosts[address] = about["host"]
         if about["program"] != self._program:
-            why = f"its scenario-runner {about['version']} has other source files than this one, {version.__version__}"
+            why = f"its scenario-runner {about['version']} differs from the local one, {version.__version__}"
             self._not_used(address, Diagnostic("SR-CLUSTER-003", "error", None, why))
 
     def _received(self, shard: _Shard, reply: remote.Reply) -> Iterator[Result]:
-        """Handle the reply of a host. Items without a result run on another host."""
+        """Handle the reply of a host. Items without a result run again."""
         if reply.lacks:
             self._submit(shard, reply.address, reply.lacks)
             return
@@ -377,18 +367,18 @@ class ClusterWorkers:
             try:
                 with OutputFile(os.path.join(self._options.task_options.options.results_folder, name)) as file:
                     file.write(self._client.run(remote.take, self._key, name, workers=[address])[address])
-            except Exception as error:  # of this host, or any error of Dask
-                self._note(f"a file about {result.item.id} is not kept: {error}")
+            except Exception as error:  # of the local disk, or any error of Dask
+                self._note(f"a file about the failure of {result.item.id} was not copied from its host: {error}")
 
     def _lost(self, shard: _Shard, losses: int, why: str) -> Iterator[Result]:
-        """Handle a shard that was lost with hosts: it runs again, its items run alone, or its one item is a crash."""
+        """Run a lost shard again, or each item of the shard alone. An item that was lost alone is a crash."""
         if losses < MOST_LOSSES:
             self._waiting.appendleft(shard._replace(losses=losses))
         elif len(shard.items) > 1:
             self._waiting.extendleft(_Shard((sent,)) for sent in reversed(shard.items))
         else:
             (sent,) = shard.items
-            outcome = Outcome("Crash", reason=f"it was lost with each host that ran it: {why}")
+            outcome = Outcome("Crash", reason=f"each host that ran this item was lost: {why}")
             yield self._rules.result(sent.item, sent.expected, outcome)
 
     def _not_used(self, address: str, problem: Diagnostic) -> None:
@@ -398,7 +388,7 @@ class ClusterWorkers:
         self._problems.found("SR-CLUSTER-004", None, message, problem.help, severity="warning")
 
     def _missing(self) -> Iterator[Result]:
-        """Yield the other items as Missing when no host is left. Raises the first host's error if no item has run."""
+        """Yield the other items as Missing. Raises the first error of a host if no item has run."""
         if not self._has_results:
             message = f"the cluster had no worker for {self._patience_s:.0f} s"
             help = "start workers: dask worker SCHEDULER --nworkers 1 --nthreads 1"
@@ -411,11 +401,9 @@ class ClusterWorkers:
 
 
 def _unpickling_call() -> Callable[..., object]:
-    """Return a function that Dask pickles by value: its scheduler unpickles tasks, and need not have this program."""
+    """Return a function that Dask pickles by value: the scheduler unpickles tasks, and may lack this program."""
 
     def call(data: bytes, needs: object = None) -> object:
-        import pickle
-
         function, arguments = pickle.loads(data)
         return function(*arguments)
 
@@ -423,11 +411,11 @@ def _unpickling_call() -> Callable[..., object]:
 
 
 def _batches(shard: Iterable[SentItem], hashes: Collection[str]) -> Iterator[dict[str, bytes]]:
-    """Read the files of a shard that a host lacks."""
+    """Read files that a host lacks, about 8 MiB at a time."""
     paths = {hash: path for sent in shard for path, hash in sent.files.items()}
     batch: dict[str, bytes] = {}
     for hash in hashes:
-        with suppress(OSError), open(open_file(paths[hash]), "rb") as file:  # else it is Missing there
+        with suppress(OSError), open(open_file(paths[hash]), "rb") as file:  # without it, the item is Missing
             batch[hash] = file.read()
         if sum(map(len, batch.values())) >= _BATCH_BYTES:
             yield batch

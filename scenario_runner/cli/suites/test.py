@@ -350,6 +350,9 @@ class _Suite:
             return workers
         if self._options.cluster is None:
             return SuiteWorkers(self._worker_options, on_start=self._display.started, on_note=note)
+        if find_spec("distributed") is None:
+            message = "--cluster needs the package 'distributed', which is not installed"
+            refuse("SR-CLUSTER-001", None, message, "pip install distributed")
         from scenario_runner.suite.cluster_workers import ClusterWorkers
 
         return ClusterWorkers(self._options.cluster, self._worker_options, self._problems, on_note=note)

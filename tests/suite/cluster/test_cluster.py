@@ -236,8 +236,8 @@ def test_absolute_paths_that_the_host_has(tmp_path: Path, store: None) -> None:
 @pytest.mark.parametrize(
     "is_absolute, code, message",
     [
-        (True, "SR-CLUSTER-005", "is an absolute path, and this host has no such file with the same content"),
-        (False, "SR-CLUSTER-006", "it changed while the suite ran, so that this host has not got it"),
+        (True, "SR-CLUSTER-005", "is an absolute path, and this host has no file there with the same content"),
+        (False, "SR-CLUSTER-006", "the file changed while the suite ran, and did not reach this host"),
     ],
 )
 def test_files_that_the_host_lacks(tmp_path: Path, store: None, is_absolute: bool, code: str, message: str) -> None:
