@@ -100,14 +100,44 @@ class WorkerOptions(NamedTuple):
 
 
 class Job(NamedTuple):
-    """An item to run, with the outcomes of its attempts so far; ``hint`` is for the policy. With ``needs_new_process``
-    it runs in a process that has run nothing before."""
+    """An item to run, with the outcomes of earlier attempts. ``hint`` is for the policy.
+
+    With ``needs_new_process`` the item needs a process that has run nothing before.
+    """
 
     number: int
     item: object
     hint: object
     attempts: tuple[object, ...] = ()
     needs_new_process: bool = False
+
+
+class Began(NamedTuple):
+    """An event of the pool: a worker, numbered by ``place``, runs an item."""
+
+    number: int
+    place: int
+
+
+class Done(NamedTuple):
+    """An event of the pool: an item has ended on a device. ``left`` tells why no device is left for another attempt."""
+
+    number: int
+    outcomes: tuple[object, ...]
+    device: "Device"
+    left: str = ""
+
+
+class Returned(NamedTuple):
+    """An event of the pool: an item will not run."""
+
+    number: int
+
+
+class Note(NamedTuple):
+    """An event of the pool: a sentence for the user."""
+
+    text: str
 
 
 class Device(NamedTuple):
@@ -124,6 +154,10 @@ class Device(NamedTuple):
     given_up: str = ""
     choice: str = ""
     warning: str = ""
+
+
+Event = Began | Done | Returned | Note | tuple[Device, ...] | ScenarioRunnerError
+"""A message of the pool: the devices in use, or the error for a pool without any usable device, besides the above."""
 
 
 # While one worker of a GPU waits for it, another prepares its work. More bring nothing, and take memory of the device.

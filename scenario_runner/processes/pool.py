@@ -1,19 +1,14 @@
-"""The process that workers are forked from: it starts, feeds, watches and ends them.
+"""The pool: the process that starts, feeds, watches and ends workers.
 
-It is a fork server: it has imported everything and opened nothing. Its user (`workers`) may have threads and an open
-driver, and a fork survives neither. multiprocessing has a fork server too, but that one ends when the system refuses a
-process, and it cannot load the modules that earlier workers needed. A worker that dies, hangs, sends invalid data, or
-cannot be started or ended fails its current item and is replaced.
+The pool is a fork server. It has imported everything and opened nothing. The user of the pool (`workers`) may have
+threads and an open driver, and a fork survives neither. The fork server of multiprocessing ends when the system refuses
+a process, and it cannot load the modules that earlier workers needed.
 
-Messages are pickled; those to the user come in lists, with the number of items to have here::
+A worker may die, hang, send invalid data, or resist its start or its end. Then the current item fails, and the pool
+starts another worker.
 
-    (options,), first
-    ("run", [Job, …])                               ("began", number, place of the worker)
-                                                    ("done", number, outcomes, Device, reason or "")
-    ("stop", now)                                   ("back", number) of an item that will not run
-                                                    ("devices", records)
-                                                    ("error", why no device can be used), ("note", text)
-    ("end",)
+Messages are pickled. The user sends the `WorkerOptions` first, then lists of `Job`. ``True`` stops at once, ``False``
+after the current items, and None is the end. The pool sends lists of `Event`, each with the number of items to have.
 """
 
 import gc
@@ -33,7 +28,20 @@ from typing import Any, Final
 from scenario_runner.errors import DriverCrashError, error_class
 from scenario_runner.errors.diagnostic import Diagnostic
 from scenario_runner.processes.isolated_process import start_method
-from scenario_runner.processes.jobs import ENDING, Device, Job, State, Task, UsedDevice, WorkerOptions
+from scenario_runner.processes.jobs import (
+    ENDING,
+    Began,
+    Device,
+    Done,
+    Event,
+    Job,
+    Note,
+    Returned,
+    State,
+    Task,
+    UsedDevice,
+    WorkerOptions,
+)
 from scenario_runner.processes.system_limits import refusal
 from scenario_runner.processes.worker import resolve
 from scenario_runner.processes.worker_process import WorkerProcess
@@ -41,7 +49,7 @@ from scenario_runner.processes.worker_process import WorkerProcess
 _TICK_S: Final = 0.25  # between two looks at the deadlines
 _GATHER_S: Final = 0.005  # an outcome may wait so long for the next one, to be sent with it
 _SUPPLY: Final = 8  # items for each quick worker
-_RETRY_S: Final = 1.0  # until the next fork where the system has refused one
+_RETRY_S: Final = 1.0  # until the next fork after the system has refused a fork
 _MOST_REFUSALS: Final = 10  # without any worker: processes that were killed may still be ending
 _STACK_S: Final = 0.3  # for the Python stack of a worker that hangs
 _CLOSED_S: Final = 5.0  # for a worker to end that has closed its connection
@@ -54,15 +62,17 @@ _GARBAGE_THRESHOLD: Final = 50_000  # allocations between two collections: modul
 
 
 def main(connection: socket, inherited: socket | None) -> int:
-    """Serve the user at the other end of a socket. A fork closes that end, which it has ``inherited``. Returns the exit
-    code."""
+    """Serve the user at the other end of a socket, and return the exit code.
+
+    A fork has ``inherited`` the user's end, and closes it.
+    """
     if inherited is not None:
         inherited.close()
     method = start_method()
     os.environ["OPENBLAS_NUM_THREADS"] = "1"  # threads do not survive a fork
     control = Connection(connection.detach())
     with suppress(EOFError, ConnectionError):
-        (options,) = control.recv()
+        options: WorkerOptions = control.recv()
         task = resolve(options.task)
         task.preload(options.task_options, ())
         gc.set_threshold(_GARBAGE_THRESHOLD)
@@ -73,7 +83,7 @@ def main(connection: socket, inherited: socket | None) -> int:
 
 
 class _Pool:
-    """Life cycle: created; `serve` until the user closes the connection, which ends all workers."""
+    """Life cycle: created; `serve` until the user closes the connection; then all workers end."""
 
     def __init__(self, control: Connection, options: WorkerOptions, task: type[Task], method: str) -> None:
         self._options, self._task, self._method = options, task, method
@@ -81,7 +91,7 @@ class _Pool:
         self._devices = [UsedDevice(options.devices or None, options.jobs)]
         self._workers: list[WorkerProcess] = []
         self._waiting: deque[Job] = deque()
-        self._events: list[tuple[object, ...]] = []
+        self._events: list[Event] = []
         self._is_refused = False  # the user knows that no device can be used
         self._loaded: set[str] = set()
         self._is_stopping = False
@@ -114,7 +124,7 @@ class _Pool:
             worker.close()
 
     def close_inherited(self) -> None:
-        """Close the connections in a fork of this process."""
+        """Close the pool's connections in a worker, which is a fork of the pool."""
         self._selector.close()
         self._control.close()
         for worker in self._workers:
@@ -123,17 +133,17 @@ class _Pool:
     # Messages of the user
 
     def _hear_user(self) -> None:
-        match self._control.recv():
-            case "run", jobs:
-                self._is_stopping = False
-                self._waiting += jobs
-            case "stop", now:
-                self._stop(now=now)
-            case "end":
-                raise EOFError
+        message: list[Job] | bool | None = self._control.recv()
+        if message is None:
+            raise EOFError
+        if isinstance(message, bool):
+            self._stop(now=message)
+        else:
+            self._is_stopping = False
+            self._waiting += message
 
     def _suspend(self) -> None:
-        """Stop the workers and this process until a shell lets the job go on. The time does not count."""
+        """Stop the workers and the pool until a shell continues the job. Time limits do not count this time."""
         began = time.monotonic()
         for worker in self._workers:
             worker.process.signal(signal.SIGSTOP)
@@ -143,7 +153,7 @@ class _Pool:
             worker.process.signal(signal.SIGCONT)
 
     def _stop(self, *, now: bool) -> None:
-        """End workers after their current items, or ``now`` without outcomes."""
+        """End workers after their current items, or ``now``, without outcomes."""
         self._is_stopping = True
         dropped = list(self._waiting)
         self._waiting.clear()
@@ -155,7 +165,7 @@ class _Pool:
             elif len(worker.queue) > 1:
                 dropped.append(worker.queue.pop())
                 worker.is_last = True
-        self._events += [("back", job.number) for job in dropped]
+        self._events += [Returned(job.number) for job in dropped]
 
     # The next work
 
@@ -171,26 +181,26 @@ class _Pool:
                 if jobs:
                     self._give(idle, max(jobs, key=attrgetter("needs_new_process")))
         starting = len(self._in_state("starting"))
-        unknown = sum(not candidate.is_known for candidate in usable)  # one worker finds out, before there are items
+        unknown = sum(not candidate.is_known for candidate in usable)  # a worker opens each, before there are items
         missing = max(len(self._waiting), unknown) - starting
         while missing > 0 and (device := self._next_device()) is not None and self._start(device):
             missing -= 1
         used = [worker for worker in self._in_state("idle") if worker.count]
         if missing > 0 and device is None and not starting and used:
-            self._kill(used[0])  # the items that wait need a new process
-        # A second item, so that a worker need not wait between two. Nothing is queued behind a repeated item, which may
-        # well end its process again. Workers that start get as many items as there are of them.
+            self._kill(used[0])  # the waiting items need a new process
+        # A quick worker gets a second item in advance. No item waits behind a repeated one, which may end its process
+        # again. The first items are left to workers that start.
         ahead = [job for job in self._waiting if not job.attempts][len(self._in_state("starting")) :]
         for busy in self._in_state("busy"):
             if ahead and busy.is_quick and len(busy.queue) == 1 and not busy.queue[0].attempts:
                 self._give(busy, ahead.pop(0))
 
     def _in_state(self, *states: str, device: UsedDevice | None = None) -> list[WorkerProcess]:
-        """List the workers in these states, of one device or of all."""
+        """Return the workers of a device, or of all devices, in some states."""
         return [worker for worker in self._workers if worker.state in states and device in (None, worker.device)]
 
     def _next_device(self) -> UsedDevice | None:
-        """Choose the device that gets another worker now, if any."""
+        """Choose the device that needs another worker most; None if no device does."""
         lacking = []
         for device in self._devices:
             ready = len(self._in_state("idle", "busy", "hanging", device=device))
@@ -203,7 +213,7 @@ class _Pool:
     def _give(self, worker: WorkerProcess, job: Job) -> None:
         try:
             worker.give(job)
-        except OSError:  # it has ended, which `_ended` handles
+        except OSError:  # the worker has ended: see `_ended`
             return
         self._waiting.remove(job)
         if worker.state == "idle":
@@ -211,10 +221,10 @@ class _Pool:
 
     def _begin(self, worker: WorkerProcess) -> None:
         worker.begin()
-        self._events.append(("began", worker.queue[0].number, worker.place))
+        self._events.append(Began(worker.queue[0].number, worker.place))
 
     def _start(self, device: UsedDevice) -> bool:
-        """Start a worker; false if the system refuses it, or has just done so."""
+        """Start a worker. Return false if the system refuses a process, or has refused one a moment ago."""
         if time.monotonic() < self._refused_until:
             return False
         place = next(place for place in count(1) if all(worker.place != place for worker in self._workers))
@@ -224,11 +234,11 @@ class _Pool:
             self._refused_until = time.monotonic() + _RETRY_S
             self._refusals += 1
             if not self._workers and self._refusals >= _MOST_REFUSALS:
-                self._events.append(("error", refusal("process")))
+                self._events.append(refusal("process"))
             elif self._refusals == 1:
                 why = error.strerror or str(error)
                 text = f"the system refuses another process ({why}); going on with {len(self._workers)}"
-                self._events.append(("note", text))
+                self._events.append(Note(text))
             return False
         self._workers.append(worker)
         self._selector.register(worker.connection, selectors.EVENT_READ, partial(self._hear, worker))
@@ -237,13 +247,13 @@ class _Pool:
         return True
 
     def _refuse(self) -> None:
-        """Return the items that wait when no device is left; an error if none could ever be used."""
+        """End the waiting items, since no device is left. If no device was ever usable, report the error."""
         if any(device.is_known for device in self._devices):
             why = "; ".join(device.given_up for device in self._devices)
             for job in self._waiting:
-                self._events.append(("done", job.number, job.attempts, self._devices[0].about, why))
-        elif self._waiting or not self._is_refused:
-            self._events.append(("error", self._devices[0].error))
+                self._events.append(Done(job.number, job.attempts, self._devices[0].about, why))
+        elif self._devices[0].error is not None and (self._waiting or not self._is_refused):
+            self._events.append(self._devices[0].error)
         self._waiting.clear()
         self._is_refused = True
 
@@ -254,17 +264,15 @@ class _Pool:
         self._events = []
 
     def _tell_devices(self) -> None:
-        self._events.append(
-            ("devices", tuple(device.about._replace(given_up=device.given_up) for device in self._devices))
-        )
+        self._events.append(tuple(device.about._replace(given_up=device.given_up) for device in self._devices))
 
     def _room(self) -> int:
-        """Number of items to have here: one for each worker there may be, and a supply for quick ones."""
+        """Return the number of items to have here: one for each worker, and a supply for quick workers."""
         workers = sum(device.jobs or 1 for device in self._devices if device.error is None)
         return max(1, workers + _SUPPLY * sum(worker.is_quick for worker in self._workers))
 
     def _is_supplied(self) -> bool:
-        """Return whether quick workers can go on without further items, so that several outcomes are sent at a time."""
+        """Return whether quick workers have enough items, so that outcomes can be sent several at a time."""
         return len(self._waiting) >= len(self._workers) and all(worker.is_quick for worker in self._in_state("busy"))
 
     # Messages of workers
@@ -281,10 +289,10 @@ class _Pool:
                 self._kill(worker, "closed its connection")
         except _INVALID as error:
             if worker.state != "killed":
-                self._kill(worker, f"sent something that is no result ({error})")
+                self._kill(worker, f"sent an invalid message ({error})")
 
     def _take(self, worker: WorkerProcess) -> None:
-        """Receive and handle messages of a worker. Raises EOFError, BlockingIOError, or others for invalid data."""
+        """Receive and handle messages of a worker. Raises EOFError, BlockingIOError, or `_INVALID`."""
         for message in worker.received():
             self._handle(worker, message)
 
@@ -293,7 +301,7 @@ class _Pool:
         match message:
             case ["done", dict(fields), "good" | "failed" | "spoiled" | "grown" as after]:
                 outcome = self._options.policy.outcome(fields, worker.before, worker.count)
-                if state == "busy":  # else it has been killed, or is about to be
+                if state == "busy":  # a late message of a hanging or killed worker does not count
                     self._done(worker, outcome, after)
             case ["limit", float() | int() as seconds, str(origin)]:
                 if state == "busy":
@@ -304,7 +312,7 @@ class _Pool:
                 self._refusals = 0
                 about = Device(*described)
                 if about.warning and all(about.warning != other.about.warning for other in self._devices):
-                    self._events.append(("note", about.warning))
+                    self._events.append(Note(about.warning))
                 device.opened(about)
                 worker.state = "idle"
                 self._tell_devices()
@@ -318,7 +326,7 @@ class _Pool:
                 raise ValueError(repr(message)[:40])
 
     def _load(self, names: list[str]) -> None:
-        """Preload names from a worker."""
+        """Load modules that a worker has used."""
         new = [name for name in names if name not in self._loaded]
         self._loaded.update(new)
         if self._method == "fork":
@@ -335,19 +343,19 @@ class _Pool:
             worker.state = "idle"
 
     def _finish(self, worker: WorkerProcess, outcome: object, state: State) -> None:
-        """Run the first item of a worker again after an attempt, or report its outcomes."""
+        """End an attempt of a worker's item: run the item again, or report all outcomes."""
         job = worker.done(is_good=state == "good")
         attempts = (*job.attempts, outcome)
         if not self._is_stopping and self._options.policy.again(job.hint, attempts):
             repeated = job._replace(attempts=attempts, needs_new_process=state == "spoiled")
             self._waiting.appendleft(repeated)
         else:
-            self._events.append(("done", job.number, attempts, worker.device.about, ""))
+            self._events.append(Done(job.number, attempts, worker.device.about))
 
     # The end of workers
 
     def _look(self, heard: float) -> None:
-        """Act on the deadlines of workers that had passed when their messages were ``heard``."""
+        """Handle the deadlines of workers that had passed at the time ``heard``."""
         self._next_look = time.monotonic() + _TICK_S
         for worker in list(self._workers):
             worker.look()
@@ -368,17 +376,17 @@ class _Pool:
                 self._kill(worker, f"was not ready after {self._options.start_timeout_s:g} s")
 
     def _kill(self, worker: WorkerProcess, why: str = "") -> None:
-        """Kill a worker and all that it has started. ``why`` continues "the process that ran it"; it is empty for a
-        worker that is not needed any more.
+        """Kill a worker and its process group, and end its item at once: the process may take seconds to end.
 
-        Its item ends at once: nothing waits for the end of the process, which may take seconds."""
+        ``why`` is a predicate, such as "closed its connection". It is empty if the worker has done nothing wrong.
+        """
         worker.process.kill()
         worker.deadline = time.monotonic() + self._options.kill_wait_s
         worker.why = why
         self._lose(worker, is_failure=bool(why))
 
     def _lose(self, worker: WorkerProcess, *, is_failure: bool) -> None:
-        """End the item of a worker that has ended or was killed; other workers get the item behind it."""
+        """End the item of a worker that has ended or was killed. Other workers get the item behind it."""
         if is_failure and worker.has_begun:
             worker.device.spares = 1
             outcome = self._options.policy.crashed(worker.queue[0].item, worker.crash())
@@ -386,8 +394,7 @@ class _Pool:
         elif is_failure and not worker.count:
             worker.device.failed(worker.start_error())
         elif is_failure and worker.state == "idle":
-            text = f"process {worker.place} on {worker.device} {worker.end} while it ran nothing"
-            self._events.append(("note", text))
+            self._events.append(Note(f"process {worker.place} on {worker.device} {worker.end} while it ran nothing"))
         self._waiting.extendleft(reversed(worker.queue))
         worker.queue.clear()
         worker.state = "killed"
@@ -398,11 +405,11 @@ class _Pool:
         device = worker.device
         if device.error is None:
             text = (
-                f"process {worker.place} on {device} has not ended {self._options.kill_wait_s:g} s after it was killed"
+                f"process {worker.place} on {device} was killed {self._options.kill_wait_s:g} s ago and has not ended"
                 " (its driver holds it in the kernel): no further scenario runs on this device"
             )
             device.error = DriverCrashError(text)
-            self._events.append(("note", text))
+            self._events.append(Note(text))
             self._tell_devices()
         self._forget(worker)
         for other in self._in_state("starting", "idle", device=device):
@@ -411,7 +418,7 @@ class _Pool:
     def _ended(self, worker: WorkerProcess) -> None:
         """Handle the end of a worker's process."""
         with suppress(EOFError, BlockingIOError, *_INVALID):
-            while True:  # messages from before its end
+            while True:  # messages from before the end
                 self._take(worker)
         worker.process.wait()
         if worker.state != "killed":

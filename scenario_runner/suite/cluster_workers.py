@@ -16,7 +16,6 @@ from collections import deque
 from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from itertools import chain, islice
-from logging import CRITICAL
 from queue import Empty, SimpleQueue
 from typing import Any, Final, NamedTuple, NoReturn
 
@@ -40,6 +39,7 @@ from scenario_runner.suite.suite_workers import rules_of
 from scenario_runner.suite.verdicts import Expected
 
 _LOCAL: Final = "local:"
+_CRITICAL: Final = 50  # logging.CRITICAL
 _LARGE_GRAPH: Final = "distributed.admin.large-graph-warning-threshold"
 _CONNECT_S: Final = 20
 _LOOK_AT_WORKERS_S: Final = 0.2
@@ -68,7 +68,7 @@ def _local(address: str, stack: ExitStack) -> Client:
     if not (count.isascii() and count.isdigit() and 0 < int(count[:6]) <= 1000):
         refuse("SR-CLUSTER-002", None, f"--cluster is {address!r}", _EXPECTED)
     cluster = LocalCluster(
-        n_workers=int(count), threads_per_worker=1, dashboard_address="127.0.0.1:0", silence_logs=CRITICAL
+        n_workers=int(count), threads_per_worker=1, dashboard_address="127.0.0.1:0", silence_logs=_CRITICAL
     )
     return Client(stack.enter_context(cluster), set_as_default=False)
 

@@ -56,7 +56,7 @@ def test_endless_work_ends_at_its_limit(folder: Folder) -> None:
 ENDS = {
     "exits": "ended by itself with exit code 3",
     "aborts": "was ended by SIGABRT",
-    "garbage": "was killed, since it sent something that is no result (b'\\xff{'),",
+    "garbage": "was killed, since it sent an invalid message (b'\\xff{'),",
     "is_killed": "was ended by SIGKILL",
     "floods": "was ended by SIGSEGV",
     "leaves_a_child": "was ended by SIGSEGV",
@@ -187,7 +187,7 @@ def test_messages_that_no_worker_sends() -> None:
     with SuiteWorkers(options(jobs=1, task="send")) as workers:
         outcomes = by_id(list(workers.run([Item(message, "x.json") for message in messages])))
     for message in messages:
-        assert "sent something that is no result" in outcomes[message][0].reason
+        assert "sent an invalid message" in outcomes[message][0].reason
 
 
 def test_gdb_takes_no_time_of_other_items(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
