@@ -1,4 +1,4 @@
-"""Pages in a real browser: one whose script sends what it found out, or a tab that a test drives."""
+"""Pages in a real browser: a page with a script that reports to the test, or a tab under the test's control."""
 
 import json
 import os
@@ -106,12 +106,12 @@ class Tab:
             self._next()
 
     def wait_for(self, expression: str) -> Any:
-        """Return the value of JavaScript as soon as it is true."""
+        """Return the value of a JavaScript expression as soon as the value is true."""
         look = f"const look = () => {{ const value = {expression}; value ? done(value) : setTimeout(look, 20); }}"
         return self.value(f"new Promise((done) => {{ {look}; look(); }})")
 
     def value(self, expression: str) -> Any:
-        """Evaluate JavaScript in the page as a user's action, and wait for what it promises."""
+        """Evaluate JavaScript as an action of the user, and await a promise."""
         options = {"awaitPromise": True, "returnByValue": True, "userGesture": True}
         done = self.call("Runtime.evaluate", expression=expression, **options)
         assert "exceptionDetails" not in done, done["exceptionDetails"]

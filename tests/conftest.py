@@ -1,4 +1,4 @@
-"""What every test may use."""
+"""Fixtures for all tests."""
 
 import logging
 import os
@@ -44,7 +44,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Give all processes the same order of files, and skip the tests whose packages have no wheels here."""
+    """Give all processes the same order of files, and skip tests that need packages without wheels here."""
     items.sort(key=lambda item: item.path)
     for item in items:
         skip_without_packages(item)
@@ -69,7 +69,7 @@ def checkout() -> Path:
 
 @pytest.fixture(scope="session")
 def device_name() -> str:
-    """That of the device that a run takes. Asked for before a test changes the environment."""
+    """The name of the default device, read before a test changes the environment."""
     with Runner() as runner:
         return runner.physical_device.name
 

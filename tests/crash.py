@@ -13,7 +13,8 @@ _SHADER = glsl("Nowhere(uvec2(a[0] * 64u, 0u)).number = a[1];", _EXTENSIONS + _D
 
 
 def crash_shader(device_name: str) -> str:
-    """The shader, whose buffer ``a`` has four numbers that are 1. Skips the test on a device that is no processor."""
+    """Return the shader; it needs a buffer ``a`` with four numbers of 1. Skip the test on a device that is no
+    processor."""
     if "llvmpipe" not in device_name:
         pytest.skip(f"needs llvmpipe: {device_name} has memory of its own")
     return _SHADER

@@ -1,4 +1,4 @@
-"""Scenarios that draw, for the rules about vertex and fragment shaders and what they draw into."""
+"""Scenarios with a draw, for the rules about shaders and attachments."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""What work costs, counted and not timed: the same on a slow machine, and beside other programs."""
+"""The cost of work, counted in calls: the same on slow and busy machines."""
 
 import sys
 from collections.abc import Callable
@@ -9,7 +9,7 @@ Result = TypeVar("Result")
 
 
 def calls_of(work: Callable[[], Result]) -> tuple[Result, int]:
-    """What ``work`` gives, and how many functions were called for it on this thread, those written in C included."""
+    """Return the result of ``work`` and the number of function calls on this thread, C functions included."""
     count = 0
 
     def on_event(frame: FrameType, event: str, argument: Any) -> None:

@@ -1,4 +1,4 @@
-"""Rules for files: how long, how named, and what they must not mention."""
+"""Rules for files: length, names, and texts that no file may contain."""
 
 import ast
 import re
@@ -42,14 +42,14 @@ def test_python_files_stay_short() -> None:
 
 
 def test_modules_are_named_after_what_they_hold() -> None:
-    """No module is called utils, helpers, manager or the like, which say nothing of what is inside."""
+    """No module has a vague name such as utils, helpers or manager."""
     vague = re.compile(r"^(utils?|helpers?|managers?|common|misc|tools?)$")
     modules = [path for path in project_files() if path.suffix == ".py"]
     assert [path for path in modules if vague.match(path.stem)] == []
 
 
 def test_docstrings_begin_with_a_verb_or_a_noun() -> None:
-    """A docstring says what a function does or what a thing is; it is no clause that needs a question before it."""
+    """No docstring of the package begins with a question word such as What or Whether."""
     clause = re.compile(r"(What|Whether|Which|How|Those|That|Who|Where|When|Why)\b")
     kinds = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
     found = [
@@ -75,8 +75,7 @@ def test_no_file_names_a_machine_or_a_registry() -> None:
 
 
 def test_no_file_names_one_outside_of_the_checkout() -> None:
-    """Each relative path that goes up leads to something in the checkout: a clone has nothing beside it. In tests/
-    it is data."""
+    """Each relative path upwards leads to a file of the checkout. Paths in tests/ are data, and do not count."""
     assert PARENT_PATH.fullmatch(b"../" + b"shared/tools/x.sh")
     outside = []
     for path in project_files():

@@ -67,7 +67,7 @@ SOURCES = sorted(path for path in PACKAGE.rglob("*.py") if "_generated" not in p
 
 @cache
 def tree_of(path: Path) -> ast.Module:
-    """What the file at ``path`` holds; read once."""
+    """Return the syntax tree of a file, parsed once."""
     return ast.parse(path.read_text(encoding="utf-8"))
 
 
@@ -101,7 +101,7 @@ def imports_of(path: Path) -> list[tuple[int, str]]:
 
 
 def complaints(path: Path) -> list[str]:
-    """What the imports of one file have against the rules."""
+    """Return each rule that the imports of a file break."""
     part = part_of(module_name(path))
     found = []
     for line, module in imports_of(path):
@@ -119,7 +119,7 @@ def complaints(path: Path) -> list[str]:
 
 
 def spoken(tree: ast.Module) -> Iterator[tuple[int, str]]:
-    """Line and text of what prints or ends the process."""
+    """Return the line and the text of each call that prints or ends the process."""
     for node in ast.walk(tree):
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in ("print", "exit", "quit"):
             yield node.lineno, f"{node.func.id}()"
@@ -139,7 +139,7 @@ def test_every_part_has_its_place() -> None:
 
 
 def test_imports_go_down_only() -> None:
-    """A module imports only what is below its part, and pydantic, Vulkan and rich only where they belong."""
+    """A module imports only parts below its own. Pydantic, Vulkan and rich have their own places."""
     assert [complaint for path in SOURCES for complaint in complaints(path)] == []
 
 
@@ -193,7 +193,7 @@ def kinds_together(tree: ast.Module) -> int:
 
 
 def test_no_other_list_of_kinds() -> None:
-    """No file but the registry lists kinds: what depends on them asks the model, the record or the registry."""
+    """Only the registry lists kinds. All other files ask the model, the record or the registry."""
     most = {path: kinds_together(ast.parse(path.read_text(encoding="utf-8"))) for path in PACKAGE.rglob("*.py")}
     assert len(most) > 200
     assert {path: count for path, count in most.items() if count > MOST_KINDS_IN_A_COLLECTION} == {}

@@ -73,7 +73,7 @@ sys.stderr.write("\\n" + " ".join(set(sys.modules) - allowed))
 
 
 def imported_by(statements: str, **environment: str) -> set[str]:
-    """The modules that a fresh interpreter has after `statements`, besides those that every interpreter starts with."""
+    """Return the modules that `statements` load into a fresh interpreter."""
     done = subprocess.run(
         [sys.executable, "-W", "error", "-c", PROBE, statements],
         cwd=CHECKOUT,
@@ -120,14 +120,14 @@ def test_a_start_imports_only_what_it_needs(statements: str, forbidden: tuple[st
 
 
 def test_validate_opens_no_gpu_and_needs_no_numpy(shader_cache: Path) -> None:
-    """`validate` of a plain scenario imports neither Vulkan nor NumPy, nor what reads pictures."""
+    """`validate` of a plain scenario imports neither Vulkan nor NumPy nor a reader of pictures."""
     modules = imported_by(command_line("validate", "scenarios/basics/add/scenario.json"))
     assert "scenario_runner.scenario" in modules
     assert modules & {*GPU, "numpy", "imageio", "PIL"} == set()
 
 
 def test_paths_import_only_their_modules(tmp_path: Path) -> None:
-    """The first run of a scenario imports the modules of both paths, the second one those of a run alone."""
+    """The first run of a scenario imports the modules of both paths, the second run only the modules of a run."""
     arguments = ("scenarios/basics/add/scenario.json", "--output", str(tmp_path / "out"), "--quiet")
     first, second = (
         imported_by(command_line(*arguments), SCENARIO_RUNNER_CACHE=str(tmp_path / "cache")) for _ in range(2)

@@ -40,7 +40,7 @@ LARGE = tuple(name for name in all_workloads() if name.startswith("models-"))
     "name", [pytest.param(name, marks=[pytest.mark.heavy] if name in LARGE else []) for name in all_workloads()]
 )
 def test_a_workload_runs_and_is_right(launcher: Launcher, root: Path, name: str) -> None:
-    """Each workload in its tiny size gives the results that NumPy computed. The run to warm up does it here."""
+    """Each workload in its tiny size gives the results of NumPy, checked in the warm-up run."""
     outcome = Bench(launcher, root, [ours()], runs=0, quick=True).measure(all_workloads()[name])
     assert (outcome.failures, outcome.samples) == ({}, {})
 
@@ -51,7 +51,7 @@ def test_a_workload_runs_and_is_right(launcher: Launcher, root: Path, name: str)
     ids=["some", "all"],
 )
 def test_workloads_are_measured(tmp_path: Path, capsys: pytest.CaptureFixture[str], names: tuple[str, ...]) -> None:
-    """What is measured is in the table and in the JSON."""
+    """The table and the JSON hold each measured value."""
     target = tmp_path / "results" / "benchmark.json"
     only = [word for name in names for word in ("--only", name)]
     assert main(["--quick", "--runs", "1", "--folder", str(tmp_path), "--json", str(target), *only]) == 0
@@ -71,7 +71,7 @@ def test_workloads_are_measured(tmp_path: Path, capsys: pytest.CaptureFixture[st
 
 
 def test_workloads_are_chosen_by_the_beginning_of_their_names(capsys: pytest.CaptureFixture[str]) -> None:
-    """A whole name is one workload, also where others begin with it; what begins no name is an error."""
+    """A whole name selects one workload, even if others begin with this name. An unknown beginning is an error."""
     assert _parse(["--only", "models", "--only", "small"], list(all_workloads())).only == [
         ["models-resnet18", "models-mobilenet-v2", "models-efficientnet-b0", "models-transformer"],
         ["small"],
@@ -113,7 +113,7 @@ def test_what_differs_is_counted(tmp_path: Path, capsys: pytest.CaptureFixture[s
 
 
 def test_a_program_that_fails_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Where one program cannot run a scenario there is nothing to compare; what it said is shown."""
+    """A program that fails on a scenario is shown with its message, and nothing is compared."""
     failing = program(tmp_path / "failing", 'sys.exit("no such device")')
     assert agreement.main(["--reference", failing, str(ADD)]) == 0
     assert "only ours runs it" in (output := capsys.readouterr().out)

@@ -19,7 +19,7 @@ from tools.bootstrap.steps import SetUpError, step
 
 @pytest.fixture
 def environment(tmp_path):
-    """An environment whose folder exists, and which says that it belongs to its checkout."""
+    """An environment in an existing folder, marked as the environment of its checkout."""
     environment = Environment(tmp_path, {"PATH": os.defpath})
     environment.python.parent.mkdir(parents=True)
     environment.python.symlink_to(sys.executable)
@@ -82,7 +82,7 @@ def test_settings_that_lead_pip_elsewhere_are_dropped(tmp_path):
 
 @pytest.fixture(scope="module")
 def report() -> dict[str, Any]:
-    """Doctor's report of this machine, which has what these tests run on."""
+    """Doctor's report of this machine, where all parts for these tests are installed."""
     return examine(Path(sys.executable))
 
 
@@ -98,7 +98,7 @@ def test_nothing_is_missing_here(report: dict[str, Any], level: str) -> None:
 def test_everything_that_is_missing_is_named(
     report: dict[str, Any], level: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """On a machine with nothing each part is named, and one command brings all, what is merely useful included."""
+    """On a bare machine each missing part is named, and one command installs all parts, useful ones included."""
     monkeypatch.setenv("PATH", "/nowhere")
     nothing = report | {"drivers": [], "loader": {"found": False}, "layers": {"validation": {"found": False}}}
     nothing["compilers"] = {"GLSL": []}
@@ -111,7 +111,7 @@ def test_everything_that_is_missing_is_named(
 
 
 def test_a_driver_that_packages_do_not_bring(report: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where a variable or a container hides a driver the advice is doctor's, and Mesa is not put beside it."""
+    """Doctor's advice stands where a variable or a container hides a driver. Mesa is not added."""
     finding = {"id": "driver-missing", "message": "VK_DRIVER_FILES names no driver", "fix": "unset it"}
     lack = look(report | {"drivers": [], "findings": [finding]}, "run")
     assert (lack.needed, lack.installable) == (("driver",), ())
@@ -124,13 +124,13 @@ def test_a_driver_that_packages_do_not_bring(report: dict[str, Any], monkeypatch
 
 
 def test_nothing_to_install(capfd: pytest.CaptureFixture[str]) -> None:
-    """Where no part is missing, apt-get is not started, and no line announces it."""
+    """A complete machine starts no apt-get, and no line announces one."""
     install(())
     assert capfd.readouterr() == ("", "")
 
 
 def test_an_environment_that_does_not_work(tmp_path: Path) -> None:
-    """Where doctor cannot be run its message is shown."""
+    """The message of a failing doctor is shown."""
     program = executable(tmp_path / "python", "#!/bin/sh\necho broken >&2\nexit 1\n")
     with pytest.raises(SetUpError, match="looking at this machine failed:\nbroken"):
         examine(program)

@@ -43,7 +43,7 @@ def site(checkout: Path, tmp_path: Path) -> Path:
 
 @pytest.mark.skipif(not installation.has_arm_wheels(), reason="Arm has no wheel for this machine")
 def test_ours_installed_last(site: Path) -> None:
-    """Every command runs, with a warning; what Arm's command imports is this program."""
+    """Every command of this program runs with a warning, and Arm's command imports this program."""
     ended = started(site, "--version")
     assert (ended.returncode, "version" in json.loads(ended.stdout)) == (0, True)
     assert ended.stderr == (
@@ -105,7 +105,7 @@ def test_the_wheel_has_every_file_of_the_package(wheel: Path, checkout: Path) ->
 
 
 def test_the_demo(program: Program, shader_cache: Path) -> None:
-    """It passes, as it does from the wheel alone (tools/try_package); with a PATH or a --root it is refused."""
+    """The demo passes as from the wheel alone (tools/try_package), and refuses a PATH or a --root."""
     ended = program("test", "--demo", "--verbose")
     assert (ended.code, ended.err) == (0, "")
     names = {line.split()[1] for line in ended.out.splitlines() if line.startswith("Pass ")}
@@ -117,7 +117,7 @@ def test_the_demo(program: Program, shader_cache: Path) -> None:
 
 
 def test_an_editable_install_is_a_path(checkout: Path, tmp_path: Path) -> None:
-    """It has no import hook, which each start would pay for."""
+    """An editable install adds a path, and no import hook that would slow each start."""
     for name in ("pyproject.toml", "README.md"):
         shutil.copy(checkout / name, tmp_path)
     (tmp_path / "scenario_runner").mkdir()

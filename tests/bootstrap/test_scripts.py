@@ -1,4 +1,4 @@
-"""tools/run and tools/test before Python takes over: an interpreter, and what is due."""
+"""tools/run and tools/test before Python starts: the choice of an interpreter, and the steps that are due."""
 
 import shutil
 import subprocess

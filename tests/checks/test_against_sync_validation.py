@@ -128,7 +128,7 @@ def found(path: Path) -> set[str]:
 
 @pytest.mark.parametrize("build, seed", [(with_buffers, 1000), (with_an_image, 5000)])
 def test_both_find_the_same(tmp_path: Path, shader_cache: Path, build: Any, seed: int) -> None:
-    """Of random scenarios, validate and the layer find hazards of the same kinds in the same ones."""
+    """validate and the validation layer find the same kinds of hazards in random scenarios."""
     with_hazards = 0
     for number in range(SCENARIOS):
         folder = tmp_path / str(number)

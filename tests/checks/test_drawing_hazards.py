@@ -67,7 +67,7 @@ DRAWING = "/commands/0/dispatch_fragment (shader 'f')"
 
 @pytest.mark.parametrize("implicit_barrier", [True, False])
 def test_attachments_are_written(scene: Scene, implicit_barrier: bool) -> None:
-    """Reading what was drawn needs an order with the drawing."""
+    """A read after a draw needs a barrier."""
     fetch(drawn(scene, implicit_barrier=implicit_barrier), "a")
     message = f"shader 'fetch' reads image 'a', which {DRAWING} writes"
     assert hazards(scene) == ([] if implicit_barrier else [("SR-HAZARD-001", message)])
@@ -75,7 +75,7 @@ def test_attachments_are_written(scene: Scene, implicit_barrier: bool) -> None:
 
 @pytest.mark.parametrize("level, code", [(0, "SR-HAZARD-001"), (1, None)])
 def test_the_level_of_an_attachment(scene: Scene, level: int, code: str | None) -> None:
-    """Only the level that is drawn into is written."""
+    """A draw writes only the attached level."""
     attachments = [{"resource_ref": "i", "lod": 0}, "b"]
     scene.buffer("d", size=64)
     image(scene, "i", mips=2)
@@ -94,7 +94,7 @@ def test_the_level_of_an_attachment(scene: Scene, level: int, code: str | None) 
     ],
 )
 def test_both_shaders_of_a_drawing_count(scene: Scene, uid: str, expected: list[tuple[str, str]]) -> None:
-    """What the vertex shader reads and what the fragment shader writes are accesses of the drawing."""
+    """Reads of the vertex shader and writes of the fragment shader are accesses of the draw."""
     assert hazards(fill(drawn(scene, implicit_barrier=False), uid)) == expected
 
 
@@ -180,7 +180,7 @@ def test_a_graph_module_reads_its_inputs_and_writes_its_outputs(scene: Scene) ->
 
 
 def test_a_command_that_cannot_be_planned_still_orders(scene: Scene, shader_cache: Path) -> None:
-    """What comes behind the implicit barrier of a wrong command is ordered with what comes before it."""
+    """The implicit barrier of a wrong command still orders the commands before and after it."""
     scene.shader("fill", glsl("a[0] = 1;", "layout(set = 0, binding = 0) buffer A { uint a[]; };")).buffer("x", size=64)
     scene.shader("bad", "#version 450\nvoid main() { nonsense; }")
     scene.dispatch("fill", ["x"], implicit_barrier=False).dispatch("bad", []).dispatch("fill", ["x"])

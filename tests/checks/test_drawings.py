@@ -1,4 +1,5 @@
-"""The shaders of a drawing against each other and what they draw into: each rule, and nothing on what is right."""
+"""The shaders of a draw against each other and against the attachments: a finding for each rule, and none for right
+draws."""
 
 import json
 from pathlib import Path
@@ -22,7 +23,7 @@ def _cache(shader_cache: Path) -> None:
 
 
 def test_a_right_drawing(scene: Scene) -> None:
-    """Nothing is found where locations, types, interpolation and attachments fit."""
+    """A draw with matching locations, types, interpolation and attachments has no finding."""
     assert found(drawing(scene, render_extent=[16, 8])) == []
 
 
@@ -84,7 +85,7 @@ REF = f"{COMMAND}/fragment_shader_ref"
     ],
 )
 def test_inputs_without_their_output(scene: Scene, old: str, new: str, code: str, message: str) -> None:
-    """Location, component and type of every input are those of an output."""
+    """Each input needs an output with the same location, component and type."""
     assert old in VERTEX
     vertex = VERTEX.replace(old, new).replace("color = vec4(1);", "").replace("number = 7;", "")
     vertex = vertex.replace("block.place[0] = vec2(0);", "")
@@ -165,7 +166,7 @@ MODULE = kernel("""
     ],
 )
 def test_modules_from_other_hands(scene: Scene, old: str, new: str, code: str, message: str) -> None:
-    """What a compiler of GLSL would not let through is found in SPIR-V; the module as it is has nothing."""
+    """Mistakes that a GLSL compiler would refuse are found in SPIR-V modules. The unchanged module has no finding."""
     expected = [f"{code} error /resources/1/shader: {message}"] if code else []
     assert found(drawing(scene, VERTEX, assemble(MODULE.replace(old, new)))) == expected
 

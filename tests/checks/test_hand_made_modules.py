@@ -1,5 +1,4 @@
-"""SPIR-V that no compiler writes, whose mistakes are found before drivers see them; right shaders that look unusual, in
-which nothing is found, and which run."""
+"""SPIR-V that no compiler writes: mistakes are found before a driver sees them, and unusual but right shaders run."""
 
 import subprocess
 from pathlib import Path
@@ -76,7 +75,7 @@ STRIDE = "OpDecorate %endless ArrayStride 4"
 def test_blocks_that_no_compiler_writes(
     scene: Scene, change: dict[str, str], expected: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What drivers trust in a block's layout is looked at in modules from elsewhere."""
+    """Block layouts of foreign modules are checked before a driver relies on them."""
     monkeypatch.setenv(VARIABLE, OFF)  # what is a warning of ours may be an error of the validator
     given = {"members": "%uint", "kind": "StorageBuffer", "decorations": "", **change}
     if given["members"] != "%uint":
@@ -176,7 +175,7 @@ HANDED_BACK = kernel("""
 
 
 def test_a_pointer_that_a_function_hands_back_is_no_write(scene: Scene) -> None:
-    """Where a pointer cannot be followed, nobody claims that a readonly resource is written."""
+    """A pointer returned by a function does not count as a write of a readonly resource."""
     scene.module("s", assemble(HANDED_BACK)).buffer("x", size=4, shader_access="readonly").buffer("y", size=4)
     scene.dispatch("s", ["x", "y"])
     assert findings(scene) == []

@@ -1,4 +1,4 @@
-"""Missing barriers: what is told, and that nothing is told where the order is certain."""
+"""Missing barriers: a finding for each, and none where the order is certain."""
 
 from pathlib import Path
 from typing import Any
@@ -86,7 +86,7 @@ def test_barriers_between_write_and_read(barrier: Any, lacking: str) -> None:
 
 
 def test_barriers_chain() -> None:
-    """What one barrier makes available to the graph stage, the next one hands on from there."""
+    """A barrier hands on the writes that an earlier barrier made available to the graph stage."""
     first = covered("compute", "graph", "compute_shader_write", "graph_read")
     second = covered("graph", "compute", "graph_write", "compute_shader_read")
     assert codes(work(0, writes="a"), first, second, work(2, reads="a")) == []
@@ -113,7 +113,7 @@ def test_alike_hazards_are_told_once() -> None:
 
 
 def reason(*steps: Step) -> str:
-    """What the only finding says behind the two commands."""
+    """Return the last part of the only finding, after the two commands."""
     (found,) = find_hazards(steps)
     return found.message.split("; ")[1]
 
@@ -123,7 +123,7 @@ def part(first: int, end: int) -> Covered:
 
 
 def test_a_barrier_over_a_part_covers_that_part() -> None:
-    """What a barrier leaves out stays open; what it covers, and what several cover together, is settled."""
+    """A barrier over a part of a buffer settles this part alone; several barriers may cover the whole together."""
     write, half = work(0, writes="a"), Barriers("/commands/1", (part(0, 32),))
     assert codes(write, half, work(2, reads="a")) == ["SR-HAZARD-005"]
     assert (
@@ -153,7 +153,7 @@ def test_a_write_after_a_read_needs_no_range() -> None:
 
 
 def test_a_chain_hands_on_what_was_made_available() -> None:
-    """A second barrier cannot make available what another stage wrote; it hands on what the first one did."""
+    """A second barrier hands on available writes, and cannot make writes of another stage available."""
     order = covered("compute", "graph", "memory_read", "memory_read")
     hand_on = covered("graph", "compute", "memory_write", "memory_read")
     available = covered("compute", "graph", "memory_write", "graph_read")
@@ -173,13 +173,13 @@ def test_a_chain_hands_on_what_was_made_available() -> None:
     ],
 )
 def test_attachments_are_written_by_the_graphics_stages(barrier: Any, settles: bool) -> None:
-    """What is drawn is not a shader's write: the barrier needs the stage graphics and the access memory_write."""
+    """A draw writes its attachments in the stage graphics with the access memory_write."""
     steps = [work(0, writes="a", stage="attachment"), covered(*barrier), work(2, reads="a")]
     assert codes(*steps) == ([] if settles else ["SR-HAZARD-004"])
 
 
 def test_graphics_leaves_vertex_shaders_out() -> None:
-    """The stage graphics is that of fragment shaders and attachments; vertex shaders take the stage all."""
+    """The stage graphics stands for fragment shaders and attachments. Vertex shaders need the stage all."""
     for stage, settles in (("fragment", True), ("vertex", False)):
         steps = [work(0, writes="a"), covered("compute", "graphics", "memory_write", "memory_read")]
         expected = [] if settles else ["SR-HAZARD-004"]
@@ -208,7 +208,7 @@ def transition(src: str, dst: str, src_access: str, dst_access: str, first: int 
     ],
 )
 def test_layout_transitions_are_writes(barrier: Any, before: str, after: str, expected: list[str]) -> None:
-    """A change of layout comes behind what its source covers and before what its destination covers, nothing else."""
+    """A layout transition runs after the source scope and before the destination scope of its barrier."""
     steps: list[Step] = [work(0, **{before: "a"})] if before else []
     steps.append(transition(*barrier))
     steps += [work(2, **{after: "a"})] if after else []
@@ -367,7 +367,7 @@ def test_levels_without_end(scene: Scene, shader_cache: Path) -> None:
 
 
 def test_an_order_and_an_availability_that_do_not_meet() -> None:
-    """What one barrier orders and another makes available for other stages only is not settled for the first ones."""
+    """An order for one stage and availability for another stage do not settle a hazard."""
     order = covered("compute", "compute", "compute_shader_read", "compute_shader_read")
     available = covered("compute", "graph", "compute_shader_write", "graph_read")
     first, again, reader = work(0, writes="a"), work(4, writes="a"), work(4, reads="a")
@@ -384,7 +384,7 @@ def test_an_order_and_an_availability_that_do_not_meet() -> None:
 def test_a_layout_that_stays_is_no_transition(
     scene: Scene, shader_cache: Path, tiling: str | None, expected: list[str]
 ) -> None:
-    """Tensors see LINEAR images, and shared ones whose tiling is free, in general: such a barrier moves nothing."""
+    """A barrier that keeps the layout general of a LINEAR or shared image moves no data."""
     scene.shader("store", glsl("imageStore(p, ivec2(0), vec4(1));", STORE))
     shared: dict[str, Any] = {"format": "VK_FORMAT_R8G8B8A8_UNORM", "shader_access": "readwrite"}
     shared |= {} if tiling is None else {"tiling": tiling}

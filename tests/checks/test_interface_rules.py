@@ -1,4 +1,4 @@
-"""What a scenario binds against what its shaders declare: one test a rule, with its whole message and its place."""
+"""Bindings of a scenario against declarations of shaders: one test for each rule, with the whole message and the place."""
 
 from pathlib import Path
 
@@ -55,7 +55,7 @@ def test_an_image_for_a_buffer(scene: Scene) -> None:
 
 
 def test_a_descriptor_type_that_the_shader_contradicts(scene: Scene) -> None:
-    """descriptor_type must be what the shader declares."""
+    """descriptor_type must equal the descriptor type in the shader."""
     binding = {"set": 0, "id": 0, "resource_ref": "x", "descriptor_type": "VK_DESCRIPTOR_TYPE_UNIFORM_BUFFER"}
     scene.shader("s", glsl("data[0] = 1;", DATA)).buffer("x", size=16)
     scene.command("dispatch_compute", shader_ref="s", rangeND=[1], bindings=[binding])
@@ -103,7 +103,7 @@ def test_an_array_of_descriptors(scene: Scene) -> None:
 
 
 def test_a_texel_buffer(scene: Scene) -> None:
-    """What no resource of a scenario can be bound to is named."""
+    """A texel buffer, which no resource can be bound to, is named."""
     declared = DATA + "layout(set = 0, binding = 1) uniform samplerBuffer texels;"
     scene.shader("s", glsl("data[0] = uint(texelFetch(texels, 0).x);", declared)).buffer("x", size=16)
     scene.dispatch("s", ["x", "x"])
@@ -129,7 +129,7 @@ def test_a_set_that_no_device_has(scene: Scene) -> None:
 
 
 def test_writing_a_readonly_resource(scene: Scene) -> None:
-    """A shader that writes what the scenario calls readonly is a warning, and reading it is nothing."""
+    """A shader that writes a readonly resource gives a warning, and a shader that reads it gives none."""
     scene.shader("w", glsl("data[0] = 1;", DATA)).shader("r", glsl("uint x = data[0]; if (x == 7) data[1];", DATA))
     scene.buffer("x", size=16, shader_access="readonly", dst="").dispatch("w", ["x"]).dispatch("r", ["x"])
     found = [each for each in findings(scene) if each.startswith("SR-ACCESS-001")]
@@ -149,7 +149,7 @@ def test_writing_a_readonly_resource(scene: Scene) -> None:
     ],
 )
 def test_images(scene: Scene, type: str, body: str, format: str, found: list[str], words: str) -> None:
-    """Dimension, kind of texels and storage format of an image are those of the declaration."""
+    """An image has the dimension, the kind of texels and the storage format of the declaration."""
     declared = (
         f"layout(set = 0, binding = 0, {'rgba8ui' if type == 'uimage2D' else 'rgba8'}) uniform writeonly {type} p;"
     )
@@ -202,7 +202,7 @@ def test_a_workgroup_of_nothing(scene: Scene) -> None:
 
 
 def test_entry_points(scene: Scene) -> None:
-    """An entry point that is not there, and one of another stage, are told with those that are there."""
+    """A missing entry point, or an entry point of another stage, is reported with the existing ones."""
     scene.module("missing", assemble(UNBOUND), entry="other").module("stage", assemble(FRAGMENT))
     scene.shader("glsl", glsl("", "void mian() {}"), entry="mian")
     scene.dispatch("missing", []).dispatch("stage", []).dispatch("glsl", [])
@@ -246,7 +246,7 @@ def test_all_findings_of_several_shaders(scene: Scene) -> None:
 
 
 def test_drawings_are_checked_without_being_run(scene: Scene) -> None:
-    """The shaders of dispatch_fragment are checked together: what either declares must be bound, in one kind."""
+    """The two shaders of dispatch_fragment share their bindings, and each binding has one kind."""
     vertex = "#version 450\nlayout(set = 0, binding = 0) buffer D { vec4 d[]; };\nvoid main() { gl_Position = d[0]; }\n"
     fragment = (
         "#version 450\nlayout(set = 0, binding = 1) uniform U { vec4 u; };\nlayout(location = 0) out vec4 c;\n"

@@ -74,7 +74,7 @@ def test_vectors_of_another_grid(scene: Scene, uid: str, name: str) -> None:
 
 
 def test_levels_are_compared(scene: Scene) -> None:
-    """With lod, the size is that of the mip level."""
+    """With lod, the size of the mip level counts."""
     message = "image 'template', mip level 1, has 40 x 32 texels; the optical flow has 80 x 64 texels"
     problems = everything(complete(scene, mips=2), bound={"template_image": {"lod": 1}})
     assert problems == [("SR-FLOW-001", "bindings/template_image/resource_ref", message)]
@@ -90,14 +90,14 @@ def test_no_such_level(scene: Scene) -> None:
     "uid, name, other", [("template", "template_image", "search"), ("hints", "hint_motion_vectors", "vectors")]
 )
 def test_images_of_two_formats(scene: Scene, uid: str, name: str, other: str) -> None:
-    """The two pictures have one format, and hints have that of the vectors."""
+    """Both pictures have one format, and hints have the format of the vectors."""
     message = f"image {uid!r} is VK_FORMAT_R32G32_SFLOAT, and image {other!r} is {R8 if uid == 'template' else VECTORS}"
     images: dict[str, Any] = {uid: {"format": "VK_FORMAT_R32G32_SFLOAT"}}
     assert everything(complete(scene, **images)) == [("SR-FLOW-003", f"bindings/{name}/resource_ref", message)]
 
 
 def test_an_image_that_is_written_and_read(scene: Scene) -> None:
-    """What is written is bound once; hints cannot be updated in place."""
+    """A written image is bound once: hints cannot be updated in place."""
     message = "image 'vectors' is written as output_image, and is hint_motion_vectors as well"
     problems = everything(complete(scene), bound={"hint_motion_vectors": "vectors"})
     assert problems == [("SR-FLOW-004", "bindings/output_image/resource_ref", message)]
@@ -116,7 +116,7 @@ def test_one_picture_may_be_both(scene: Scene) -> None:
     ],
 )
 def test_descriptor_types(scene: Scene, name: str, kind: str, help: str) -> None:
-    """What is written is a storage image; what is read is an image of any kind."""
+    """Written images are storage images; read images may be of any kind."""
     bound = {name: {"descriptor_type": f"VK_DESCRIPTOR_TYPE_{kind}"}}
     path = flow(complete(scene), bound=bound).write()
     (problem,) = (each for each in validate_file(path).findings if each.code == "SR-FLOW-005")

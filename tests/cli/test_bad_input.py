@@ -57,7 +57,7 @@ def test_npy(program: Program, scene: Scene) -> None:
 
 
 def test_npy_of_another_size(program: Program, scene: Scene) -> None:
-    """A .npy file whose bytes are not those of the buffer ends with exit code 4 and both sizes."""
+    """A .npy file of another size than the buffer ends with exit code 4 and both sizes."""
     scene.shader("add", ADD).buffer("x", numpy.zeros(5, numpy.float32), size=16).dispatch("add", ["x"], [4]).write()
     path = re.escape(repr(str(scene.folder / "x.npy")))
     place = r"scenario\.json:\d+:\d+: /resources/1/buffer/size: "
@@ -168,7 +168,7 @@ def test_the_place(program: Program, scene: Scene, make: object, pointer: str, c
 
 
 def test_warnings_of_a_device(program: Program, scene: Scene) -> None:
-    """What exceeds a limit that drivers do not enforce names the scenario and the place as well."""
+    """A warning about an unenforced device limit has the scenario and the place."""
     too_large(scene).write()
     warnings = [line for line in program("scenario.json").err.splitlines() if line.startswith("warning: ")]
     assert len(warnings) == 1

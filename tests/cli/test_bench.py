@@ -1,4 +1,4 @@
-"""``scenario-runner bench``: what it prints and writes, and what --compare finds."""
+"""``scenario-runner bench``: output, files, and the comparison of two measurements."""
 
 import json
 import re
@@ -28,7 +28,7 @@ def content(path: Path) -> Any:
 
 
 def test_table_and_samples(program: Program, adding: Scene) -> None:
-    """Each dispatch and phase has a line with a plot; the file has one sample for each measured run."""
+    """Each dispatch and each phase has a line with a plot, and the file has one sample for each measured run."""
     ended = program("bench", "scenario.json", "--warmup", "1", "--repeat", "4", "--json", "b.json")
     assert (ended.code, ended.err) == (0, "")
     lines = ended.out.splitlines()
@@ -73,8 +73,8 @@ def test_forms_for_other_tools(program: Program, adding: Scene) -> None:
 
 
 def test_several_scenarios(program: Program, adding: Scene) -> None:
-    """Several files are measured one after the other; one that fails does not stop the others, and the file has those
-    that were measured. Without any it stays as it was."""
+    """Several files are measured in turn. A failing file stops no other, and the output has the measured ones; with
+    none the output stays."""
     adding.write("other.json")
     ended = program("bench", "scenario.json", "other.json", "--repeat", "1", "--json", "b.json")
     assert ended.code == 0
@@ -93,7 +93,7 @@ def test_several_scenarios(program: Program, adding: Scene) -> None:
 
 @pytest.mark.parametrize("name", ["x.npy", "x.out.npy"])
 def test_a_file_of_the_scenario(program: Program, adding: Scene, name: str) -> None:
-    """The samples do not replace what the scenario reads or writes."""
+    """The samples never replace a file that the scenario reads or writes."""
     (adding.folder / name).touch()
     before = (adding.folder / name).read_bytes()
     ended = program("bench", "scenario.json", "--repeat", "1", "--json", name)
@@ -103,7 +103,7 @@ def test_a_file_of_the_scenario(program: Program, adding: Scene, name: str) -> N
 
 
 def test_warnings_come_once(program: Program, adding: Scene) -> None:
-    """What is to be said of a scenario is said once, however often it runs."""
+    """A warning about a scenario is printed once for all its runs."""
     for _ in range(2):
         adding.command("mark_boundary", resources=[], frame_id=1)
     adding.write()
@@ -123,7 +123,7 @@ def test_without_timestamps(program: Program, adding: Scene, fault_layer: dict[s
 
 
 def test_many_dispatches(program: Program, adding: Scene) -> None:
-    """Of many dispatches the slowest are shown, the file has all."""
+    """The table shows the slowest of many dispatches, and the file has all."""
     for _ in range(40):
         adding.dispatch("add", ["x"], [4])
     adding.write()
@@ -262,7 +262,7 @@ FEW = ("--warmup", "1", "--repeat", "1")
 
 
 def test_against_an_earlier_measurement(program: Program, looping: Scene) -> None:
-    """--against measures the side of an earlier file again. It refuses one whose files have changed."""
+    """--against measures the earlier side again, and refuses a file with changed scenarios."""
     ended = program("bench", "scenario.json", "--set", "n=1", "--json", "a.json", "--processes", "2", *FEW)
     assert (ended.code, ended.err) == (0, "")
     assert ended.out.startswith("scenario.json: 2 runs in 2 processes on ")
@@ -281,7 +281,7 @@ def test_against_an_earlier_measurement(program: Program, looping: Scene) -> Non
 
 @pytest.mark.heavy
 def test_more_work_is_found(program: Program, looping: Scene) -> None:
-    """A dispatch with 20,000 times the work is slower than that of an earlier file."""
+    """A dispatch with 20,000 times the work is slower than the earlier one."""
     assert program("bench", "scenario.json", "--set", "n=1", "--json", "a.json", *FEW).code == 0
     ended = program("bench", "scenario.json", "--set", "n=20000", "--against", "a.json", "--processes", "13", *FEW)
     assert (ended.code, ended.err) == (1, "")

@@ -14,7 +14,7 @@ MOST_CHANCE = 0.01
 
 @pytest.mark.parametrize("count", [1, 2, 3, 10, 101])
 def test_summary(count: int) -> None:
-    """Minimum, median, 95th percentile and MAD are those of NumPy."""
+    """Minimum, median, 95th percentile and MAD equal NumPy's."""
     samples = GENERATOR.gamma(2.0, 1e5, count)
     found = summary(samples.tolist())
     median = numpy.median(samples)
@@ -25,7 +25,7 @@ def test_summary(count: int) -> None:
 
 
 def change(before: list[float], after: list[float], threshold_percent: float = 2.0, period_ns: float = 0) -> Change:
-    """Compare one row, each of whose samples is a process of its own."""
+    """Compare one row with one sample for each process."""
     sides = [
         ScenarioSamples("s", "d", period_ns, len(times), [1] * len(times), rows=[Row("device", "x", 0, times)])
         for times in (before, after)
@@ -35,7 +35,7 @@ def change(before: list[float], after: list[float], threshold_percent: float = 2
 
 
 def test_all_signs_are_counted() -> None:
-    """The chance of a single row is the share of signs whose sum of signed ranks is at least as large."""
+    """The chance of a single row is the share of sign patterns with an equal or larger sum of signed ranks."""
     row = GENERATOR.normal(0.5, 1, 9)
     ranks = numpy.abs(row).argsort().argsort() + 1
     total = abs(sum(numpy.sign(row) * ranks))

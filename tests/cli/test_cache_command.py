@@ -28,7 +28,7 @@ def shown(ended: Ended) -> dict[str, int]:
 
 
 def test_show_and_clear(program: Program, scene: Scene, own: dict[str, str]) -> None:
-    """`show` counts what a run kept, `clear` removes some kinds or all, and the next run fills the folder again."""
+    """`show` counts the entries of a run, `clear` removes some kinds or all, and the next run fills the folder again."""
     assert shown(program("cache", "show", "--json", env=own)) == dict.fromkeys(
         ("plans", "shaders", "checked", "pipelines", "contents"), 0
     )
@@ -55,7 +55,7 @@ def test_show_and_clear(program: Program, scene: Scene, own: dict[str, str]) -> 
 
 
 def test_clear_leaves_other_files_alone(program: Program, own: dict[str, str]) -> None:
-    """What this program did not write, and what a link leads to, stays."""
+    """Files of other programs and targets of links stay."""
     folder = Path(own["SCENARIO_RUNNER_CACHE"]) / "plans"
     folder.mkdir(parents=True)
     elsewhere = folder.parent.parent / "elsewhere.entry"
@@ -73,7 +73,7 @@ def test_path(program: Program, own: dict[str, str]) -> None:
 
 
 def test_wrong_words(program: Program, own: dict[str, str]) -> None:
-    """An unknown kind or command is refused, with what may have been meant."""
+    """An unknown kind or command is refused with a close match."""
     ended = program("cache", "clear", "shader", env=own)
     assert (ended.code, "(did you mean 'shaders'?)" in ended.err) == (2, True)
     assert program("cache", "wipe", env=own).code == 2
@@ -90,7 +90,7 @@ def test_limit(monkeypatch: pytest.MonkeyPatch, text: str, size: int | None) -> 
 
 
 def test_the_users_limit_is_one_for_all_kinds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Beyond SCENARIO_RUNNER_CACHE_SIZE the files used longest ago go, whatever their kind."""
+    """SCENARIO_RUNNER_CACHE_SIZE bounds all kinds together: the least recently used files go first."""
     now = time.time()
     kinds = (("plans", ".entry", (5, 2)), ("pipelines", ".cache", (4, 1)), ("shaders", ".entry", (3,)))
     for kind, suffix, ages in kinds:

@@ -68,7 +68,7 @@ def activations() -> dict[str, numpy.ndarray]:
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """The model, its input and what to expect of its layers."""
+    """A folder with the model, an input and the expected results of the layers."""
     (tmp_path / "model.mlir").write_text(model())
     numpy.save(tmp_path / "x.npy", X)
     numpy.savez(tmp_path / "expected.npz", **activations())
@@ -84,7 +84,7 @@ def layers(output: str) -> dict[str, dict]:
 
 
 def test_all_layers_are_right(folder: Path, program: Program) -> None:
-    """Each layer has the name of its location, and is compared in the order of the operators."""
+    """Layers are compared in the order of the operators, each under the name of its location."""
     ended = program(*COMMAND, "expected.npz")
     assert (ended.code, ended.err) == (0, "")
     lines = ended.out.splitlines()
@@ -181,7 +181,7 @@ def test_names_that_are_alike(folder: Path, program: Program) -> None:
 
 
 def test_a_layer_of_zeros(folder: Path, program: Program) -> None:
-    """Errors of a layer whose expected values are all 0 are compared with the tolerance of 1."""
+    """A layer with expected values of 0 uses a tolerance relative to 1."""
     arrays = {name: numpy.zeros_like(array) for name, array in activations().items()}
     (folder / "model.mlir").write_text(model([array * 1e-5 for array in WEIGHTS[:1]] + WEIGHTS[1:]))
     numpy.savez(folder / "expected.npz", first=arrays["first"])
@@ -221,7 +221,7 @@ def test_names_of_a_framework(folder: Path, program: Program) -> None:
 
 
 def test_converting_with_intermediates(folder: Path, program: Program) -> None:
-    """The outputs of the VGF are named like the layers, those of the model come first."""
+    """The VGF's outputs have the names of the layers, after the outputs of the model."""
     ended = program("convert", "model.mlir", "-o", "model.vgf", "--expose-intermediates=*S*")
     assert ended == (0, "", "")
     described = json.loads(program("vgf", "show", "model.vgf", "--json").out)
@@ -232,7 +232,7 @@ def test_converting_with_intermediates(folder: Path, program: Program) -> None:
 
 
 def test_wrong_uses(folder: Path, program: Program) -> None:
-    """One error each, before anything runs."""
+    """Each wrong use is one error before anything runs."""
     assert program("convert", "model.mlir", "-o", "model.vgf").code == 0
     (folder / "empty").mkdir()
     numpy.savez(folder / "none.npz", a=X[0], b=X)

@@ -52,7 +52,7 @@ def test_warnings(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_several_files(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Every file is checked; the exit code is that of the first one that is wrong."""
+    """Every file is checked, and the first wrong file gives the exit code."""
     (tmp_path / "compile.json").write_text(text_of(TWO | {"shader_code": "#version 450\nvoid main() { x; }"}))
     (tmp_path / "place.json").write_text(text_of({"workgroup_sizes": [0, 1, 1]}))
     assert main(["custom-op", "check", "compile.json", "missing.json", "place.json"]) == 5
@@ -80,7 +80,7 @@ def resource_twice() -> dict[str, Any]:
 
 
 def test_json(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """--json prints what is known of each operation, and the findings with their places."""
+    """--json prints each operation and each finding with its place."""
     (tmp_path / "scale.json").write_text(text_of(TWO | {"push_constants": "..."}))
     (tmp_path / "model.mlir").write_text(model({}))
     assert main(["custom-op", "check", "--json", "scale.json", "model.mlir"]) == 0
@@ -118,7 +118,7 @@ def test_standard_input(program: Program, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("content", [b"\xff\xfe{", b"", b"{", b"[]", b"junk", b"\x00" * 40])
 def test_junk(tmp_path: Path, capsys: pytest.CaptureFixture[str], content: bytes) -> None:
-    """What is neither attributes nor a model is an error that names the file."""
+    """A file with neither attributes nor a model is an error with the file's name."""
     for name in ("junk.json", "junk.bin"):
         (tmp_path / name).write_bytes(content)
         assert main(["custom-op", "check", name]) in (3, 4)

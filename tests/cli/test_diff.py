@@ -20,7 +20,7 @@ FLOATS = "layout(set = 0, binding = 0) buffer A { float a[]; };\n"
 
 
 def scaling(scene: Scene, factor: str = "2.0", dispatches: int = 3) -> Scene:
-    """Dispatches of which the second one multiplies x by a factor, and the others add 1 to it."""
+    """Add 1 to x, multiply x by a factor in the second dispatch, and add 1 again."""
     scene.resources.clear()
     scene.commands.clear()
     scene.shader("add", glsl("a[gl_WorkGroupID.x] += 1.0;", FLOATS))
@@ -39,7 +39,7 @@ def dumped(program: Program, folder: str) -> None:
 
 @pytest.fixture
 def two(scene: Scene, program: Program) -> Scene:
-    """The dumps a and b, of runs whose second command differs in its factor."""
+    """The dumps a and b of two runs with different factors in the second command."""
     for folder, factor in (("a", "2.0"), ("b", "2.5")):
         scaling(scene, factor)
         dumped(program, folder)
@@ -47,7 +47,7 @@ def two(scene: Scene, program: Program) -> Scene:
 
 
 def test_equal_dumps(scene: Scene, program: Program) -> None:
-    """The same run twice gives equal dumps."""
+    """Two runs of one scenario give equal dumps."""
     scaling(scene)
     dumped(program, "a")
     dumped(program, "b")
@@ -56,7 +56,7 @@ def test_equal_dumps(scene: Scene, program: Program) -> None:
 
 
 def test_the_first_command_that_differs(two: Scene, program: Program) -> None:
-    """It is named with its resource and worst element, then all that differ; buffers are what shaders see in them."""
+    """The first differing command is named with its resource and worst element, and all further differences follow."""
     ended = program("diff", "a", "b")
     assert ended.code == 1
     lines = ended.out.splitlines()
@@ -96,7 +96,7 @@ def test_tolerances(two: Scene, program: Program, options: list[str], code: int)
 
 
 def test_other_types(two: Scene, program: Program) -> None:
-    """--dtype says what the bytes of one buffer, or of all, are."""
+    """--dtype gives the element type of one buffer or of all buffers."""
     for option in ("uint16", "x=uint16"):
         assert "of 8 elements" in program("diff", "a", "b", "--dtype", option).out
     ended = program("diff", "a", "b", "--dtype", "y=uint16")
@@ -128,7 +128,7 @@ def test_different_scenarios(scene: Scene, program: Program) -> None:
 
 
 def test_levels_of_images(scene: Scene, program: Program) -> None:
-    """Each mip level is compared, and the one that differs is named."""
+    """Each mip level is compared, and the differing level is named."""
     for folder, step in (("a", 1), ("b", 2)):
         scene.resources.clear()
         scene.commands.clear()
@@ -171,7 +171,7 @@ def damaged(folder: Path, change: str) -> None:
 
 @pytest.mark.parametrize("change, message", cases(__file__, "viewing.txt", "DUMPS"))
 def test_damaged_dumps(scene: Scene, program: Program, tmp_path: Path, change: str, message: str) -> None:
-    """What is wrong with a dump is one error."""
+    """A damaged dump is one error."""
     scaling(scene)
     dumped(program, "a")
     dumped(program, "b")
@@ -234,7 +234,7 @@ def test_the_first_difference(scene: Scene, diff: Program) -> None:
 
 
 def test_tolerances_between_devices(diff: Program) -> None:
-    """They are those of the comparison of folders, and so is the JSON, which names the devices too."""
+    """Devices are compared with the tolerances of folders, and the JSON also names the devices."""
     ended = diff("--atol", f"{4 * (INPUT + 1).max():g}", "--json")
     shown = json.loads(ended.out)
     assert (ended.code, shown["equal"], shown["complete"]) == (0, True, [True, True])
@@ -242,7 +242,7 @@ def test_tolerances_between_devices(diff: Program) -> None:
 
 
 def test_a_crash_on_one_device(diff: Program, two_devices: dict[str, str], trouble_layer: dict[str, str]) -> None:
-    """It is the answer, with what both have; on both devices its exit code is that of the crash."""
+    """A crash on one device is the difference. A crash on both devices gives the exit code of a crash."""
     environment = {**two_devices, **trouble_layer}
     ended = diff(env={**environment, "TROUBLE_DEVICE": WIDE})
     assert (ended.code, ended.err) == (1, "")
@@ -255,7 +255,7 @@ def test_a_crash_on_one_device(diff: Program, two_devices: dict[str, str], troub
 
 
 def test_parameters_and_the_validation_layer(scene: Scene, program: Program) -> None:
-    """The options of a run: values of parameters, and the layer, whose absence is the error of a run."""
+    """diff --devices takes parameters and the validation layer like a run, with the same error for a missing layer."""
     scene.shader("add", glsl("a[gl_WorkGroupID.x] += 1.0;", FLOATS)).buffer("x", INPUT).dispatch("add", ["x"], ["${n}"])  # type: ignore[list-item]
     path = scene.write()
     path.with_name("check.json").write_text(
@@ -291,7 +291,7 @@ def test_parameters_and_the_validation_layer(scene: Scene, program: Program) -> 
     ],
 )
 def test_bad_input(scene: Scene, program: Program, arguments: str, code: int, message: str) -> None:
-    """One error, and nothing is written."""
+    """Bad input is one error, and no file is written."""
     scene.shader("add", glsl("a[0] += 1.0;", FLOATS)).buffer("x", INPUT).dispatch("add", ["x"]).write()
     before = sorted(Path(scene.folder).rglob("*"))
     ended = program("diff", *arguments.split())

@@ -31,7 +31,7 @@ def adding(scene: Scene) -> Scene:
 
 
 def test_what_is_asked_for(scene: Scene, program: Program, tmp_path: Path) -> None:
-    """--dump-after may be repeated, with a command, a range, or a resource after one of them."""
+    """--dump-after takes a command, a range, or a resource after a command, and may be repeated."""
     adding(scene)
     after = ["--dump-after", "0", "--dump-after=1:x", "--dump-after", "1-2"]
     ended = program("scenario.json", *after, "--dump-dir", "dump")
@@ -65,7 +65,7 @@ LARG = "no resource has the uid 'larg' (did you mean 'large'?)"
     ],
 )
 def test_wrong_options(scene: Scene, program: Program, tmp_path: Path, arguments: str, message: str) -> None:
-    """What cannot be meant is an error of the command line, and nothing is written."""
+    """A wrong value is a usage error, and no file is written."""
     adding(scene)
     shutil.copy(tmp_path / "scenario.json", tmp_path / "other.json")
     ended = program("scenario.json", *arguments.split())
@@ -77,7 +77,7 @@ def test_wrong_options(scene: Scene, program: Program, tmp_path: Path, arguments
 
 @pytest.mark.skipif(shutil.which("prlimit") is None, reason="prlimit bounds the size of files")
 def test_a_file_that_cannot_be_written(scene: Scene, program: Program, tmp_path: Path) -> None:
-    """Files that are complete stay and are listed, the one that has no room is removed, and so are the outputs."""
+    """Complete files stay and are listed; a file without room is removed, and so are the outputs."""
     adding(scene)
     after = ["--dump-after", "0", "--dump-after", "1", "--dump-after", "2"]
     ended = program("scenario.json", *after, "--dump-dir", "dump", launcher=["prlimit", "--fsize=300000"])
@@ -98,8 +98,7 @@ def test_a_file_that_cannot_be_written(scene: Scene, program: Program, tmp_path:
 
 
 def test_a_process_that_is_killed(scene: Scene, shader_cache: Path, tmp_path: Path) -> None:
-    """The index lists what is complete while the run goes on, so that it stays when the driver crashes or the process
-    is killed."""
+    """The index grows during the run, so that a crash or a kill leaves a list of the complete files."""
     path, dump = slow_scenario(scene), tmp_path / "dump"
     with subprocess.Popen([*COMMAND, str(path), "--dump-all", str(dump)]) as process:
         wait_until(lambda: (dump / "0_dispatch_compute" / "x.npy").exists(), "the first command")
@@ -111,7 +110,7 @@ def test_a_process_that_is_killed(scene: Scene, shader_cache: Path, tmp_path: Pa
 
 
 def test_an_index_without_room(tmp_path: Path) -> None:
-    """A growing index lists what it has room for and stays whole; where its beginning has no room, no file is left."""
+    """A growing index stays whole on a full disk. Without room for its beginning, no file is left."""
     path = tmp_path / "index.json"
     index = GrowingIndex(str(path), {"scenario": "s", "device": None, "commands": []})
     entry = dict.fromkeys(DumpEntry._fields) | {"iteration": 0, "resource": "x", "file": "x.npy", "sha256": ""}
@@ -129,7 +128,7 @@ def test_an_index_without_room(tmp_path: Path) -> None:
 
 
 def test_folders_that_cannot_be_written_to(scene: Scene, program: Program, tmp_path: Path) -> None:
-    """They are errors before the run."""
+    """A folder that cannot be written to is an error before the run."""
     adding(scene)
     (tmp_path / "file").write_text("")
     ended = program("scenario.json", "--dump-all", "file/dump")

@@ -53,8 +53,8 @@ def columns(suite: Path) -> dict[str, tuple[str, ...]]:
 
 
 def test_the_matrix(suite: Path, test: Program) -> None:
-    """The item whose verdicts differ comes first in the table, on the page and in the CSV file; JUnit has a suite for
-    each device, with names that no other has; and the exit code is the worst."""
+    """Items with differing verdicts come first in the table, the page and the CSV file. JUnit has a suite for each
+    device, and the worst exit code counts."""
     ended = test("--results", "results", "--html", "r.html", "--junit", "r.xml", "--json", "r.json")
     assert (ended.code, ended.err) == (1, "")
     rows = columns(suite)
@@ -94,7 +94,7 @@ def test_the_matrix(suite: Path, test: Program) -> None:
 
 
 def test_an_interrupt(suite: Path, two_devices: dict[str, str]) -> None:
-    """Ctrl-C on the first device: the page has what there is until then, and leads to no page that was not written."""
+    """After Ctrl-C on the first device, the page has the results so far and no link to a missing page."""
     slow_scenario(Scene(suite / "slow"))
     command = [*COMMAND, "test", "same", "slow", "--each-device", "--jobs", "1", "--html", "r.html", "--results", "r"]
     with subprocess.Popen(command, cwd=suite, env=os.environ | two_devices, stdout=subprocess.DEVNULL) as process:
@@ -133,7 +133,7 @@ def test_one_device(suite: Path, program: Program) -> None:
     ],
 )
 def test_options_that_contradict(suite: Path, program: Program, options: str, message: str) -> None:
-    """One error before anything runs."""
+    """Contradicting options are one error before anything runs."""
     ended = program("test", *options.split())
     assert (ended.code, ended.out, ended.err.splitlines()[0]) == (2, "", f"error: {message}")
 
@@ -160,7 +160,7 @@ def test_a_reason_of_several_lines() -> None:
     ],
 )
 def test_unknown_extension(program: Program, scene: Scene, name: str, meant: str | None) -> None:
-    """A name that is not one of a device extension is a usage error, with what may have been meant."""
+    """An unknown device extension is a usage error with a close match."""
     ended = program(scene.write(), "--disable-extension", name)
     assert ended.code == 2
     assert f"error: --disable-extension: {name!r} is not a device extension of Vulkan" in ended.err
@@ -170,7 +170,7 @@ def test_unknown_extension(program: Program, scene: Scene, name: str, meant: str
 
 
 def test_names_of_extensions() -> None:
-    """In the reference runner's spelling, too. VK_KHR_portability_subset must be enabled where a device has it."""
+    """The spelling of the reference runner works. VK_KHR_portability_subset cannot be disabled where a device has it."""
     assert checked_names("VK_ARM_tensors") == {"VK_ARM_tensors"}
     names = ["VK_EXT_frame_boundary", "VK_KHR_maintenance_5"]
     assert checked_names(names) == {"VK_EXT_frame_boundary", "VK_KHR_maintenance5"}

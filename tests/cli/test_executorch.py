@@ -36,7 +36,7 @@ def test_a_program_runs_as_its_model(program: Program, tmp_path: Path) -> None:
 
 @needs(VGF_LIBRARY)
 def test_extract_writes_the_model(program: Program, tmp_path: Path) -> None:
-    """What `vgf extract` writes is a part of the program, and a model; several are numbered."""
+    """`vgf extract` writes the models of a program to files, numbered if there are several."""
     ended = program("vgf", "extract", PROGRAMS / "difference.pte")
     assert (ended.code, ended.out, ended.err) == (0, "difference.vgf\n", "")
     content = (tmp_path / "difference.vgf").read_bytes()
@@ -50,7 +50,8 @@ def test_extract_writes_the_model(program: Program, tmp_path: Path) -> None:
 
 
 def test_models_with_operators_between_them(program: Program) -> None:
-    """A program that cannot run as a whole says what is between its models, and what to do."""
+    """A program with operators between its models cannot run as a whole. The error names these operators and the next
+    step."""
     path = PROGRAMS / "sorted.pte"
     ended = program(path, "--input", "0=x.npy")
     assert ended.code == UnsupportedError.exit_code
@@ -82,8 +83,8 @@ def test_models_that_follow_each_other(program: Program, tmp_path: Path) -> None
 
 @needs(VGF_LIBRARY)
 def test_inputs_and_outputs_are_those_of_the_program() -> None:
-    """Inputs and outputs of a program have its order and numbers, also where they are quantised around the model; those
-    of a VGF file have the order of operators."""
+    """Inputs and outputs keep the order and the numbers of the program, also around quantization. A VGF file has the
+    order of its operators."""
     with Runner(timeout_s=60) as runner:
         prepared = runner.prepare(PROGRAMS / "swapped.pte", X - 4, H - 12)
         assert (prepared.run()["output_0"] == 4 - X).all()
@@ -100,7 +101,7 @@ def test_inputs_and_outputs_are_those_of_the_program() -> None:
 
 @pytest.mark.parametrize("name", ["model.pt2", "model.pt", "checkpoint.vgf", "model.tflite"])
 def test_files_of_frameworks_have_to_be_lowered(program: Program, tmp_path: Path, name: str) -> None:
-    """A file of a framework says what it is and what to do, to every command."""
+    """Every command refuses the file of a framework, names the kind of file and explains how to lower it."""
     path, help = tmp_path / name, "lower it with the VGF backend of ExecuTorch, and run the .pte file"
     if name == "model.tflite":
         path.write_bytes(struct.pack("<I4s", 28, b"TFL3") + bytes(200))
@@ -121,7 +122,7 @@ def test_files_of_frameworks_have_to_be_lowered(program: Program, tmp_path: Path
 
 
 def test_a_model_in_memory_has_to_be_lowered() -> None:
-    """An object of PyTorch in place of a path is an error that says so; any other object is one as well."""
+    """A PyTorch object instead of a path is refused with an explanation, and so is any other object."""
     module = type("Linear", (), {"__module__": "torch.nn.modules.linear"})
     classifier = type("Classifier", (module,), {})
     message = "expected a path, a Scenario or a mapping, got an object of type "
@@ -135,7 +136,7 @@ def test_a_model_in_memory_has_to_be_lowered() -> None:
 
 
 def test_damaged_programs(tmp_path: Path) -> None:
-    """Whatever byte of the tables is wrong, or where the file ends, the program runs, or the error is one of ours."""
+    """A program with a damaged byte or a missing end runs, or raises an error of this program."""
     content = (PROGRAMS / "difference.pte").read_bytes()
     for size_bytes in (12, 40, 400, 3000):
         (tmp_path / "cut.pte").write_bytes(content[:size_bytes])
@@ -150,7 +151,7 @@ def test_damaged_programs(tmp_path: Path) -> None:
 
 
 def test_a_tosa_model_has_to_be_converted(program: Program, tmp_path: Path) -> None:
-    """A FlatBuffer of TOSA says what it is and what to do."""
+    """A FlatBuffer with a TOSA model is refused with a hint to convert it."""
     (tmp_path / "model.tosa").write_bytes(struct.pack("<I4s", 8, b"TOSA") + bytes(200))
     ended = program("model.tosa", "--input", "x=x.npy")
     assert ended.code == FileError.exit_code

@@ -23,7 +23,7 @@ ONCE = ("--jobs", "1", "--retries", "0")
 
 @pytest.fixture
 def job(tmp_path: Path) -> dict[str, str]:
-    """The environment of a step of a job whose checkout is the test's folder."""
+    """The environment of a GitHub job with the test's folder as checkout."""
     summary = str(tmp_path / "summary.md")
     return {"GITHUB_ACTIONS": "true", "GITHUB_WORKSPACE": str(tmp_path), "GITHUB_STEP_SUMMARY": summary}
 
@@ -33,7 +33,7 @@ def annotations(err: str) -> list[str]:
 
 
 def wrong_suite(folder: Path) -> None:
-    """An item with a wrong output and one whose expected error does not come, with awkward names."""
+    """Write an item with a wrong output and an item without its expected error, both with awkward names."""
     check = '{\n  "outputs": {\n    "x": {"dtype": "uint32", "values": [0, 2, 4, 7]}\n  }\n}'
     item(folder / "100 %, a:b|c", "wrong", check)
     item(folder, "good", '{\n  "timeout": 60,\n  "exit_code": 4}')
@@ -80,7 +80,7 @@ def test_items_of_parameters(tmp_path: Path, program: Program, job: dict[str, st
 
 
 def test_only_in_jobs(tmp_path: Path, program: Program, job: dict[str, str]) -> None:
-    """Nothing is annotated elsewhere or with --no-github, and --github annotates anywhere; without a summary too."""
+    """Outside of a job, and with --no-github, nothing is annotated; --github annotates anywhere."""
     (tmp_path / "a.json").write_text("[")
     (tmp_path / ".git").mkdir()
     assert annotations(program("validate", "a.json").err) == []
@@ -103,7 +103,7 @@ def test_more_than_github_shows(tmp_path: Path, program: Program, job: dict[str,
 
 
 def test_a_full_summary(tmp_path: Path, program: Program, job: dict[str, str]) -> None:
-    """The summary of a step stays below GitHub's limit, with what other commands wrote, and counts what is left out."""
+    """The summary keeps the text of other commands, stays below GitHub's limit and counts the rows left out."""
     (tmp_path / "a.json").write_text('{"resources": 1, "commands": 1}')
     (tmp_path / "summary.md").write_text("x" * (LIMIT - 4296))
     assert len(annotations(program("validate", "a.json", env=job).err)) == 2

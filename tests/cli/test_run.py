@@ -314,7 +314,7 @@ def test_process_substitution(shader_cache: Path, tmp_path: Path) -> None:
 
 
 def test_wrong_text_from_a_pipe(program: Program, tmp_path: Path) -> None:
-    """What is wrong with standard input is said once, with its place."""
+    """Wrong text on standard input gives one error with its place."""
     ended = program("/dev/stdin", stdin='{"resources": [], "commands": [')
     assert ended.code == 3
     assert ended.err.startswith("error: /dev/stdin:1:")
@@ -322,7 +322,7 @@ def test_wrong_text_from_a_pipe(program: Program, tmp_path: Path) -> None:
 
 
 def test_an_error_behind_the_plan_from_a_pipe(program: Program, scene: Scene, tmp_path: Path) -> None:
-    """What is found after planning has its line too, although standard input cannot be read again."""
+    """A finding after planning has its line, although standard input cannot be read again."""
     scene.buffer("x", size=4, dst="folder").write()
     (tmp_path / "folder").mkdir()
     ended = program("/dev/stdin", stdin=(tmp_path / "scenario.json").read_text())

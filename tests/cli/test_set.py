@@ -1,4 +1,4 @@
-"""``--set`` in all commands, and what they do with the parameters of a check file."""
+"""``--set`` in all commands, and the effect of parameters from a check file."""
 
 import json
 import shutil
@@ -12,7 +12,7 @@ from tests.suite.test_parameters import CHECK, IDS, write
 
 
 def test_run_with_set(program: Program, tmp_path: Path) -> None:
-    """Values are JSON or strings; what is not set is an error that says which values there are."""
+    """Values are JSON or strings. A missing value is an error that lists the values that exist."""
     write(tmp_path)
     done = program("a.json", "--set", "type=float", "--set", "n=5", "--set", "factor=0.5", "--clean")
     assert (done.code, done.err) == (0, "")
@@ -39,7 +39,7 @@ def test_run_with_set(program: Program, tmp_path: Path) -> None:
 
 
 def test_bench(program: Program, tmp_path: Path) -> None:
-    """It measures one combination."""
+    """bench measures one combination."""
     write(tmp_path)
     values = [word for name in ("type=int", "n=4", "factor=3") for word in ("--set", name)]
     assert program("bench", "a.json", "--repeat", "1", "--warmup", "0", *values).code == 0
@@ -63,7 +63,7 @@ def test_validate(program: Program, tmp_path: Path) -> None:
 
 
 def test_pack(program: Program, tmp_path: Path) -> None:
-    """One combination becomes plain files, expectations included, which pass where they are unpacked."""
+    """One combination becomes plain files with expectations, which pass in the folder where they are unpacked."""
     write(tmp_path / "in")
     values = [word for name in ("type=int", "n=4", "factor=3") for word in ("--set", name)]
     assert program("pack", "in/a.json", "--output", "out", *values).code == 0
@@ -93,7 +93,7 @@ def test_the_name_of_an_item_as_a_file(program: Program, tmp_path: Path, command
 
 
 def test_a_parameter_of_the_expectations_alone(program: Program, tmp_path: Path) -> None:
-    """It can be set where the check file has it, and pack needs it."""
+    """A parameter of the check file alone can be set, and pack needs a value for it."""
     write(tmp_path)
     check = json.loads((tmp_path / "a.check.json").read_text())
     check["parameters"]["end"] = ["npy"]

@@ -21,7 +21,7 @@ from tests.scenes import Scene, glsl
 
 
 def test_results_of_another_driver_run_again(tmp_path: Path, program: Program) -> None:
-    """So do those of another version; a warning counts them, and --resume-anyway keeps them."""
+    """Results of another driver or version run again. A warning counts them, and --resume-anyway keeps them."""
     for name in ("a", "b"):
         item(tmp_path / "suite", name, doubled(0, 2, 4, 6))
     resuming = ("test", "suite", "--results", "r", "--resume")
@@ -50,7 +50,7 @@ def test_results_of_another_driver_run_again(tmp_path: Path, program: Program) -
 
 
 def test_results_of_another_validator_run_again(tmp_path: Path, program: Program) -> None:
-    """A result counts only under the checks that it was found with: those of the driver's layer, and of spirv-val."""
+    """A result counts only with the same checks: the layer of the driver, and spirv-val."""
     item(tmp_path / "suite", "a", doubled(0, 2, 4, 6))
     validator = tmp_path / "spirv-val"
     validator.write_text("#!/bin/sh\n")
@@ -69,7 +69,8 @@ def test_results_of_another_validator_run_again(tmp_path: Path, program: Program
 def test_options_of_the_verdict_count_for_what_is_kept(
     tmp_path: Path, program: Program, trouble_layer: dict[str, str]
 ) -> None:
-    """A Timeout runs again with a greater limit, what took longer with a smaller one, and what needs more attempts."""
+    """--resume repeats a Timeout after a larger limit, a slow item after a smaller limit, and an item that needs more
+    attempts."""
     item(tmp_path / "suite", "good", doubled(0, 2, 4, 6))
     item(tmp_path / "suite", "wrong", doubled(0, 2, 4, 7))
     slow = Scene(tmp_path / "suite").buffer("y", size=HANGS).write("slow.json")
@@ -122,7 +123,7 @@ def test_a_crash_shows_the_native_stack(tmp_path: Path, program: Program, device
 
 
 def test_compiler_errors_keep_their_lines(tmp_path: Path, program: Program) -> None:
-    """Each error of the compiler and each line of the source that it shows is a line, in reports too."""
+    """Each error of the compiler and each source line has a line of its own, in reports too."""
     scene = Scene(tmp_path / "suite").shader("x", glsl("a[0] = foo(1);\n b = 3;", DATA))
     scene.buffer("a", numpy.zeros(4, "uint32")).dispatch("x", ["a"], [1]).write("bad.json")
     ended = program("test", "suite", "--retries", "0", "--quiet", "--junit", "j.xml")
@@ -136,7 +137,7 @@ def test_compiler_errors_keep_their_lines(tmp_path: Path, program: Program) -> N
 
 
 def test_names_can_be_read_as_a_list(tmp_path: Path, program: Program) -> None:
-    """What --list prints is a list of the same items, whatever their names are."""
+    """--list prints a list that selects the same items, whatever their names are."""
     names = ["#a.json", " b.json", "@c.json", "-.json", "d e.json", "é.json", "[x].json"]
     for name in names:
         (tmp_path / name).write_text('{"commands": []}')
@@ -149,7 +150,7 @@ def test_names_can_be_read_as_a_list(tmp_path: Path, program: Program) -> None:
 
 @pytest.mark.parametrize("replaced", ["", 'mkdir "$RESULTS"; touch "$RESULTS/journal.jsonl"'])
 def test_a_results_folder_that_vanishes(tmp_path: Path, program: Program, replaced: str) -> None:
-    """It ends the suite at the next result with one error, and is not made anew."""
+    """A vanished results folder ends the suite at the next result with one error, and is not made again."""
     glslang, results = shutil.which("glslangValidator"), tmp_path / "r"
     for name in ("a", "b", "c"):
         item(tmp_path / "suite", name, doubled(0, 2, 4, 6))
@@ -182,7 +183,7 @@ def test_evidence_is_bounded_and_removed(tmp_path: Path, program: Program) -> No
 
 
 def test_a_report_that_cannot_be_written(tmp_path: Path, program: Program) -> None:
-    """It is an error, and the others are written: here a folder of the results takes its place meanwhile."""
+    """A report that cannot be written is an error, and the other reports are written."""
     item(tmp_path / "suite", "wrong", doubled(0, 2, 4, 7))
     (tmp_path / "base").write_text("suite/wrong.json,Fail\n")
     reports = ("--junit", "r/suite/wrong.json", "--json", "j.json", "--html", "h.html")
@@ -193,7 +194,7 @@ def test_a_report_that_cannot_be_written(tmp_path: Path, program: Program) -> No
 
 
 def test_outputs_with_equal_differences(tmp_path: Path, program: Program) -> None:
-    """Each output that is wrong has its sentence, also where another one has the same."""
+    """Each wrong output has its own sentence, even if another output has the same differences."""
     scene = Scene(tmp_path)
     for uid in ("ab", "b", "c"):
         scene.buffer(uid, numpy.arange(4, dtype="uint32"))
@@ -230,7 +231,7 @@ def result(name: str, verdict: str, status: Status = "Pass", reason: str = "") -
 
 
 def show(display: SuiteDisplay) -> None:
-    """Three items of four, one of which fails and one of which crashes."""
+    """Show three of four items, with a failure and a crash."""
     with display:
         display.start(4)
         for each in (
@@ -245,7 +246,7 @@ def show(display: SuiteDisplay) -> None:
 
 
 def test_a_log_has_failures_and_counts_but_no_line_for_what_passed() -> None:
-    """Without a terminal a failure is shown at once, with what is wrong; the names of others cannot move the cursor."""
+    """Without a terminal, failures appear at once with their reason, and names cannot move the cursor."""
     stream = io.StringIO()
     show(SuiteDisplay(stream=stream))
     assert re.sub(r"in \d+ ms", "in N ms", stream.getvalue()).splitlines() == [
@@ -269,7 +270,7 @@ def test_a_log_has_failures_and_counts_but_no_line_for_what_passed() -> None:
 
 
 def test_a_terminal_has_a_bar_and_what_runs(monkeypatch: pytest.MonkeyPatch) -> None:
-    """On a terminal a bar with the counts and what each worker runs stands below the failures."""
+    """A terminal shows a bar with counts and the running items below the failures."""
     monkeypatch.setenv("TERM", "xterm")
     monkeypatch.setenv("COLUMNS", "100")
     stream = Terminal()

@@ -37,7 +37,7 @@ def doubled(*values: int) -> dict[str, object]:
 
 @pytest.fixture
 def suite(tmp_path: Path) -> Path:
-    """Two items that pass, of which one is no scenario, one that fails, and one whose expectations are wrong."""
+    """A passing scenario, a passing file with broken JSON, a failing scenario, and wrong expectations."""
     folder = tmp_path / "suite"
     item(folder, "good", doubled(0, 2, 4, 6))
     item(folder, "wrong", doubled(0, 2, 4, 7))
@@ -48,7 +48,7 @@ def suite(tmp_path: Path) -> Path:
 
 
 def test_a_compiler_that_hangs(tmp_path: Path, program: Program) -> None:
-    """The item says what it waited for, and not that the driver may be at fault."""
+    """The item names the shader compiler, and does not blame the driver."""
     item(tmp_path / "suite", "good", doubled(0, 2, 4, 6))
     version = '[ "$1" = --version ] && exec echo "Glslang Version: 11:12.0.0"'
     compiler = executable(tmp_path / "compiler.sh", f"#!/bin/sh\n{version}\nexec sleep 600\n")
@@ -66,7 +66,7 @@ def csv_of(text: str) -> list[list[str]]:
 
 
 def test_a_suite_is_judged_and_repeated(suite: Path, program: Program) -> None:
-    """The failures are a baseline, and what is unchanged does not run again."""
+    """Failures become a baseline, and unchanged items do not run again."""
     ended = program("test", "suite", "--results", "r", "--junit", "j.xml", "--html", "r.html")
     assert ended.code == 1
     assert re.search(r"^Fail suite/wrong.json: x: .*\n  scenario-runner test suite/wrong.json$", ended.out, re.M)
@@ -120,7 +120,7 @@ def test_an_empty_suite_is_not_green(suite: Path, program: Program, arguments: s
 
 @pytest.mark.parametrize("path, code", [("suite/good.json[4", "SR-SUITE-017"), ("@none.txt", "SR-SUITE-006")])
 def test_a_path_that_leads_nowhere(suite: Path, program: Program, path: str, code: str) -> None:
-    """One error says so, and not another one that there are no items; the reports have a failure."""
+    """A wrong path is one error, without a second error about an empty suite, and the reports have a failure."""
     ended = program("test", path, "--junit", "j.xml")
     assert (ended.code, ended.out, ended.err.count("error: "), f"[{code}]" in ended.err) == (2, "", 1, True)
     assert len(ElementTree.parse(suite.parent / "j.xml").findall(".//testcase/error")) == 1
@@ -135,7 +135,7 @@ def test_the_code_of_an_empty_suite(tmp_path: Path) -> None:
 
 
 def test_a_share_may_be_empty(suite: Path, program: Program) -> None:
-    """Where the other shares have items."""
+    """A share without items passes if other shares have items."""
     ended = program("test", "suite", "-t", "good", "--fraction", "2", "--fraction-start", "2", "--junit", "j.xml")
     assert (ended.code, ended.out.splitlines()[-1]) == (0, "suite passed: 0 items")
     assert ended.err == "note: nothing runs in this share of 1 scenario\n"
@@ -143,7 +143,7 @@ def test_a_share_may_be_empty(suite: Path, program: Program) -> None:
 
 
 def test_a_suite_that_the_device_does_not_support(tmp_path: Path, program: Program) -> None:
-    """It says so, with the exit code for that; so do the reports. One item that runs makes it a suite that passes."""
+    """A suite of unsupported items has its own exit code, also in the reports. One item that runs makes the suite pass."""
     needs = {"needs": {"extensions": "VK_NV_ray_tracing_of_nobody"}, **doubled(0, 2, 4, 6)}
     for name in ("a", "b"):
         item(tmp_path / "suite", name, needs)
@@ -191,7 +191,7 @@ def test_strict_tells_all_that_is_wrong(suite: Path, program: Program) -> None:
 
 
 def test_the_journal_to_resume_is_none(suite: Path, program: Program) -> None:
-    """That is an error, what is to run runs, and the file stays under another name; alone it is refused."""
+    """A foreign journal is an error and is kept under another name, while the suite runs. `report` refuses it."""
     journal = suite.parent / "r" / "journal.jsonl"
     journal.parent.mkdir()
     journal.write_text("other\n")
@@ -207,7 +207,7 @@ def test_the_journal_to_resume_is_none(suite: Path, program: Program) -> None:
 
 
 def test_expectations_are_written_from_a_run(suite: Path, program: Program) -> None:
-    """--dry-run shows what would change and changes nothing; without it the next run passes."""
+    """--dry-run shows the changes without making them. After an update the next run passes."""
     before = (suite / "wrong.check.json").read_bytes()
     shown = program("test", "suite/wrong.json", "--update", "--dry-run")
     assert shown.out.startswith("suite/wrong.json: x: changed: ")
@@ -222,8 +222,7 @@ def test_expectations_are_written_from_a_run(suite: Path, program: Program) -> N
 
 
 def test_a_file_that_two_items_expect(tmp_path: Path, program: Program) -> None:
-    """Where both would write it, and not the same, it stays, and the others are written: each update would change it
-    again. So it does where one of them is right with what is there."""
+    """A file that two items would write differently stays, and the error names both items. Other files are updated."""
     numpy.save(tmp_path / "common.npy", numpy.zeros(4, "uint32"))
     for name in ("one", "two", "three"):
         item(tmp_path / name, name, {"outputs": {"x": {"file": "../common.npy"}}})
@@ -248,7 +247,7 @@ def test_a_file_that_two_items_expect(tmp_path: Path, program: Program) -> None:
 
 @pytest.mark.parametrize("reader", ["source", "mask"])
 def test_an_update_overwrites_no_input(tmp_path: Path, program: Program, reader: str) -> None:
-    """Neither a source nor a mask of another item; what else changes is written."""
+    """An update replaces neither a source nor a mask of another item; other changes are written."""
     item(tmp_path / "a", "one", {"outputs": {"x": {"file": "../file.npy", "dtype": "uint32"}}})
     item(tmp_path / "b", "two", {"outputs": {"x": {"values": 0, "dtype": "uint32"}}})
     if reader == "mask":
@@ -296,7 +295,7 @@ def test_an_update_overwrites_no_input(tmp_path: Path, program: Program, reader:
     ],
 )
 def test_what_ends_a_suite_at_once(suite: Path, program: Program, arguments: str, code: int, message: str) -> None:
-    """One error with its place, the exit code of its kind, and no result."""
+    """Each wrong argument ends the suite at once with an error, a place and an exit code."""
     folder = suite.parent
     (folder / "empty").mkdir()
     (folder / "bad").write_text("a(\n")
@@ -327,7 +326,7 @@ def slow_suite(folder: Path) -> None:
 
 
 def started(folder: Path, *arguments: str) -> subprocess.Popen[str]:
-    """A suite whose last item takes long, when the others are in the journal."""
+    """Start a suite with a slow last item, and wait until the journal has the others."""
     process = subprocess.Popen(
         [*COMMAND, "test", "suite", "--results", "r", *arguments],
         cwd=folder,
@@ -345,7 +344,7 @@ def started(folder: Path, *arguments: str) -> subprocess.Popen[str]:
 
 
 def test_a_killed_suite_goes_on(tmp_path: Path, program: Program) -> None:
-    """What ran before a kill counts, whatever of a line was left behind."""
+    """--resume keeps the results before a kill, even with an incomplete last line."""
     slow_suite(tmp_path / "suite")
     process = started(tmp_path)
     process.kill()
@@ -370,7 +369,7 @@ def test_a_killed_suite_goes_on(tmp_path: Path, program: Program) -> None:
 
 
 def test_a_journal_that_cannot_be_read_is_missed(tmp_path: Path, program: Program) -> None:
-    """Beside one that can: the last line and the reports do not say that all of the suite passed."""
+    """A missing journal beside a readable one keeps the suite from passing in the last line and the reports."""
     item(tmp_path / "suite", "a")
     assert program("test", "suite", "--results", "r").code == 0
     (tmp_path / "other.jsonl").write_text("no journal\n")
@@ -401,7 +400,7 @@ def test_a_suite_that_was_stopped_says_so(tmp_path: Path, program: Program) -> N
 
 
 def test_what_is_left_after_many_failures_is_skipped(tmp_path: Path, program: Program) -> None:
-    """It has a result that says why, and the suite is complete."""
+    """With --max-failures the remaining items are Skipped with a reason, and the suite is complete."""
     for name in ("a", "b", "c", "d"):
         item(tmp_path / "suite", name, doubled(0, 2, 4, 7))
     ended = program("test", "suite", "--results", "r", "--max-failures", "1", "--retries", "0", "--jobs", "1")
@@ -413,7 +412,7 @@ def test_what_is_left_after_many_failures_is_skipped(tmp_path: Path, program: Pr
 
 
 def test_an_interrupted_suite_keeps_its_results(tmp_path: Path, program: Program) -> None:
-    """Ctrl-C ends it with the tables of what ran, and the exit code of a shell."""
+    """Ctrl-C writes the tables of the finished items, and ends with the exit code of an interrupt."""
     slow_suite(tmp_path / "suite")
     process = started(tmp_path)
     process.send_signal(signal.SIGINT)

@@ -1,4 +1,4 @@
-"""--profiling-dump-path, --perf-counters-dump-path and --trace: what is in the files, and what is refused."""
+"""--profiling-dump-path, --perf-counters-dump-path and --trace: the content of the files, and refused uses."""
 
 import json
 from collections.abc import Sequence
@@ -103,7 +103,7 @@ def test_counters(program: Program, adding: Scene) -> None:
 
 @needs(VGF_LIBRARY)
 def test_a_model(program: Program, scene: Scene, tmp_path: Path) -> None:
-    """A model's profile has its segments and the memory of its sessions, whose iterations count from 0."""
+    """The profile of a model has its segments and the memory of its sessions, with iterations from 0."""
     ended = program(
         MODELS / "mixed" / "scenario.json", "--output", "out", "--repeat", "2", "--no-cache", *PROFILE, *COUNTERS
     )
@@ -216,7 +216,7 @@ def test_trace(program: Program, adding: Scene) -> None:
 
 
 def test_a_trace_without_a_common_clock(program: Program, adding: Scene) -> None:
-    """Where the device's clock cannot be read, the trace says how its times were put beside the host's."""
+    """Without a common clock, the trace says how it places device times among host times."""
     extensions = ("VK_KHR_calibrated_timestamps", "VK_EXT_calibrated_timestamps")
     assert program("scenario.json", *TRACE, "--disable-extension", *extensions).code == 0
     found = content(adding.folder, "t.json")
@@ -258,7 +258,7 @@ PATHS = [
 def test_paths_that_no_file_is_written_to(
     program: Program, adding: Scene, option: tuple[str, str], path: str, code: int
 ) -> None:
-    """Where no file can be, and in the place of a file of the scenario, it is refused before anything is written."""
+    """A path that cannot be written, or names a file of the scenario, is refused before anything is written."""
     (adding.folder / "folder").mkdir()
     before = {file.name: file.read_bytes() for file in adding.folder.iterdir() if file.is_file()}
     ended = program("scenario.json", option[0], path)

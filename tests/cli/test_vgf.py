@@ -53,14 +53,14 @@ def test_show_prints_tables() -> None:
 
 
 def test_show_as_json() -> None:
-    """The same for programs, complete."""
+    """--json describes the whole model."""
     ended = program("vgf", "show", "mixed.vgf", "--json")
     assert (ended.code, ended.err) == (0, "")
     assert json.loads(ended.out) == describe(read_vgf(FIXTURES / "mixed.vgf"))
 
 
 def test_a_scenario_is_ready_to_run(tmp_path: Path) -> None:
-    """What ``vgf scenario`` writes runs once the input is there, from wherever the file lies."""
+    """The output of ``vgf scenario`` runs as soon as the input exists, from any folder."""
     path = tmp_path / "folder" / "scenario.json"
     ended = program("vgf", "scenario", "conv.vgf", "--output", str(path))
     assert (ended.code, ended.out, ended.err) == (0, "", "")
@@ -77,7 +77,7 @@ def test_a_scenario_on_standard_output() -> None:
 
 
 def test_a_model_runs_by_itself(tmp_path: Path) -> None:
-    """A model with an input by name gives what NumPy computed, written under the outputs' names."""
+    """A model with a named input gives NumPy's result under the names of its outputs."""
     folder = MODELS / "mixed"
     ended = program(
         str(folder / "model.vgf"), "--input", f"picture={folder / 'picture.npy'}", "--output-dir", str(tmp_path / "out")
@@ -156,7 +156,7 @@ def model_of_buffers(path: Path, output_shape: list[int]) -> Path:
 
 
 def test_an_output_of_any_size_is_refused(tmp_path: Path) -> None:
-    """Nothing says how large a buffer is that only a shader writes."""
+    """A buffer written by a shader alone has no known size, and is refused."""
     model = model_of_buffers(tmp_path / "model.vgf", [-1])
     numpy.save(tmp_path / "x.npy", numpy.arange(10, dtype="f4"))
     ended = program(str(model), "--input", f"x={tmp_path / 'x.npy'}", "--output-dir", str(tmp_path))
@@ -189,7 +189,7 @@ def given(tmp_path: Path) -> list[str]:
 
 
 def test_times_and_dumps_of_a_model(program: Program, given: list[str], tmp_path: Path) -> None:
-    """What a run of a scenario writes about itself, that of a model writes, too; --sandbox lets it have its files."""
+    """A run of a model writes profiles and dumps like a run of a scenario, and may do so with --sandbox."""
     trace, profile, dumps = tmp_path / "trace.json", tmp_path / "profile.json", tmp_path / "dumps"
     options = ["--trace", str(trace), "--profiling-dump-path", str(profile), "--repeat", "2"]
     ended = program(*given, *options, "--sandbox")
@@ -203,7 +203,7 @@ def test_times_and_dumps_of_a_model(program: Program, given: list[str], tmp_path
 
 
 def test_a_dry_run_of_a_model(program: Program, given: list[str], tmp_path: Path) -> None:
-    """Nothing is written."""
+    """A dry run writes no file."""
     ended = program(*given, "--dry-run")
     assert (ended.code, ended.err) == (0, "")
     assert f"{given[0]}: checked (dry run): 1 dispatch, 0 outputs, " in ended.out
@@ -211,7 +211,7 @@ def test_a_dry_run_of_a_model(program: Program, given: list[str], tmp_path: Path
 
 
 def test_old_outputs_of_a_model(program: Program, given: list[str], tmp_path: Path) -> None:
-    """Where a run fails, a note names the outputs of the one before; --clean removes them first."""
+    """A failed run names the outputs of the earlier run in a note, and --clean removes them first."""
     assert program(*given).code == 0
     absent = ["--device", "no such device"]
     ended = program(*given, *absent)
@@ -261,7 +261,7 @@ def test_one_model_at_a_time(program: Program, given: list[str]) -> None:
 
 
 def test_a_model_where_a_scenario_is_expected(program: Program) -> None:
-    """A command that takes scenarios says what can be done with a model."""
+    """A command for scenarios refuses a model and names the commands for models."""
     ended = program("bench", FIXTURES / "conv.vgf")
     assert ended.code == 3
     assert "the file is a model, expected a scenario" in ended.err

@@ -32,7 +32,7 @@ def image(tmp_path: Path) -> numpy.ndarray:
 
 
 def test_a_summary(program: Program, tmp_path: Path) -> None:
-    """Off a terminal: shape and type, least, greatest and mean of what is finite, and the first values."""
+    """Without a terminal the summary has shape, type, least, greatest and mean of finite values, and the first values."""
     numpy.save(tmp_path / "x.npy", numpy.array([[-1.5, 0, 1], [numpy.nan, numpy.inf, 4]], "f4"))
     ended = program("view", "x.npy")
     assert (ended.code, ended.out, ended.err) == (0, SUMMARY, "")
@@ -79,7 +79,7 @@ def test_a_picture(program: Program, tmp_path: Path, image: numpy.ndarray) -> No
 
 
 def test_a_buffer(program: Program, tmp_path: Path) -> None:
-    """What a run wrote for a buffer is shown as the numbers that it holds."""
+    """A buffer's output file is shown as numbers."""
     array = numpy.arange(12, dtype="f4").reshape(3, 4) / 4
     numpy.save(tmp_path / "b.npy", array.reshape(-1).view("i1"))
     ended = program("view", "b.npy", "--dtype", "float32", "--shape", "-1,4")
@@ -113,7 +113,7 @@ def test_a_terminal_takes_what_no_png_does(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("env", [{"NO_COLOR": "1"}, {"TERM": "dumb"}])
 def test_a_terminal_without_colours_shows_numbers(tmp_path: Path, env: dict[str, str]) -> None:
-    """Where every texel would look the same there are the first values, as off a terminal."""
+    """A terminal without colours shows the first values, as a pipe does."""
     numpy.save(tmp_path / "x.npy", numpy.array([[1, 2], [3, 40]]))
     lines = on_terminal(tmp_path, "view", "x.npy", env=env)[1].splitlines()
     assert lines[-3:] == ["  first values:", "    1   2", "    3  40"]
@@ -127,7 +127,7 @@ def test_equal_files(program: Program, tmp_path: Path, image: numpy.ndarray) -> 
 
 
 def test_different_files(program: Program, tmp_path: Path) -> None:
-    """Where files differ, the first place, the worst errors and the region are shown, and the exit code is 1."""
+    """Differing files show the first place, the worst errors and the region, with exit code 1."""
     one = numpy.arange(1, 49, dtype="f4").reshape(1, 4, 6, 2)
     other = one.copy()
     other[0, 1, 2, 1] += numpy.float32(0.5)
@@ -185,7 +185,7 @@ SENSELESS = cases(__file__, "viewing.txt", "VIEW") + cases(__file__, "viewing.tx
 def test_what_makes_no_sense(
     program: Program, tmp_path: Path, image: numpy.ndarray, arguments: str, code: str, error: str
 ) -> None:
-    """Options that contradict each other, and values that are none of theirs, are errors in a sentence."""
+    """Contradicting options and wrong values are errors in one sentence."""
     (tmp_path / "folder").mkdir()
     for name in ("a.npy", "b.npy"):
         numpy.save(tmp_path / name, numpy.float32([1]))

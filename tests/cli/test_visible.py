@@ -1,4 +1,4 @@
-"""Keys, paths, arguments and what compilers say cannot move the cursor, colour the terminal or fake a message."""
+"""Keys, paths, arguments and compiler messages cannot move the cursor, colour the terminal or fake a message."""
 
 import json
 import unicodedata
@@ -75,7 +75,7 @@ def evil(scene: Scene) -> list[list[str]]:
 
 
 def test_pipes(program: Program, evil: list[list[str]]) -> None:
-    """On pipes nothing but newlines is left of what a terminal would obey, and no line is faked by a name."""
+    """On pipes, newlines are the only control characters, and no name fakes a line."""
     for arguments in evil:
         ended = program(*arguments)
         text = ended.out + ended.err

@@ -24,7 +24,7 @@ DOUBLE = glsl("data[gl_GlobalInvocationID.x] *= FACTOR;", f'#include "factor.h"\
 
 
 class Watching:
-    """The program with --watch, in ``folder``; `round` returns what it prints until it waits for the next change."""
+    """The program with --watch in ``folder``; `round` returns the output up to the next wait."""
 
     def __init__(self, folder: Path, *arguments: str) -> None:
         self.folder = folder
@@ -62,7 +62,7 @@ class Watching:
         raise AssertionError("it has ended: " + "".join(lines))
 
     def end(self) -> tuple[int, str]:
-        """The exit code after Ctrl-C, and what was printed since the last round."""
+        """Send Ctrl-C, and return the exit code and the output since the last round."""
         self.process.send_signal(signal.SIGINT)
         return self.process.wait(60), self._lines.read()
 
@@ -78,15 +78,15 @@ def start(tmp_path: Path, shader_cache: Path) -> Iterator[Start]:
 
 @pytest.fixture
 def doubling(scene: Scene) -> str:
-    """The text of a scenario whose shader includes a factor."""
+    """Return the text of a scenario with a shader that includes a factor."""
     scene.file("factor.h", "#define FACTOR 2\n")
     scene.shader("double", DOUBLE).buffer("x", numpy.arange(4, dtype="uint32"), dst="x.out.npy")
     return scene.dispatch("double", ["x"], [4]).write("a.json").read_text()
 
 
 def test_a_run_follows_its_files(scene: Scene, start: Start, doubling: str) -> None:
-    """Includes count, and the outputs do not, though another scenario reads them. A scenario that is broken, or a file
-    that is gone, is an error until it is right again. Ctrl-C ends with the exit code of an interrupted run."""
+    """A change of an include starts a run, and a change of an output does not. A broken or missing file is an error
+    until it is right again. Ctrl-C ends with the exit code of an interrupt."""
     other = Scene(scene.folder).shader("double", DOUBLE).buffer("z", src="x.out.npy", size=16, dst="z.out.npy")
     other.dispatch("double", ["z"], [4]).write("b.json")
     watching = start("run", "a.json", "b.json")
@@ -106,7 +106,7 @@ def test_a_run_follows_its_files(scene: Scene, start: Start, doubling: str) -> N
 
 
 def test_a_crash_does_not_end_the_watching(scene: Scene, start: Start, device_name: str) -> None:
-    """Nor does a second one: a new process waits for the next change, and runs the files after the one that crashed."""
+    """After each crash a new process waits for the next change, and runs the remaining files."""
     shader = crash_shader(device_name)
     scene.shader("x", shader).buffer("a", numpy.ones(4, "uint32"), dst="a.out.npy").dispatch("x", ["a"], [1])
     scene.write("a.json")

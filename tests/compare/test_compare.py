@@ -73,7 +73,7 @@ def test_at_most_ten_are_listed() -> None:
 
 @pytest.mark.parametrize("dtype", ["i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8"])
 def test_rtol_at_the_ends_of_integer_types(dtype: str) -> None:
-    """The magnitude of the least value, and the distance of both ends, are those of whole numbers without a bound."""
+    """The magnitude of the least value and the distance between both ends count as unbounded integers."""
     ends = np.iinfo(dtype)
     expected = np.array([ends.min, ends.max, ends.min, ends.max], dtype)
     actual = np.array([ends.min + 1, ends.max - 1, ends.max, ends.min], dtype)
@@ -134,7 +134,7 @@ def test_steps_of_small_floats(shift: int, bits: int) -> None:
 
 
 def test_the_unused_byte_of_depths_does_not_matter() -> None:
-    """Of 24-bit depths the highest byte of a word means nothing."""
+    """The highest byte of a 24-bit depth does not count."""
     _, planes = image("VK_FORMAT_X8_D24_UNORM_PACK32", 2, 1)
     expected = np.array([5, 6], "<u4")
     assert found(expected | np.uint32(0xAB00_0000), expected, planes, Rule()).wrong == 0
@@ -142,7 +142,7 @@ def test_the_unused_byte_of_depths_does_not_matter() -> None:
 
 
 def test_blocks_that_are_not_decoded() -> None:
-    """Each of the words of a block is an element, of each level."""
+    """Each word of a block is an element, in each level."""
     plan, _ = image("VK_FORMAT_BC6H_SFLOAT_BLOCK", 9, 5, 2)
     planes = planes_of(plan, plan.size_bytes, ELEMENTS["uint8"], with_blocks=True)
     expected = np.zeros(plan.size_bytes, "u1")
@@ -244,7 +244,7 @@ def wrong_count(name: str, rule: dict[str, Any]) -> int:
 
 @pytest.mark.parametrize("rule", RULES, ids=str)
 def test_all_count_the_same_wrong_elements(program: Program, scene: Scene, rule: dict[str, Any]) -> None:
-    """The count is that of exact arithmetic: of NaN, infinities, both zeros, denormals and the ends of each range."""
+    """The count equals exact arithmetic for NaN, infinities, both zeros, denormals and the ends of each range."""
     options = [f"--{key}={value}" for key, value in rule.items()]
     other, typed = Scene(scene.folder), [f"--dtype={name}={name}" for name in VALUES]
     counts = dict[str, dict[str, int]]()

@@ -67,7 +67,7 @@ def test_rmse_and_psnr() -> None:
 
 @pytest.mark.parametrize("format, peaks", cases(__file__, "formats.txt", "PEAKS"))
 def test_the_peak_is_that_of_the_format(format: str, peaks: str) -> None:
-    """The greatest value that the bits of a channel can have, not that of a type which has more of them."""
+    """The peak is the greatest value that the bits of a channel hold."""
     found = format_named(format)
     parts = image_parts(found, 1, 1, 1)
     planes = planes_of(ImagePlan("i", "", parts[-1].end_bytes, found, 1, 1, 1, parts), 4, ELEMENTS["uint8"])
@@ -76,7 +76,7 @@ def test_the_peak_is_that_of_the_format(format: str, peaks: str) -> None:
 
 
 def test_many_elements_are_summed_in_pieces() -> None:
-    """The result is that of all of them at once."""
+    """Summing in pieces gives the same result as summing at once."""
     actual, expected = RANDOM.normal(size=200_001), RANDOM.normal(size=200_001)
     assert metric("rmse", values(actual, expected)) == pytest.approx(math.sqrt(((actual - expected) ** 2).mean()))
     assert metric("rel_l2", values(actual, expected)) == pytest.approx(
@@ -102,7 +102,7 @@ def ssim_directly(x: Any, y: Any, peak: float) -> float:
 
 
 def test_ssim() -> None:
-    """It is that of the definition, the mean over channels; 1 for equal pictures."""
+    """SSIM follows its definition, as a mean over channels, with 1 for equal pictures."""
     actual, expected = noisy(13, 15)
     wanted = np.mean([ssim_directly(actual[..., c], expected[..., c], 255) for c in range(3)])
     assert metric("ssim", picture(actual, expected)) == pytest.approx(wanted, abs=1e-12)
@@ -128,7 +128,7 @@ def emd_directly(actual: Any, expected: Any) -> float:
 
 
 def test_histogram_emd() -> None:
-    """It is the work of moving one histogram into the other, of the worst channel."""
+    """The histogram EMD is the work of moving one histogram into the other, for the worst channel."""
     actual, expected = noisy()
     wanted = max(emd_directly(actual[..., c], expected[..., c]) for c in range(3))
     assert metric("histogram_emd", picture(actual, expected)) == pytest.approx(wanted)
@@ -164,7 +164,7 @@ def test_metrics_of_numbers() -> None:
 
 @pytest.mark.parametrize("name, both_zero, one_zero", cases(__file__, "formats.txt", "ZEROS"))
 def test_metrics_of_zeros(name: str, both_zero: str, one_zero: str) -> None:
-    """Nothing is divided by zero."""
+    """Metrics of zeros divide nothing by zero."""
     assert metric(name, values([0.0, 0.0], [0.0, 0.0])) == float(both_zero)
     assert metric(name, values([1.0, 1.0], [0.0, 0.0])) == float(one_zero)
     assert metric(name, values([], [])) == (float(both_zero) if name != "cosine" else 1)
@@ -194,7 +194,7 @@ def test_memory_for_a_large_output(name: str) -> None:
 
 @needs(FLIP_EVALUATOR)
 def test_flip() -> None:
-    """It is that of NVIDIA's package: 0 for equal pictures, more for black against white than for noise."""
+    """FLIP equals NVIDIA's package: 0 for equal pictures, and more for black against white than for noise."""
     actual, expected = noisy(16, 16)
     black, white = np.zeros((16, 16, 3), "u1"), np.full((16, 16, 3), 255, "u1")
     assert metric("flip", picture(expected, expected)) == 0
@@ -270,7 +270,7 @@ def compared(folder: Path, one: Any, other: Any) -> Difference:
 @settings(max_examples=60)
 @given(seed=st.integers(0, 1 << 30), dtype=st.sampled_from(["f2", "f4", "f8", "u1", "i4", "i8", "u8"]))
 def test_counts_errors_and_places(tmp_path: Path, seed: int, dtype: str) -> None:
-    """Count, first index, worst error and bounding box are those that NumPy finds, for every type."""
+    """Count, first index, worst error and bounding box equal NumPy's for every type."""
     random = numpy.random.default_rng(seed)
     one = (random.random((1, 6, 7, 3)) * 100).astype(dtype)
     other = one.copy()

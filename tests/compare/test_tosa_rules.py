@@ -1,4 +1,4 @@
-"""TOSA's compliance modes: the limits of elements are those of the official verifier, which gives the verdicts."""
+"""TOSA's compliance modes: limits and verdicts equal the official verifier's."""
 
 import os
 from concurrent.futures import ThreadPoolExecutor
@@ -48,7 +48,7 @@ def values(element: Element) -> Any:
 
 
 def rounded(values: Any, element: Element) -> Any:
-    """Values as those of a type, infinite (NaN) beyond its range."""
+    """Return values rounded to a type, infinite (NaN) beyond its range."""
     with np.errstate(all="ignore"):
         return np.asarray(values).astype(element.type)
 
@@ -65,7 +65,7 @@ def beyond(limit: float, side: float, element: Element) -> Any:
 
 @pytest.mark.parametrize("mode, data_type, parameters", RULES)
 def test_limits_are_those_of_the_verifier(mode: str, data_type: str, parameters: dict[str, float]) -> None:
-    """Each element may be at its limits, and none may be the next value beyond; the reason then names it."""
+    """An element at its limit passes, and the next value beyond fails with a reason that names it."""
     element = ELEMENTS[DATA_TYPES[data_type][1]]
     expected, bounds = values(element)
     if mode == "DOT_PRODUCT":  # whose data never overflow
@@ -104,7 +104,7 @@ def test_limits_are_those_of_the_verifier(mode: str, data_type: str, parameters:
 
 @pytest.mark.parametrize("data_type", [name for name in DATA_TYPES if name[:2] in ("BO", "IN")])
 def test_integers(data_type: str) -> None:
-    """Each bit counts, and the worst elements come first."""
+    """Each bit of an integer counts, and the worst elements come first."""
     dtype = ELEMENTS[DATA_TYPES[data_type][1]].dtype
     expected = (np.arange(6) % (2 if data_type == "BOOL" else 7)).astype(dtype).reshape(2, 3)
     rule = TosaRule("EXACT", data_type, expected)
@@ -121,7 +121,7 @@ def test_integers(data_type: str) -> None:
 
 @pytest.mark.parametrize("unsigned", [False, True])
 def test_inexact_rescaling(unsigned: bool) -> None:
-    """Everything between both files is right, as the numbers that the bits stand for."""
+    """Every number between the two expected files is right."""
     expected, bounds = np.int8([5, -100, 100]), np.int8([6, -98, 100])
     rule = TosaRule("RESCALE_INEXACT", "INT8", expected, bounds, {"unsigned_data": unsigned})
     assert judge(np.int8([6, -99, 100]), rule).passed
@@ -147,7 +147,7 @@ def test_special_values() -> None:
 
 
 def test_errors_of_a_whole_test_set(capfd: pytest.CaptureFixture[str]) -> None:
-    """Where no element is beyond its limits, the reason is the verifier's own, which goes nowhere else."""
+    """A set error without a wrong element has the verifier's own reason, which is not printed."""
     expected = np.linspace(1, 2, 1000)
     rule = TosaRule(
         "DOT_PRODUCT", "FP32", expected, expected, {"s": 3, "ksb": 2, "abs_bound": 4, "variance_error_bound": 10}
@@ -196,7 +196,7 @@ def test_threads_share_standard_error(capfd: pytest.CaptureFixture[str]) -> None
 
 
 def test_rules_that_are_none() -> None:
-    """Each is an error; parameters of another type would end the process."""
+    """A wrong rule is an error, since parameters of another type would end the process."""
     ones = np.ones(2)
     for rule, message in (
         (TosaRule("ULP", "FP32", ones, None, {"ulp": "1"}), "expected a finite number, got '1'"),  # type: ignore[dict-item]
@@ -210,7 +210,7 @@ def test_rules_that_are_none() -> None:
 
 
 def test_byte_order() -> None:
-    """Of expected values does not count."""
+    """The byte order of expected values does not count."""
     rule = TosaRule("EXACT", "INT48", np.array([1, -2], ">i8"))
     assert judge(np.int64([1, -2]), rule).passed
     assert not judge(np.int64([1 << 56, -2]), rule).passed
@@ -218,7 +218,7 @@ def test_byte_order() -> None:
 
 @pytest.mark.parametrize("mode", MODES)
 def test_types_of_modes(mode: str) -> None:
-    """Rules whose right outputs the verifier takes."""
+    """Rules with outputs that the verifier accepts."""
     values = {"ulp": 1, "n": 1, "max": 1, "scale": 1, "ulp_bound": 1, "unsigned_data": False, "s": 0, "ksb": 1}
     for data_type, (_, name) in DATA_TYPES.items():
         element = ELEMENTS[name]

@@ -37,7 +37,7 @@ def wrong(name: str, actual: Any, expected: Any, **rule: Any) -> list[int]:
 
 @pytest.mark.parametrize("name", TYPES)
 def test_bits_are_compared_unless_a_rule_is_given(name: str) -> None:
-    """Both zeros differ, and a NaN equals itself."""
+    """Without a rule bits are compared: both zeros differ, and a NaN equals itself."""
     actual, expected = raw(name, 0.0, 1.0, math.nan, 2.0), raw(name, -0.0, 1.0, math.nan, 3.0)
     assert wrong(name, actual, expected) == [0, 3]
     assert wrong(name, actual, expected, atol=1e-30) == [3]
@@ -98,7 +98,7 @@ bounds = st.sampled_from([0.0, 1e-6, 1e-3, 0.5])
 
 @given(st.lists(st.tuples(singles, singles), min_size=1, max_size=20), bounds, bounds)
 def test_bounds_are_those_of_exact_arithmetic(pairs: list[tuple[float, float]], atol: float, rtol: float) -> None:
-    """What is right is right in exact arithmetic, and what is wrong is wrong there."""
+    """The verdict on each element equals exact arithmetic."""
     pairs += [(e * (1 + atol), e) for _, e in pairs if math.isfinite(e) and abs(e) < 1e37]
     actual, expected = (raw("float32", *(float(np.float32(pair[side])) for pair in pairs)) for side in (0, 1))
     if not atol and not rtol:
@@ -113,20 +113,20 @@ def test_bounds_are_those_of_exact_arithmetic(pairs: list[tuple[float, float]], 
 
 
 def test_errors_are_those_of_numbers() -> None:
-    """They are infinite where only one side is a finite number."""
+    """The error is infinite where only one side is a finite number."""
     actual, expected = raw("bfloat16", 1.5, math.nan, math.inf, math.nan), raw("bfloat16", 1.0, 1.0, 1.0, math.nan)
     assert element_errors(actual, expected, ELEMENTS["bfloat16"]).tolist() == [0.5, math.inf, math.inf, 0.0]
 
 
 def test_large_integers_are_compared_exactly() -> None:
-    """Also where doubles are not: 2^53 is allowed, 2^53 + 1 is not."""
+    """Integers beyond the exact range of doubles are exact: 2^53 is allowed, 2^53 + 1 is not."""
     actual, expected = raw("int64", 0, 0), np.array([2**53, 2**53 + 1])
     assert wrong("int64", actual, expected, atol=2.0**53) == [1]
 
 
 @pytest.mark.parametrize("name", ["bool", "int8", "uint8", "int16", "int32", "uint32", "int64", "uint64"])
 def test_ulp_of_integers_counts_their_values(name: str) -> None:
-    """Exact over the whole range; near zero the bound is that of `zero`."""
+    """A ULP of an integer is 1, exact over the whole range; near zero the bound is `zero`."""
     limits = (0, 1) if name == "bool" else (np.iinfo(name).min, np.iinfo(name).max)
     expected = np.array([limits[0], limits[1], 1, 0], ELEMENTS[name].dtype)
     actual = np.array([limits[1], limits[0], 0, 1], ELEMENTS[name].dtype)
@@ -148,7 +148,7 @@ def test_bounds_beyond_single_precision(name: str) -> None:
 
 @pytest.mark.parametrize("name", ["bfloat16", "float32"])
 def test_rtol_of_denormal_values(name: str) -> None:
-    """One step from 2 is more than 0.3 of it, and one step from 4 is not: products are not rounded to whole steps."""
+    """One step from 2 exceeds a factor of 0.3, and one step from 4 does not: products are not rounded to whole steps."""
     steps = np.array([[3, 2], [5, 4], [0, 0]], f"<u{ELEMENTS[name].size_bytes}").T
     actual, expected = np.ascontiguousarray(steps).view(ELEMENTS[name].dtype)
     assert wrong(name, actual, expected, rtol=0.3) == [0]
@@ -191,7 +191,7 @@ def numbers(name: str) -> Any:
 
 
 def check(name: str, actual: Any, expected: Any, rule: Rule) -> None:
-    """The wrong elements are those of double precision, which holds all these values."""
+    """Check that the wrong elements equal double precision, which holds all these values."""
     a, e = (numbers(name)[values] for values in (actual, expected))
     with np.errstate(all="ignore"):
         near = np.isfinite(a) & np.isfinite(e) & (np.abs(a - e) <= rule.atol + rule.rtol * np.abs(e))
@@ -216,7 +216,7 @@ def neighbours(name: str) -> Iterator[tuple[Any, Any]]:
 @pytest.mark.parametrize("name", ["float8_e4m3", "float8_e5m2"])
 @pytest.mark.parametrize("rule", RULES)
 def test_all_pairs_of_bytes(name: str, rule: Rule) -> None:
-    """Of every two values."""
+    """All pairs of bytes are compared like doubles."""
     actual, expected = np.repeat(bits(name), 256), np.tile(bits(name), 256)
     check(name, actual, expected, rule)
     check(name, actual[:20_000], expected[:20_000], rule)  # too few for a table
@@ -225,7 +225,7 @@ def test_all_pairs_of_bytes(name: str, rule: Rule) -> None:
 @pytest.mark.parametrize("name", ["float16", "bfloat16"])
 @pytest.mark.parametrize("rule", RULES)
 def test_all_values_of_two_bytes(name: str, rule: Rule) -> None:
-    """Of every value and many others."""
+    """All values of two bytes are compared with many others like doubles."""
     for actual, expected in neighbours(name):
         check(name, actual, expected, rule)
 
@@ -253,7 +253,7 @@ def test_noise(name: str, seed: int, scale: float, noise: float, bounds: tuple[f
 
 @pytest.mark.parametrize("name", SMALL_TYPES)
 def test_the_greatest_values(name: str) -> None:
-    """Next to them by their bits lies what is not finite, and not far from them the zero of the other sign."""
+    """The neighbours of the greatest values are not finite, or are zeros of the other sign, by their bits."""
     greatest = np.array([ml_dtypes.finfo(SMALL_TYPES[name]).max], SMALL_TYPES[name]).view(bits(name).dtype)
     one, sign = greatest.dtype.type(1), greatest.dtype.type(1 << (8 * greatest.itemsize - 1))
     rule = Rule(0.8 * float(ml_dtypes.finfo(SMALL_TYPES[name]).max))

@@ -36,7 +36,7 @@ TIMEOUT_S = 120
 
 
 class Step(NamedTuple):
-    """One command or program of a page, and what it prints."""
+    """A command or program of a page, and the output shown there."""
 
     line: int
     kind: str
@@ -71,7 +71,7 @@ def steps_of(page: Path) -> Iterator[Step]:
 
 
 def pattern_of(expected: list[str]) -> re.Pattern[str]:
-    """What the output must look like."""
+    """Return a pattern for the output of a step."""
     parts = []
     for line in expected:
         if line.strip() == "…":
@@ -133,7 +133,7 @@ def output_of(step: Step, folder: Path, environment: dict[str, str]) -> tuple[st
 
 @needs(VGF_LIBRARY, "custom_shaders.md", "debugging.md")
 def test_page_says_what_happens(page: tuple[Path, Path, dict[str, str]]) -> None:
-    """Each command and program of a page prints what the page shows."""
+    """Each command and program of a page prints the output shown in the page."""
     path, folder, environment = page
     for step in steps_of(path):
         if step.kind == "file":
@@ -148,7 +148,7 @@ def test_page_says_what_happens(page: tuple[Path, Path, dict[str, str]]) -> None
 
 
 def test_readme_is_short(checkout: Path) -> None:
-    """It has fewer than 120 lines, and the picture less than 150 kB, sharp where 830 pixels are shown."""
+    """The README has fewer than 120 lines, and its picture is sharp at 830 pixels and smaller than 150 kB."""
     text = (checkout / "README.md").read_text(encoding="utf-8")
     assert len(text.splitlines()) < 120
     assert f"]({PICTURE.relative_to(checkout)})" in text
@@ -157,7 +157,7 @@ def test_readme_is_short(checkout: Path) -> None:
 
 
 def test_links_of_readme_lead_somewhere(checkout: Path) -> None:
-    """Each link is a file or folder of the checkout, and its anchor a heading there."""
+    """Each link of the README leads to a file or folder of the checkout, and each anchor to a heading."""
     links = re.findall(r"\]\(([^)#]+)(?:#([\w-]+))?\)", (checkout / "README.md").read_text(encoding="utf-8"))
     assert len(links) > 40
     for path, anchor in links:
@@ -199,7 +199,7 @@ def is_accepted(name: str, arguments: list[str]) -> bool:
 
 @pytest.mark.parametrize("command", COMMANDS)
 def test_a_command_is_accepted(command: str) -> None:
-    """A whole command by its parser; options by that of `run` or `test`, with a value where the page has none."""
+    """A parser accepts each whole command, and the parser of `run` or `test` accepts each option."""
     words = ["1" if word in PLACEHOLDERS else word for word in shlex.split(command)]
     if words[0] == "scenario-runner":
         name, *arguments = words[1:]

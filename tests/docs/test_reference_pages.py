@@ -251,7 +251,7 @@ def _sampler(folder: Path) -> Scene:
 
 
 def test_limits_have_the_codes_of_the_page(tmp_path: Path, program: Program) -> None:
-    """Each scenario beyond a limit has the code that the page names, and the page names no other codes."""
+    """Each scenario beyond a limit has the code that the page names, and the page names no other code."""
     for name, scene in _scenes(tmp_path):
         scene.write(f"{name}.json")
     report = json.loads(program("validate", "--format", "json", *(f"{name}.json" for name in CODES)).out)

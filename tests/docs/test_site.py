@@ -30,7 +30,7 @@ def test_the_site_in_a_browser(tmp_path: Path) -> None:
 
 
 def navigation(tab: Tab) -> None:
-    """A tab leads to its first page, whose column leads to the others."""
+    """Each tab leads to its first page, with a column of links to the others."""
     tab.follow(".md-tabs__link[href='suites.html']")
     tab.follow(".md-nav__link[href='expectations.html']")
     title = (CHECKOUT / "docs" / "expectations.md").read_text(encoding="utf-8").partition("\n")[0]

@@ -132,7 +132,7 @@ def printed(tmp_path_factory: pytest.TempPathFactory, shader_cache: Path, device
 
 @pytest.mark.parametrize("message", MESSAGES, ids=lambda message: message.split("\n")[0][-40:])
 def test_a_message_is_printed(message: str, printed: list[str]) -> None:
-    """As the page has it, from the start of a line to the end of one."""
+    """The program prints the message from the start of a line to the end of a line."""
     pattern = re.compile("^" + pattern_of(message.splitlines()).pattern, re.MULTILINE)
     assert any(pattern.search(text) for text in printed), "\n".join(printed)
 

@@ -17,7 +17,7 @@ DRIVER_VARIABLES = ("VK_DRIVER_FILES", "VK_ICD_FILENAMES")
 
 
 def found(report: dict[str, Any], id: str) -> dict[str, Any]:
-    """The one finding of this kind."""
+    """Return the only finding of a kind."""
     (finding,) = [finding for finding in report["findings"] if finding["id"] == id]
     assert "\n" not in finding["fix"]
     return dict(finding)
@@ -25,13 +25,13 @@ def found(report: dict[str, Any], id: str) -> dict[str, Any]:
 
 @pytest.fixture(scope="module")
 def report() -> dict[str, Any]:
-    """What the program says of this machine as it is."""
+    """The program's report about this machine."""
     return report_of(code=0)
 
 
 @pytest.fixture(scope="module")
 def vulkaninfo(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
-    """What vulkaninfo, a program that is not ours, says of the first device."""
+    """The text that vulkaninfo, a program of the Vulkan tools, prints about the first device."""
     folder = tmp_path_factory.mktemp("vulkaninfo")
     path = folder / "profile.json"
     command = ["vulkaninfo", "--json=0", "--output", str(path)]
@@ -88,8 +88,7 @@ def test_a_device_is_what_vulkaninfo_says(report: dict[str, Any], vulkaninfo: di
 
 
 def test_ml_path_says_why(report: dict[str, Any]) -> None:
-    """A device with the ML extensions is native; another one is emulated where the layers are, else the reason names
-    what is missing."""
+    """The ML path is native, emulated with the layers, or missing with a reason."""
     for device in report["devices"]:
         ml = device["ml"]
         core = device["features"]["VkPhysicalDeviceFeatures"]
@@ -120,7 +119,7 @@ def test_plain_text_has_no_drawings(report: dict[str, Any]) -> None:
 
 
 def test_a_pipe_with_a_small_alphabet_is_no_crash(tmp_path: Path) -> None:
-    """A cache folder whose name the output's encoding lacks is printed escaped."""
+    """A pipe with a small alphabet prints the name of a cache folder escaped."""
     done = doctor(PYTHONIOENCODING="ascii", SCENARIO_RUNNER_CACHE=str(tmp_path / "caché"))
     assert (done.returncode, done.stderr) == (0, "")
     assert "cach\\xe9" in done.stdout
@@ -175,7 +174,7 @@ def test_no_glsl_compiler(tmp_path: Path) -> None:
 
 
 def test_glslc_is_recommended(tmp_path: Path) -> None:
-    """Without Google's glslc a note says what it is for and how to install it, unless the user named a compiler."""
+    """Without Google's glslc a note explains how to install it, unless the user named a compiler."""
     glslang = shutil.which("glslangValidator")
     assert glslang is not None
     (tmp_path / "glslangValidator").symlink_to(glslang)
@@ -215,7 +214,7 @@ def test_looking_leaves_nothing_behind(tmp_path: Path) -> None:
 
 
 def test_list_devices_agrees(report: dict[str, Any]) -> None:
-    """`--list-devices` prints one line a device with what `--device` takes, and marks the default."""
+    """`--list-devices` prints one line for each device with the value for `--device`, and marks the default."""
     done = program_of(sys.executable, "--list-devices")
     assert (done.returncode, done.stderr) == (0, "")
     lines = done.stdout.splitlines()

@@ -60,7 +60,7 @@ def test_a_bare_machine_is_told_everything_at_once(report: dict[str, Any], monke
 
 
 def test_only_commands_without_a_superuser_are_run(report: dict[str, Any]) -> None:
-    """`--fix` runs the pip commands, which are what the fix says; the system's packages are left to the user."""
+    """`--fix` runs the pip commands of the advice, and leaves packages of the system to the user."""
     commands = {name: finding["command"] for name, finding in bare(report).items() if finding["command"]}
     assert "ml-missing" in commands
     assert set(commands) <= {"ml-missing", "vgf-missing", "tensor-compiler-missing", "dxc-missing"}
@@ -85,7 +85,7 @@ def test_a_package_without_wheels_is_not_installed(report: dict[str, Any], monke
 
 
 def test_a_driver_that_is_there_is_not_advised(report: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where a usable driver's manifest is found, the loader alone is missing."""
+    """With a manifest of a usable driver, only the missing loader is reported."""
     monkeypatch.setattr(installation, "family_here", lambda: "fedora")
     assert bare(report)["loader-missing"]["fix"].endswith("dnf install vulkan-loader mesa-vulkan-drivers")
     found = bare(report, drivers=report["drivers"])
@@ -112,7 +112,7 @@ def errors(report: dict[str, Any]) -> list[tuple[str, str]]:
 
 
 def test_a_driver_that_crashes_is_named(tmp_path: Path) -> None:
-    """Of several drivers the one that crashes is found; what the others show alone and all other facts stay."""
+    """A crashing driver among several is named, and the facts about the others stay."""
     manifest = driver(tmp_path, hangs=False)
     report = report_of(VK_ADD_DRIVER_FILES=manifest)
     assert errors(report) == [("driver-crash", f"take {manifest} out of VK_ADD_DRIVER_FILES")]
@@ -157,7 +157,7 @@ def test_a_loader_that_crashes(tmp_path: Path) -> None:
 
 
 def test_a_library_that_is_none(tmp_path: Path) -> None:
-    """A driver whose library is not a library is a warning beside drivers that work."""
+    """A driver file that is no library is a warning beside working drivers."""
     (tmp_path / "libtext.so").write_text("text", encoding="utf-8")
     manifest = tmp_path / "text_icd.json"
     content = {"file_format_version": "1.0.0", "ICD": {"library_path": "./libtext.so", "api_version": "1.3.0"}}
@@ -237,7 +237,7 @@ def path_of(native: dict[str, Any], emulated: dict[str, Any] | None, **changed: 
 def test_path_and_reason(
     native: dict[str, Any], emulated: dict[str, Any] | None, changed: dict[str, Any], path: str, reason: str
 ) -> None:
-    """Each way a device can stand to the ML extensions has its path, its sentence, and what tensors find there."""
+    """Each combination of device and ML extensions has a path, a sentence and a result for tensors."""
     found = path_of(native, emulated, **changed)
     assert (found["path"], found["reason"]) == (path, reason)
     facts = ML if path == "emulation" else native if "device" not in changed else NO_ML

@@ -98,7 +98,7 @@ def test_fix_installs_the_compiler_for_tensors(interpreter: Interpreter, checkou
 
 
 def test_a_fix_that_fails_is_said(interpreter: Interpreter) -> None:
-    """Where pip does not find the wheel, its words and one error are on standard error; the report follows."""
+    """A failed pip command shows its output and one error on standard error before the report."""
     done = interpreter.run("doctor", "--fix")
     assert done.returncode == 1
     assert "No matching distribution found for ai_ml_sdk_scenario_runner" in done.stderr

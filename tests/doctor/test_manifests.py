@@ -1,4 +1,4 @@
-"""Manifests of drivers and layers: which files the loader reads, and what is wrong with each."""
+"""Manifests of drivers and layers: the files that the loader reads, and each fault."""
 
 import json
 import sys
@@ -46,7 +46,7 @@ def test_order_and_sources(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("variable", ["VK_DRIVER_FILES", "VK_ICD_FILENAMES"])
 def test_an_override_hides_the_system(tmp_path: Path, variable: str) -> None:
-    """Only what the variable names is read: files, folders, and files that do not exist."""
+    """The variable's files and folders replace the folders of the system, even if they do not exist."""
     one = write(tmp_path / "folder/one.json", icd(library_path="libone.so"))
     older = {"VK_ICD_FILENAMES": f"{ABSENT}/old.json"}  # without effect beside VK_DRIVER_FILES
     environ = {**older, variable: f"{tmp_path / 'folder'}:{ABSENT}/two.json"}
@@ -72,7 +72,7 @@ def test_an_override_hides_the_system(tmp_path: Path, variable: str) -> None:
     ],
 )
 def test_what_is_wrong_with_a_manifest(tmp_path: Path, content: object, problem: str) -> None:
-    """Each way to be wrong is a sentence."""
+    """Each fault of a manifest has a sentence."""
     path = write(tmp_path / "icd.json", content)
     (manifest,) = drivers({"VK_DRIVER_FILES": path})
     assert manifest.problem is not None

@@ -1,4 +1,4 @@
-"""What an input of a code may use, and the ways to find the codes that it raises."""
+"""Inputs for codes, and functions that return the codes of an input."""
 
 import json
 from collections.abc import Callable, Sequence
@@ -28,12 +28,12 @@ class Case(NamedTuple):
     fault_layer: dict[str, str]
 
     def validated(self, options: Options | None = None, *, placed: bool = False) -> Codes:
-        """What validation finds in the scenario; with ``placed`` each has its line, column and pointer."""
+        """Return the codes that validation finds in the scenario; with ``placed`` each needs line, column and pointer."""
         self.scene.write()
         return self.validated_file(options, placed=placed)
 
     def validated_file(self, options: Options | None = None, *, placed: bool = False) -> Codes:
-        """The same of the file as it is. The exit code is that of one of the errors."""
+        """Return the codes that validation finds in a file, with the exit code of one of the errors."""
         validation = validate_file(self.scene.folder / "scenario.json", options)
         errors = {each.code for each in validation.findings if each.severity == "error"}
         assert validation.exit_code in ({error_class(code).exit_code for code in errors} or {0})
@@ -42,14 +42,14 @@ class Case(NamedTuple):
         return _codes(validation.findings)
 
     def against(self, change: Callable[[dict[str, Any]], object]) -> Codes:
-        """What validation finds against the report of this machine's device with a change."""
+        """Return the codes that validation finds against the report of this device with a change."""
         report = json.loads(_report())
         change(report["devices"][0])
         path = self.scene.file("doctor.json", json.dumps(report))
         return self.validated(Options(device=read_device(str(path))))
 
     def raised(self, call: Callable[[], object]) -> Codes:
-        """What a call raises; the class of the error is that of its first code."""
+        """Return the codes that a call raises; the class of the error belongs to the first code."""
         with pytest.raises(ScenarioRunnerError) as caught:
             call()
         expected = error_class(caught.value.problems[0].code)
@@ -58,12 +58,12 @@ class Case(NamedTuple):
         return _codes(caught.value.problems)
 
     def run(self, scenario: Any = None, inputs: Any = None, **options: Any) -> Codes:
-        """What a run raises."""
+        """Return the codes that a run raises."""
         with Runner(**options) as runner:
             return self.raised(lambda: runner.run(scenario or self.scene.write(), inputs))
 
     def ended(self, *options: str, env: dict[str, str] | None = None, launcher: Sequence[str] = ()) -> Codes:
-        """What the exit code of the program says; those of drivers and the system have one code each."""
+        """Return the code that belongs to the exit code of the program, for drivers and the system."""
         ended = self.program(self.scene.write().name, *options, env=env, launcher=launcher)
         return {code for code in _OF_DEVICES if error_class(code).exit_code == ended.code}
 

@@ -48,7 +48,7 @@ def padded_rows(case: Case) -> Codes:
 
 
 def no_memory_type(case: Case) -> Codes:
-    """A driver whose images go into memory that buffers cannot have."""
+    """Run on a driver that has no memory type for both images and buffers."""
     group = {"memory_group": {"id": "g"}}
     case.scene.resource("image", uid="i", **{**IMAGE, "dims": [1, 64, 4, 1]}, **group).buffer("x", size=1024, **group)
     return in_a_process(case, {**case.fault_layer, "FAULT_IMAGE_MEMORY_TYPES": "2"})
@@ -66,7 +66,7 @@ except ScenarioRunnerError as error:
 
 
 def in_a_process(case: Case, environment: dict[str, str]) -> Codes:
-    """What a run raises in a process with another environment."""
+    """Return the codes that a run in another environment raises."""
     done = subprocess.run(
         [COMMAND[0], "-c", _CODES_OF_A_RUN, str(case.scene.write())],
         env={**os.environ, **environment},
