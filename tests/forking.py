@@ -150,7 +150,7 @@ def serve(control: socket.socket) -> bool:
 
 
 def run_python(code: str) -> None:
-    """Do what ``python -c`` does."""
+    """Execute code like ``python -c``."""
     sys.argv[:2] = ["-c"]
     main = sys.modules["__main__"] = ModuleType("__main__")
     exec(code, main.__dict__)

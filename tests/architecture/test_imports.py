@@ -144,7 +144,7 @@ def test_imports_go_down_only() -> None:
 
 
 def test_only_the_command_line_speaks() -> None:
-    """Nothing outside cli/ and __main__ prints, touches the standard streams or ends the process."""
+    """Only cli/ and __main__ print, touch the standard streams or end the process."""
     found = []
     for path in SOURCES:
         name = module_name(path)

@@ -1,4 +1,5 @@
-"""Bindings of a scenario against declarations of shaders: one test for each rule, with the whole message and the place."""
+"""Bindings of a scenario against declarations of shaders: one test for each rule, with the whole message and the
+place."""
 
 from pathlib import Path
 

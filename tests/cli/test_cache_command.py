@@ -28,7 +28,8 @@ def shown(ended: Ended) -> dict[str, int]:
 
 
 def test_show_and_clear(program: Program, scene: Scene, own: dict[str, str]) -> None:
-    """`show` counts the entries of a run, `clear` removes some kinds or all, and the next run fills the folder again."""
+    """`show` counts the entries of a run, `clear` removes some kinds or all, and the next run fills the folder
+    again."""
     assert shown(program("cache", "show", "--json", env=own)) == dict.fromkeys(
         ("plans", "shaders", "checked", "pipelines", "contents"), 0
     )

@@ -170,7 +170,8 @@ def test_unknown_extension(program: Program, scene: Scene, name: str, meant: str
 
 
 def test_names_of_extensions() -> None:
-    """The spelling of the reference runner works. VK_KHR_portability_subset cannot be disabled where a device has it."""
+    """The spelling of the reference runner works. VK_KHR_portability_subset cannot be disabled where a device has
+    it."""
     assert checked_names("VK_ARM_tensors") == {"VK_ARM_tensors"}
     names = ["VK_EXT_frame_boundary", "VK_KHR_maintenance_5"]
     assert checked_names(names) == {"VK_EXT_frame_boundary", "VK_KHR_maintenance5"}

@@ -153,7 +153,8 @@ def test_errors_of_the_command_line(program: Program, job: dict[str, str]) -> No
 
 
 def test_sarif_destinations(tmp_path: Path, program: Program) -> None:
-    """--sarif makes missing folders; what cannot be written, or is a scenario, ends the command before its work."""
+    """--sarif makes missing folders. A path that cannot be written, or names a scenario, ends the command before its
+    work."""
     text = '{"resources": [], "commands": []}'
     (tmp_path / "a.json").write_text(text)
     assert program("validate", "a.json", "--sarif", "new/v.sarif").code == 0
@@ -169,7 +170,7 @@ def test_sarif_destinations(tmp_path: Path, program: Program) -> None:
 
 
 def test_sarif_of_journals(tmp_path: Path, program: Program) -> None:
-    """report writes the same SARIF as test, says what is missing, and takes codes of other versions."""
+    """report writes the same SARIF as test, names missing results, and accepts codes of other versions."""
     (tmp_path / "a.json").write_text('{"commands": [')
     assert program("test", "a.json", "--results", "r", "--sarif", "t.sarif", *ONCE).code == 1
     assert program("report", "r", "--sarif", "r.sarif").code == 1
@@ -189,7 +190,7 @@ def action() -> dict[str, Any]:
 
 
 def test_the_action_is_one(tmp_path: Path) -> None:
-    """The action is composite; its inputs are described, and its steps use only what the file defines."""
+    """The action is composite, describes its inputs, and uses only steps of its own file."""
     content = action()
     assert content["runs"]["using"] == "composite"
     assert all(value["description"] for value in (*content["inputs"].values(), *content["outputs"].values()))

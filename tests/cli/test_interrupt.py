@@ -63,13 +63,13 @@ Start = Callable[..., LongRun]
 
 @pytest.fixture
 def start(slow: Path, shader_cache: Path, tmp_path: Path) -> Start:
-    """Run the slow scenario, and what is named besides; nothing is written by then."""
+    """Run the slow scenario with further arguments, and wait; no output exists by then."""
     return partial(LongRun, slow, tmp_path / "captured")
 
 
 @pytest.fixture(params=[[], ["missing.json"]], ids=["one file", "several files"])
 def more(request: pytest.FixtureRequest) -> list[str]:
-    """What is named besides the slow scenario: several files run in a process of their own."""
+    """Further arguments after the slow scenario: several files run in a process of their own."""
     return list(request.param)
 
 
@@ -255,7 +255,7 @@ EXPECTED = doubled(0, 2, 4, 6)
 
 
 def commands_of(folder: Path) -> list[dict[str, str]]:
-    """Those of the reports j.xml, j.json and j.html by the names of items."""
+    """Return the commands in the reports j.xml, j.json and j.html by the names of items."""
     junit = {}
     for case in ElementTree.parse(folder / "j.xml").iter("testcase"):
         texts = [each.text or "" for each in case.iter() if each.tag in ("failure", "error", "system-out")]
@@ -324,13 +324,13 @@ def test_a_result_comes_again(tmp_path: Path, program: Program) -> None:
     ],
 )
 def test_devices(repeat: Repeat, device: str, host: str, words: str) -> None:
-    """Of several devices the one that the item ran on is named, where it is here; a path is never an option."""
+    """The command names the device of the item if this machine has several, and never takes a path for an option."""
     result = Result(Item("a", "/here/-a"), "Fail", (Outcome("Fail"),), device, host=host)
     assert repeat.command(result, "/here") == f"scenario-runner test {words}./-a"
 
 
 def test_a_compiler_is_found_from_every_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its path is absolute in the command; a name stays, which is searched for on PATH."""
+    """The command has the absolute path of a compiler. A plain name stays, since PATH finds it."""
     monkeypatch.chdir(tmp_path)
     for path, word in (("bin/glslang", f"--glslang={tmp_path}/bin/glslang"), ("glslang", "--glslang=glslang")):
         options = parse(["test", "--glslang", path, "a"])

@@ -1,4 +1,4 @@
-"""``scenario-runner test`` on a machine that lacks what items need."""
+"""``scenario-runner test`` on a machine without the tools that items need."""
 
 import json
 import re
@@ -14,8 +14,8 @@ from tests.scenes import Scene
 
 
 def test_a_machine_that_lacks_a_compiler(tmp_path: Path, program: Program) -> None:
-    """Items that need it are MissingTool: no failures, but no suite that passes either, with one sentence for all. A
-    baseline of failures changes nothing, and --resume runs them once the machine has it."""
+    """Items without their compiler are MissingTool: no failures, yet the suite does not pass, and one sentence names
+    the tool. A baseline of failures changes nothing, and --resume runs the items once the tool is there."""
     for name in ("a", "b", "c"):
         item(tmp_path / "suite", name, {"exit_code": 5} if name == "c" else doubled(0, 2, 4, 6))
     (tmp_path / "baseline.csv").write_text("suite/a.json,Fail\n")
@@ -66,7 +66,7 @@ def test_a_machine_that_lacks_the_package_of_a_metric(tmp_path: Path, program: P
 
 
 def test_a_strict_environment(tmp_path: Path, program: Program) -> None:
-    """The suite ends at the first item for which the machine lacks a tool."""
+    """With --strict-environment the suite ends at the first item with a missing tool."""
     for name in "abcdefghijklmnop":
         item(tmp_path / "suite", name, doubled(0, 2, 4, 6))
     ended = program("test", "suite", "--glslang", "no-such-compiler", "--strict-environment", "--jobs", "1")

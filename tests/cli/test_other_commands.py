@@ -24,7 +24,7 @@ def valid(scene: Scene) -> Path:
 
 
 def test_validate(program: Program, valid: Path, scene: Scene) -> None:
-    """validate reports every file, and its exit code is that of the first one that is wrong."""
+    """validate reports every file, and the first wrong file gives the exit code."""
     scene.file("bad.json", '{"resources": [{"buffer": {"uid": "x", "size": -4}}], "commands": []}')
     ended = program("validate", "scenario.json", "bad.json")
     assert ended.code == 3
@@ -48,7 +48,7 @@ def test_schema(program: Program, checkout: Path, arguments: tuple[str, ...]) ->
 
 
 def test_settings_of_vscode(program: Program, checkout: Path, tmp_path: Path) -> None:
-    """They name a schema for each kind of file: relative inside of the folder, else as a URL, as in an installation."""
+    """The settings name a schema for each kind of file, as a relative path inside the folder and else as a URL."""
     (tmp_path / "venv lib").mkdir()
     shutil.copytree(checkout / "scenario_runner", tmp_path / "venv lib" / "scenario_runner")
     command = [sys.executable, "-m", "scenario_runner", "schema", "--vscode"]
@@ -126,7 +126,7 @@ def test_internal_error(program: Program, tmp_path: Path) -> None:
 
 
 def test_help_is_in_groups(program: Program) -> None:
-    """The commands come first, one a line, then the options by what they are about."""
+    """Help lists the commands first, one on each line, and then groups of options."""
     ended = program("--help")
     assert ended.code == 0
     assert ended == program("run", "--help") == program("help")
@@ -261,7 +261,7 @@ def test_refused(program: Program, tmp_path: Path, arguments: str, message: str)
 
 @pytest.mark.parametrize("arguments, choices", [("x.json --log-level eror", "'error'"), ("vgf shwo x", "'show'")])
 def test_mistyped_choices(program: Program, arguments: str, choices: str) -> None:
-    """The same for words that an option or a command takes."""
+    """A mistyped choice of an option or command is an error with a close match."""
     ended = program(*arguments.split())
     assert ended.code == 2
     assert f"(did you mean {choices}?)" in ended.err

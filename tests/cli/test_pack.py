@@ -1,4 +1,5 @@
-"""``pack``: scenarios as plain files; they give what the scenarios gave, here as in the reference runner's format."""
+"""``pack``: scenarios as plain files that give the same results in this program and in the reference runner's
+format."""
 
 import json
 import os
@@ -115,7 +116,7 @@ def test_defaults_of_a_suite(tmp_path: Path, program: Program) -> None:
 
 
 def test_files_of_a_rule_of_tosa(tmp_path: Path, program: Program) -> None:
-    """They are copied as expected files are, and named by relative paths."""
+    """Files of TOSA's rules are copied like expected files, with relative paths."""
     for folder in ("a", "elsewhere"):
         (tmp_path / folder).mkdir()
         numpy.save(tmp_path / folder / "two.npy", numpy.int32([1, -2]))
@@ -169,7 +170,7 @@ def test_examples_give_the_same(case: str, tmp_path: Path, runner: Runner, progr
 
 
 def test_the_size_of_push_constants_is_said(tmp_path: Path, program: Program) -> None:
-    """Other runners drop push constants whose size the shader does not say; a size that is there stays."""
+    """A missing size of push constants is added for other runners, and a given size stays."""
     text = "layout(push_constant) uniform P { float a, b, c; }; void main() { float sum = a + b; }"
     shaders: list[dict[str, Any]] = [
         {"shader": {"uid": "open", "src": {"text": text}}},
@@ -189,7 +190,7 @@ def test_the_size_of_push_constants_is_said(tmp_path: Path, program: Program) ->
 
 
 def test_generated_files(tmp_path: Path, program: Program) -> None:
-    """Objects become arrays of their type and shape, with what was left out; images are of four dimensions."""
+    """Objects become arrays of their type and shape, with defaults filled in, and images get four dimensions."""
     keys = {"shader_access": "readwrite"}
     resources = [
         {"shader": {"uid": "s", "type": "HLSL", "src": {"text": "[numthreads(1, 1, 1)] void main() {}"}}},
@@ -244,7 +245,7 @@ def test_generated_files(tmp_path: Path, program: Program) -> None:
 def test_mistakes(
     tmp_path: Path, program: Program, sources: dict[str, Any], change: str, code: int, message: str
 ) -> None:
-    """After each mistake all files are what they were, and there are no others."""
+    """A mistake leaves all files as they were, and adds none."""
     path = write(tmp_path / "a", sources["file"], "../two.npy", dst="out.npy")
     arguments = ["pack", "a/scenario.json", "--output", "packed"]
     match change:

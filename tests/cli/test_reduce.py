@@ -37,7 +37,7 @@ def scenario(folder: Path) -> dict[str, Any]:
 
 
 def module(scene: Scene, uid: str, text: str) -> Scene:
-    """A shader of a scenario as SPIR-V, whose text is not reduced."""
+    """Add a shader as SPIR-V, so that its text is not reduced."""
     (code,) = compile_all([CompileRequest(source=text)])
     return scene.module(uid, code)
 
@@ -54,7 +54,7 @@ def without_tool(tmp_path: Path) -> dict[str, str]:
 
 
 def crash(scene: Scene, device_name: str, commands: int, buffers: int, length: int, **keys: Any) -> Scene:
-    """A scenario of which one command crashes."""
+    """Add commands of which one crashes."""
     module(module(scene, "add", ADD), "crash", crash_shader(device_name))
     at = 2 * buffers // 3
     for number in range(buffers):
@@ -109,8 +109,8 @@ def test_a_crash_of_a_large_scenario(
 
 @pytest.mark.heavy
 def test_a_hang(program: Program, scene: Scene, without_tool: dict[str, str]) -> None:
-    """A command that does not end stays alone; with --limit the time for all is bounded, and what is there is written.
-    An archive has the same files."""
+    """A command that never ends stays alone. --limit bounds the time, the result so far is written, and an archive has
+    the same files."""
     module(module(scene, "add", ADD), "slow", SLOW).buffer("x", size=256).buffer("y", size=256)
     scene.dispatch("add", ["y"], [4]).dispatch("slow", ["x"], [20000]).dispatch("add", ["x"], [4]).write()
     arguments = ("--timeout", "0.5", "--zip", "--output", "report", "--limit", "4")
@@ -124,7 +124,7 @@ def test_a_hang(program: Program, scene: Scene, without_tool: dict[str, str]) ->
 
 @pytest.mark.heavy
 def test_a_wrong_result(program: Program, scene: Scene, without_tool: dict[str, str]) -> None:
-    """The commands stay that make the same numbers wrong; those of a scenario without them are wrong otherwise."""
+    """Only the commands that make the same numbers wrong stay."""
     bad = ADD.replace("+= 1u", "+= gl_WorkGroupID.x == 5u ? 2u : 1u")
     module(module(scene, "add", ADD), "bad", bad)
     for number in range(3):
@@ -144,7 +144,7 @@ def test_a_wrong_result(program: Program, scene: Scene, without_tool: dict[str, 
 
 @pytest.mark.heavy
 def test_a_wrong_frame(program: Program, scene: Scene, without_tool: dict[str, str]) -> None:
-    """Of captured frames, those that are not needed for the wrong one go."""
+    """Captured frames go, except the wrong one."""
     module(module(scene, "add", ADD), "bad", ADD.replace("1u", "2u"))
     for number, shader in enumerate(("add", "bad", "add")):
         scene.buffer(f"b{number}", size=16, dst=None).dispatch(shader, [f"b{number}"], [4])
@@ -171,7 +171,7 @@ def test_expectations_that_are_wrong(program: Program, scene: Scene, without_too
 
 
 def hazard(scene: Scene) -> Scene:
-    """Three commands on one buffer, of which the first has no barrier."""
+    """Add three commands on one buffer, without a barrier after the first."""
     module(scene, "add", ADD).buffer("x", numpy.zeros(4, numpy.uint32))
     scene.dispatch("add", ["x"], [4], implicit_barrier=False).dispatch("add", ["x"], [4]).dispatch("add", ["x"], [4])
     return scene
@@ -190,8 +190,8 @@ def test_a_message(program: Program, scene: Scene, without_tool: dict[str, str])
 
 @pytest.mark.heavy
 def test_a_script_and_the_shader(program: Program, scene: Scene) -> None:
-    """Lines of a shader, and then instructions of its module, go where the script still finds what it looks for. The
-    folder has no text of a shader that is not there."""
+    """Lines of a shader and then instructions of its module go while the script still fails. The folder has only texts
+    of shaders in the result."""
     adding = executable(scene.folder / "script.sh", ADDS)
     scene.shader("one", "#version 450\nvoid main() {}\n").shader("four", FOUR).buffer("x", size=16).buffer("y", size=16)
     scene.dispatch("four", ["x"]).write()
@@ -209,7 +209,7 @@ def test_a_script_and_the_shader(program: Program, scene: Scene) -> None:
 
 @pytest.mark.heavy
 def test_two_devices(program: Program, scene: Scene, without_tool: dict[str, str], two_devices: dict[str, str]) -> None:
-    """The command stays whose subgroups differ, and what the first device gives is expected of the second."""
+    """The command with differing subgroups stays, and the result of the first device becomes the expectation."""
     floats = "layout(binding = 0) buffer A { float a[]; };\n"
     size = glsl("a[gl_WorkGroupID.x] *= gl_SubgroupSize;", floats).replace(
         "#version 450", "#version 450\n#extension GL_KHR_shader_subgroup_basic : require"
@@ -237,7 +237,7 @@ def test_two_devices(program: Program, scene: Scene, without_tool: dict[str, str
 
 
 def test_a_failure_that_comes_and_goes(program: Program, scene: Scene) -> None:
-    """It is said, and each try has several runs."""
+    """A warning tells of a failure that comes and goes, and each try runs several times."""
     flag = scene.folder / "flag"
     flaky = executable(
         scene.folder / "script.sh", f"#!/bin/sh\nif [ -e {flag} ]; then rm {flag}; exit 1; fi\ntouch {flag}\n"
@@ -328,7 +328,7 @@ def test_mistakes(program: Program, scene: Scene, arguments: list[str], code: in
 
 @pytest.mark.parametrize("more", [[], ["--zip"]])
 def test_an_output_that_exists(program: Program, scene: Scene, more: list[str]) -> None:
-    """It stays as it is."""
+    """An existing output stays unchanged."""
     scene.file("out/mine.txt", "mine")
     scene.file("out.zip", "mine")
     before = files_in(scene.folder)
@@ -338,7 +338,7 @@ def test_an_output_that_exists(program: Program, scene: Scene, more: list[str]) 
 
 
 def test_an_output_that_cannot_be_written(program: Program, scene: Scene) -> None:
-    """It is said before the search, which may take hours."""
+    """An output that cannot be written is refused before the search, which may take hours."""
     scene.file("mine.txt", "mine")
     name = os.path.basename(scene.write())
     ended = program("reduce", name, "--script", "true", "--output", "mine.txt/out")

@@ -60,7 +60,7 @@ def test_dry_run(program: Program, scene: Scene, adding: Path) -> None:
 
 
 def test_several_files_of_which_some_fail(program: Program, scene: Scene, adding: Path) -> None:
-    """Every file runs, each failure is reported, and the exit code is that of the first one."""
+    """Every file runs, each failure is reported, and the first failure gives the exit code."""
     scene.file("broken.json", '{"resources": [')
     ended = program("scenario.json", "missing.json", "broken.json", "scenario.json")
     assert ended.code == 4
@@ -83,7 +83,7 @@ def test_nothing_to_capture(program: Program, adding: Path, tmp_path: Path) -> N
 
 
 def test_device_by_index_name_and_uuid(program: Program, adding: Path) -> None:
-    """--device takes what --list-devices shows: index, name, part of the name, UUID."""
+    """--device takes the index, the name, a part of the name and the UUID from --list-devices."""
     listed = program("--list-devices")
     assert listed.code == 0
     match = re.match(r"(\d+): (.*) \(\w+, Vulkan [\d.]+, .*\) uuid (\S+)", listed.out)
@@ -96,7 +96,7 @@ def test_device_by_index_name_and_uuid(program: Program, adding: Path) -> None:
 
 
 def test_unknown_device(program: Program, adding: Path) -> None:
-    """A device that does not exist ends with exit code 8 and the list of those that do."""
+    """An unknown device ends with exit code 8 and a list of devices."""
     ended = program(adding, "--device", "no such card")
     assert (ended.code, ended.out) == (8, "")
     message = "no device has the index, name or UUID 'no such card'; devices: 0: "
@@ -123,7 +123,7 @@ def test_waiting_for_a_key_without_a_keyboard(program: Program, adding: Path) ->
 
 
 def test_warnings_are_shown(program: Program, scene: Scene) -> None:
-    """What is probably not meant is a warning with its place; --log-level error hides it."""
+    """A probable mistake is a warning with its place, and --log-level error hides it."""
     scene.shader("add", ADD).buffer("x", size=4).buffer("y", size=4).dispatch("add", ["x", "y"]).write()
     ended = program("scenario.json")
     assert ended.code == 0
@@ -134,7 +134,7 @@ def test_warnings_are_shown(program: Program, scene: Scene) -> None:
 
 
 def test_names_that_are_no_utf8(program: Program, scene: Scene, adding: Path) -> None:
-    """A file whose name is not UTF-8 runs, and can be named in messages."""
+    """A file whose name is not UTF-8 runs, and messages show the name."""
     name = b"caf\xe9.json".decode("utf-8", "surrogateescape")
     adding.rename(scene.folder / name)
     ended = program(name)
@@ -192,7 +192,7 @@ def test_two_scenarios_never_write_one_output(program: Program, tmp_path: Path) 
 
 
 def test_two_scenarios_never_write_one_frame(program: Program, tmp_path: Path) -> None:
-    """The same holds for the frames in --capture-dir."""
+    """Two scenarios never write one frame in --capture-dir."""
     write_adding(tmp_path, 10, "one.json", "one.npy")
     write_adding(tmp_path, 20, "two.json", "two.npy")
     ended = program("one.json", "two.json", "--capture-dir", "both")
@@ -261,7 +261,7 @@ def test_a_failed_run_names_what_is_stale(program: Program, tmp_path: Path) -> N
 
 
 def test_clean_removes_outputs_alone(program: Program, tmp_path: Path) -> None:
-    """What the scenario reads stays, and so does a file that holds something else than an output."""
+    """--clean keeps sources, and files with another content than an output."""
     scenario = write_adding(tmp_path, 10, dst="x.npy")
     content = (tmp_path / "x.npy").read_bytes()
     assert program("scenario.json", "--clean").code == 3
@@ -274,7 +274,7 @@ def test_clean_removes_outputs_alone(program: Program, tmp_path: Path) -> None:
 
 
 def test_clean_between_scenarios(program: Program, tmp_path: Path) -> None:
-    """Each scenario is cleaned just before it runs, so that one can read what the one before it wrote."""
+    """--clean works just before each scenario, so that a scenario can read the output of an earlier one."""
     write_adding(tmp_path, 10, "one.json", "between.npy")
     second = write_adding(tmp_path, 20, "two.json", "out.npy")
     second.write_text(second.read_text().replace('"src": "x.npy"', '"src": "between.npy"'))
@@ -303,7 +303,7 @@ def test_a_file_in_shared_memory_is_a_file(program: Program) -> None:
 
 
 def test_process_substitution(shader_cache: Path, tmp_path: Path) -> None:
-    """The shell's <(…) runs, several of them too, and what fails on a device names its place."""
+    """Scenarios from the shell's <(…) run, also several, and an error of the device has its place."""
     write_adding(tmp_path, 10, "one.json", "one.npy", "x")
     write_adding(tmp_path, 20, "two.json", "two.npy", "y")
     command = f"{' '.join(COMMAND)} <(cat one.json) <(cat two.json)"

@@ -143,7 +143,8 @@ def test_a_share_may_be_empty(suite: Path, program: Program) -> None:
 
 
 def test_a_suite_that_the_device_does_not_support(tmp_path: Path, program: Program) -> None:
-    """A suite of unsupported items has its own exit code, also in the reports. One item that runs makes the suite pass."""
+    """A suite of unsupported items has its own exit code, also in the reports. One item that runs makes the suite
+    pass."""
     needs = {"needs": {"extensions": "VK_NV_ray_tracing_of_nobody"}, **doubled(0, 2, 4, 6)}
     for name in ("a", "b"):
         item(tmp_path / "suite", name, needs)

@@ -32,7 +32,8 @@ def image(tmp_path: Path) -> numpy.ndarray:
 
 
 def test_a_summary(program: Program, tmp_path: Path) -> None:
-    """Without a terminal the summary has shape, type, least, greatest and mean of finite values, and the first values."""
+    """Without a terminal the summary has shape, type, least, greatest and mean of finite values, and the first
+    values."""
     numpy.save(tmp_path / "x.npy", numpy.array([[-1.5, 0, 1], [numpy.nan, numpy.inf, 4]], "f4"))
     ended = program("view", "x.npy")
     assert (ended.code, ended.out, ended.err) == (0, SUMMARY, "")

@@ -148,7 +148,8 @@ def test_bounds_beyond_single_precision(name: str) -> None:
 
 @pytest.mark.parametrize("name", ["bfloat16", "float32"])
 def test_rtol_of_denormal_values(name: str) -> None:
-    """One step from 2 exceeds a factor of 0.3, and one step from 4 does not: products are not rounded to whole steps."""
+    """One step from 2 exceeds a factor of 0.3, and one step from 4 does not: products are not rounded to whole
+    steps."""
     steps = np.array([[3, 2], [5, 4], [0, 0]], f"<u{ELEMENTS[name].size_bytes}").T
     actual, expected = np.ascontiguousarray(steps).view(ELEMENTS[name].dtype)
     assert wrong(name, actual, expected, rtol=0.3) == [0]

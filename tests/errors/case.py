@@ -28,7 +28,8 @@ class Case(NamedTuple):
     fault_layer: dict[str, str]
 
     def validated(self, options: Options | None = None, *, placed: bool = False) -> Codes:
-        """Return the codes that validation finds in the scenario; with ``placed`` each needs line, column and pointer."""
+        """Return the codes that validation finds in the scenario; with ``placed`` each needs line, column and
+        pointer."""
         self.scene.write()
         return self.validated_file(options, placed=placed)
 

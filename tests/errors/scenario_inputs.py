@@ -176,7 +176,7 @@ def many_mistakes(case: Case) -> Codes:
 
 
 def content_from_code(case: Case) -> Codes:
-    """A buffer whose content is an array, in a scenario that is to be written as JSON."""
+    """Return a buffer with an array as content, for a scenario written as JSON."""
     scenario = from_dict({"resources": [buffer(data=bytes(16))], "commands": []})
     return case.raised(scenario.to_json)
 
@@ -187,7 +187,7 @@ def outside_of_the_sandbox(case: Case) -> Codes:
 
 
 def a_call_that_cannot_be_understood(case: Case) -> Codes:
-    """An array given in code whose size is not that of the buffer."""
+    """Give an array in code that has another size than the buffer."""
     scenario: Scenario = from_dict({"resources": [buffer()], "commands": []})
     return case.run(scenario, {"x": b"too short"})
 

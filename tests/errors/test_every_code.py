@@ -73,7 +73,7 @@ def test_every_code_is_raised_by_a_test() -> None:
 def test_the_input_raises_the_code(
     scene: Scene, program: Program, fault_layer: dict[str, str], shader_cache: Path, code: str
 ) -> None:
-    """The code is among those that are found."""
+    """The input raises the code."""
     assert code in INPUTS[code](Case(scene, program, fault_layer))
 
 
@@ -113,7 +113,7 @@ CLASSES = {
 
 
 def test_every_class_of_errors_has_a_code() -> None:
-    """A message that is raised without a code has that of its error's class, which leads back to the class."""
+    """A message without a code gets the code of its error's class, and this code leads back to the class."""
     for one in CLASSES.values():
         if one is ScenarioRunnerError:
             continue  # the base of all, which is not raised
@@ -158,7 +158,7 @@ def _calls_of(path: Path, names: set[str]) -> Iterator[tuple[ast.Call, str]]:
 
 
 def test_the_documentation_is_generated(checkout: Path) -> None:
-    """Generating the pages of codes again changes nothing, and each code has a heading on one of them."""
+    """Generating the pages of codes again changes nothing, and each code has one heading."""
     pages = runpy.run_path(str(checkout / "tools" / "generate_codes_doc.py"))["pages"]()
     assert {name: (checkout / "docs" / name).read_text(encoding="utf-8") for name in pages} == pages
     assert sorted(re.findall(r"^### (SR-\w+-\d+): ", "".join(pages.values()), re.M)) == sorted(CODES)

@@ -33,7 +33,7 @@ def test_every_part_can_be_installed_everywhere(
 
 @pytest.mark.parametrize("family", ["debian", "fedora", "arch", "macos"])
 def test_the_page_about_platforms_has_these_packages(family: str) -> None:
-    """The commands in docs/platforms.md are those that doctor shows."""
+    """docs/platforms.md has the commands that doctor shows."""
     parts = ("loader", "driver", "glslang", "spirv_tools", "validation")
     command = f"{families()[family]['install']} {' '.join(package_names(family, parts))}"
     page = Path(__file__).resolve().parents[2] / "docs" / "platforms.md"
@@ -74,7 +74,7 @@ PRINT = "import scenario_runner.errors.version as version; print(version.__versi
 
 @pytest.fixture
 def copy(checkout: Path, tmp_path: Path) -> Path:
-    """The package and what its build needs, without git."""
+    """Copy the package and its build files, without git."""
     for name in ("pyproject.toml", "README.md"):
         shutil.copy(checkout / name, tmp_path)
     shutil.copytree(checkout / "scenario_runner", tmp_path / "scenario_runner")
@@ -97,7 +97,7 @@ def printed(folder: Path, program: str) -> list[str]:
 
 @pytest.mark.skipif(shutil.which("git") is None, reason="needs git")
 def test_the_version_of_a_commit(copy: Path) -> None:
-    """Without a tag, at one and after one, the version is that of setuptools-scm."""
+    """The version equals setuptools-scm's for a commit without a tag, with a tag and after a tag."""
     (copy / ".gitignore").write_text("__pycache__\n")
     subprocess.run(["git", "init", "-q"], cwd=copy, check=True)
     computed = "import setuptools_scm; print(setuptools_scm.get_version(fallback_version='0.0'))"

@@ -20,7 +20,7 @@ NEW = {"a": b"new", "x/y/b": b"new"}
 
 
 def write(folder: Path) -> None:
-    """A set of two files, one of which exists, a temporary folder, and a file of a cache."""
+    """Write a set of two files, one of them existing, a temporary folder, and a cache file."""
     with temporary.temporary_folder() as work:
         Path(work, "inside").touch()
     cache_folder.replace_own(str(folder.parent / "kept"), b"kept")

@@ -62,7 +62,8 @@ def test_lists_read_no_file_outside(case: Scene, program: Program, option: str, 
 
 
 def test_the_journal_has_no_hash_of_a_file_outside(case: Scene, program: Program) -> None:
-    """A suite refuses sources and expected files outside unread: what is in them changes nothing that is written."""
+    """A suite refuses sources and expected files outside the sandbox without reading them, so their content changes no
+    output."""
     buffer(case, parent)
     case.write()
     case.file("check.json", json.dumps({"outputs": {"c": {"file": "../outside/b.npy"}}}))
@@ -144,7 +145,7 @@ def test_clean_deletes_outputs_of_resources_alone(case: Scene, program: Program)
 @pytest.mark.parametrize("part", ["resources", "commands"])
 @pytest.mark.parametrize("value", [5, None, [5], [[]], {"a": 1}, [{"mark_boundary": 1}], [{"buffer": {"src": 1}}]])
 def test_files_of_a_wrong_scenario(case: Scene, program: Program, part: str, value: Any) -> None:
-    """Parts of another shape name no files, and the run says what is wrong with them."""
+    """Wrongly shaped parts name no files, and the run reports them."""
     path = case.file("a.json", json.dumps({"resources": [], "commands": []} | {part: value}))
     ended = program(case.folder / path, "--clean")
     assert ended.code == 3, ended

@@ -55,7 +55,7 @@ def test_the_header_is_the_one_that_the_reference_writes(tmp_path: Path) -> None
 @MANY_EXAMPLES
 @given(data=st.data())
 def test_every_format_round_trips_with_all_its_levels(tmp_path: Path, data: st.DataObject) -> None:
-    """What is written comes back bit by bit, at every level, however it was cut when written and read."""
+    """Texels come back bit by bit at every level, in pieces of any size."""
     texel_format = data.draw(st.sampled_from(WITH_DXGI), label="format")
     width, height = data.draw(st.integers(1, 40)), data.draw(st.integers(1, 40))
     count = data.draw(st.integers(1, max(width, height).bit_length()))
@@ -97,7 +97,7 @@ def test_every_format_round_trips_with_all_its_levels(tmp_path: Path, data: st.D
 
 
 def test_three_bytes_a_texel_take_four_in_the_file(tmp_path: Path) -> None:
-    """B8G8R8 is stored as B8G8R8X8 with an opaque fourth byte, and R8G8B8_SINT as it is."""
+    """B8G8R8 is stored as B8G8R8X8 with an opaque fourth byte, and R8G8B8_SINT is stored unchanged."""
     write_dds(tmp_path / "a.dds", format_named("VK_FORMAT_B8G8R8_UNORM"), 2, 1, [b"abcdef"])
     expected = dds_bytes(b"abc\xffdef\xff", flags=0x100F, width=2, pitch=8, dxgi=88)
     assert (tmp_path / "a.dds").read_bytes() == expected
@@ -184,7 +184,7 @@ def test_legacy_headers_are_read(tmp_path: Path, fields: dict, name: str) -> Non
     ],
 )  # fmt: skip
 def test_other_legacy_headers_are_refused(tmp_path: Path, fields: dict, found: str) -> None:
-    """No texels are taken for those of another layout."""
+    """A legacy header with another layout is refused."""
     path = tmp_path / "a.dds"
     path.write_bytes(dds_bytes(bytes(64), **fields))
     with pytest.raises(FileError) as caught:
@@ -260,7 +260,7 @@ def test_blocks_of_pillow_pass_through(tmp_path: Path, pixel_format: str, name: 
     ],
 )  # fmt: skip
 def test_a_wrong_file_is_one_clear_error(tmp_path: Path, content: bytes, message: str) -> None:
-    """Each way in which a file can lie about itself has a message that says what was found and expected."""
+    """Each lie in a file has a message with the found and the expected value."""
     path = tmp_path / "a.dds"
     path.write_bytes(content)
     with pytest.raises(FileError) as caught:
@@ -272,7 +272,7 @@ def test_a_wrong_file_is_one_clear_error(tmp_path: Path, content: bytes, message
 @MANY_EXAMPLES
 @given(data=st.data())
 def test_a_mutated_file_gives_a_result_or_our_error(tmp_path: Path, data: st.DataObject) -> None:
-    """Whatever is done to a file, reading ends in texels or an error of ours, with little memory."""
+    """A mutated file gives texels or an error of this program, with little memory."""
     fields = data.draw(st.sampled_from([{"dxgi": 28}, {"dxgi": 20}, *(fields for fields, _ in LEGACY)]))
     whole = dds_bytes(bytes(64), **(fields | {"width": 4, "height": 4, "mips": 1}))
     content = mutated(data, whole, places=150)

@@ -1,4 +1,4 @@
-"""Image files against what a scenario declares, their texels in and out, and the table of file formats."""
+"""Image files against the declaration of a scenario, their texels, and the table of file formats."""
 
 import struct
 from pathlib import Path
@@ -40,7 +40,7 @@ def texels_of(path: Path, declared: Format, width: int, height: int, mip_count: 
 @pytest.mark.parametrize("name", ["R8G8B8A8_UNORM", "R16G16B16A16_UNORM", "B8G8R8_UNORM", "R8_UNORM"])
 @pytest.mark.parametrize("extension", [".dds", ".png", ".npy", ".NPY"])
 def test_every_kind_of_file_holds_the_same_texels(tmp_path: Path, name: str, extension: str) -> None:
-    """What is written to a .dds, .png or .npy file is what is read from it, whole and in parts."""
+    """A .dds, .png or .npy file gives back the written texels, whole and in parts."""
     declared, path = named(name), tmp_path / ("a" + extension)
     texels = np.random.default_rng(1).bytes(declared.level_size_bytes(6, 4))
     check_image_format(path, declared)
@@ -204,7 +204,7 @@ def test_packed_depth_and_stencil(tmp_path: Path) -> None:
 
 
 def test_nothing_stays_after_a_failure(tmp_path: Path) -> None:
-    """A writer whose block fails leaves no file."""
+    """A writer with a failing block leaves no file."""
     for name in ("x.dds", "x.npy", "x.png"):
         writer = create_image(tmp_path / name, RGBA8, 6, 4, PLANES[:1])
         writer.write(LEVELS[0])

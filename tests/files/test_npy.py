@@ -148,7 +148,7 @@ def good_but(old: str, new: str) -> bytes:
     ],
 )  # fmt: skip
 def test_a_wrong_file_is_one_clear_error(tmp_path: Path, content: bytes, message: str) -> None:
-    """Each way in which a file can lie about itself has a message that says what was found and expected."""
+    """Each lie in a file has a message with the found and the expected value."""
     path = tmp_path / "a.npy"
     path.write_bytes(content)
     with pytest.raises(FileError) as caught:
@@ -187,7 +187,7 @@ def test_a_header_of_python_2_and_of_the_reference_are_read(tmp_path: Path) -> N
 @MANY_EXAMPLES
 @given(data=st.data())
 def test_a_mutated_file_gives_a_result_or_our_error(tmp_path: Path, data: st.DataObject) -> None:
-    """Whatever is done to a file, it is read like NumPy reads it or refused by an error of ours."""
+    """A mutated file is read like NumPy reads it, or refused with an error of this program."""
     buffer = io.BytesIO()
     np.save(buffer, np.arange(12, dtype=data.draw(st.sampled_from(["<f4", ">i2", "|u1"]))).reshape(3, 4))
     path = tmp_path / "a.npy"

@@ -46,7 +46,7 @@ def test_nothing_has_its_name_before_all_are_complete(tmp_path: Path) -> None:
 
 
 def test_a_failure_leaves_neither_files_nor_folders(tmp_path: Path) -> None:
-    """Files that were complete go away with the one that failed, and so do the folders made for them."""
+    """A failure removes the complete files of the set and the folders made for them."""
     (tmp_path / "folder").mkdir()
 
     def fail() -> None:
@@ -61,7 +61,7 @@ def test_a_failure_leaves_neither_files_nor_folders(tmp_path: Path) -> None:
 
 
 def test_a_target_that_became_a_folder_stops_all(tmp_path: Path) -> None:
-    """What has come into the place of one target meanwhile is seen before the first file gets its name."""
+    """A folder in place of a target is found before the first file gets its name."""
     (tmp_path / "a").write_bytes(b"old")
     files = OutputSet()
     write(files, tmp_path / "a")
@@ -92,7 +92,8 @@ def test_a_rename_that_fails_puts_the_others_back(tmp_path: Path, monkeypatch: p
 
 
 def test_a_kill_between_renames_leaves_a_marker(tmp_path: Path) -> None:
-    """After SIGKILL the marker names the files, of which some are new; the next complete set removes it."""
+    """After SIGKILL a marker names the files of the set, some of them new, and the next complete set removes the
+    marker."""
     paths = [tmp_path / name for name in "abc"]
     for path in paths:
         path.write_bytes(b"old")
@@ -110,7 +111,7 @@ def test_a_kill_between_renames_leaves_a_marker(tmp_path: Path) -> None:
 
 @pytest.mark.heavy
 def test_a_signal_at_any_line_leaves_nothing(checkout: Path, tmp_path: Path) -> None:
-    """SIGTERM at each line of what writes files leaves all of a set or none of it, and no temporary file or folder."""
+    """SIGTERM at each line of the writing modules leaves the whole set or nothing, and no temporary file or folder."""
     script = Path(__file__).with_name("interrupted_writer.py")
     environment = {**os.environ, "PYTHONPATH": str(checkout)}
     arguments = [sys.executable, str(script), str(tmp_path / "root")]

@@ -112,7 +112,7 @@ def test_a_gray_key_of_few_bits_is_transparent(tmp_path: Path, bits: int) -> Non
 
 
 def test_bits_are_widened(tmp_path: Path) -> None:
-    """8 bits become 16, so that 0 and 1 stay what they are."""
+    """8 bits become 16, so that 0 and 1 keep their values."""
     (tmp_path / "a.png").write_bytes(png_bytes(3, 1, 8, 0, bytes([0, 128, 255])))
     assert texels_of(tmp_path / "a.png", "R16_UNORM", "u2").ravel().tolist() == [0, 0x8080, 0xFFFF]
 
@@ -141,7 +141,7 @@ def test_16_bits_do_not_go_into_8(tmp_path: Path, name: str, color: int, samples
     ],
 )
 def test_no_channel_is_lost(tmp_path: Path, color: int, more: bytes, found: str, names: list[str]) -> None:
-    """Colours and alpha, also those of palettes and colour keys, need channels of the format to go into."""
+    """Colours and alpha, also from palettes and colour keys, need channels in the format."""
     path = tmp_path / "a.png"
     path.write_bytes(png_bytes(2, 1, 8, color, bytes(8), more))
     for name in names:
@@ -218,7 +218,7 @@ def with_header(*fields: int) -> bytes:
     ],
 )
 def test_a_wrong_file_is_one_clear_error(tmp_path: Path, content: bytes, message: str) -> None:
-    """Truncated files, lying headers and bombs have a message that says what was found and expected."""
+    """Truncated files, lying headers and bombs have a message with the found and the expected value."""
     path = tmp_path / "a.png"
     path.write_bytes(content)
     with pytest.raises(FileError) as caught:
@@ -269,7 +269,7 @@ def test_a_bomb_is_refused_without_decoding(tmp_path: Path) -> None:
 @MANY_EXAMPLES
 @given(data=st.data())
 def test_a_mutated_file_gives_a_result_or_our_error(tmp_path: Path, data: st.DataObject) -> None:
-    """Whatever is done to a file, reading ends in texels or an error of ours, in memory bounded by the file."""
+    """A mutated file gives texels or an error of this program, in memory bounded by the file."""
     bits, color, samples = data.draw(
         st.sampled_from([(8, 6, 4), (16, 6, 4), (16, 2, 3), (8, 3, 1), (16, 4, 2), (2, 0, 1)])
     )

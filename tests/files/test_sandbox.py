@@ -238,7 +238,7 @@ def test_the_folders_for_results_are_allowed(case: Scene, safe: Runner, tmp_path
 
 
 def test_a_scenario_may_be_a_link(case: Scene, safe: Runner, tmp_path: Path) -> None:
-    """The scenario itself is the caller's choice; its folder is that of the name it was given by."""
+    """The caller chooses the scenario, which may be a link. The sandbox is the folder of the given name."""
     case.shader("s", STORE).buffer("c", size=4).dispatch("s", ["c"])
     shutil.move(case.write(), tmp_path / "real.json")
     (case.folder / "scenario.json").symlink_to(tmp_path / "real.json")
@@ -276,8 +276,7 @@ def test_compilers_would_look_by_themselves(case: Scene, trusting: Runner, langu
 
 
 def _outcomes(case: Scene, runner: Runner, line: str, language: str) -> list[str]:
-    """What a run with a shader that has this line comes to: with an empty file FILE, and with one that does not
-    compile."""
+    """Return the results of a run with this shader line, for an empty FILE and for a FILE that does not compile."""
     file = outside(case, "a.glsl")
     line = line.replace("FILE", f"{'../' * 30}{str(file)[1:]}")  # compilers look beside a copy of the source
     text = f"#version 450\n#extension GL_GOOGLE_include_directive : enable\n{line}\n{STORE.split(chr(10), 1)[1]}"
@@ -298,7 +297,7 @@ def _outcomes(case: Scene, runner: Runner, line: str, language: str) -> list[str
 
 
 def test_a_link_that_is_exchanged_while_it_is_opened(tmp_path: Path) -> None:
-    """A file is refused that is not the one which was looked at."""
+    """A file that was exchanged between the check and the opening is refused."""
     (tmp_path / "case").mkdir()
     inner, secret, name = tmp_path / "case" / "a", tmp_path / "secret", tmp_path / "case" / "link"
     inner.write_text("a")

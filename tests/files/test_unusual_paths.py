@@ -25,7 +25,7 @@ KINDS = ("buffer", "raw_data", "image", "tensor", "GLSL", "HLSL", "SPIR-V", "gra
 
 
 def add_resource(scene: Scene, kind: str, path: str) -> None:
-    """A resource of this kind that is read from ``path``, and what makes a run read it."""
+    """Add a resource of this kind that reads ``path``, and a command that uses the resource."""
     if kind in ("GLSL", "HLSL", "SPIR-V"):
         scene.resource("shader", uid="s", src=path, type=kind).buffer("b", size=16).dispatch("s", ["b"])
     elif kind == "included":
@@ -63,7 +63,7 @@ def test_pipes_and_endless_devices(program: Program, scene: Scene, kind: str, pa
 
 @pytest.mark.parametrize("words", [["shader", "show"], ["vgf", "show"], ["view"]])
 def test_commands_that_show_files(program: Program, tmp_path: Path, words: list[str]) -> None:
-    """What shows a file refuses a pipe as well."""
+    """Commands that show files refuse a pipe."""
     for name in ("pipe.spv", "pipe.comp", "pipe.npy"):
         os.mkfifo(tmp_path / name)
         ended = program(*words, name, timeout_s=30)
@@ -146,7 +146,7 @@ def test_half_of_a_surrogate_pair(program: Program, scene: Scene, key: str) -> N
 
 
 def test_no_folder_for_temporary_files(program: Program, scene: Scene) -> None:
-    """Where no temporary folder can be used, that is what the error says."""
+    """The error says that no temporary folder can be used."""
     scene.shader("s", STORE).buffer("b", size=16).dispatch("s", ["b"]).write()
     # Python tries a fixed list of folders after TMPDIR; none of them has room for a file where no file may be written.
     nothing_written = ("prlimit", "--fsize=0:0", "env", "--ignore-signal=XFSZ")
@@ -179,7 +179,7 @@ def test_offsets_that_no_device_takes(
 
 @pytest.mark.parametrize("read", [load, read_header, read_dds_header, read_vgf])
 def test_a_missing_file(read: Any, tmp_path: Path) -> None:
-    """Whatever reads a file says so in both languages, with the path; the message is what it was."""
+    """A missing file is an error with the path, also a Python FileNotFoundError, with the same message."""
     path = str(tmp_path / "none.json")
     with pytest.raises(FileNotFoundError) as caught:
         read(path)
@@ -193,7 +193,7 @@ def test_a_missing_file(read: Any, tmp_path: Path) -> None:
 
 
 def test_a_folder_is_not_missing(tmp_path: Path) -> None:
-    """What is there and cannot be read is another error."""
+    """A folder in place of a file is another error than a missing file."""
     with pytest.raises(FileError) as caught:
         load(tmp_path)
     assert not isinstance(caught.value, FileNotFoundError)

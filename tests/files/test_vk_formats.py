@@ -155,7 +155,7 @@ def test_the_full_chain(extent: tuple[int, int], levels: int) -> None:
     ],
 )
 def test_names_that_other_programs_give(names: str, expected: str) -> None:
-    """What NumPy, C, GLSL, WGSL, OpenGL and DXGI call a format leads to Vulkan's name, as the first suggestion."""
+    """A format name of NumPy, C, GLSL, WGSL, OpenGL or DXGI leads to Vulkan's name as the first suggestion."""
     for name in names.split():
         assert close_format_names(name)[:1] == [f"VK_FORMAT_{expected}"], name
 

@@ -35,7 +35,7 @@ def shared_runner(validation: bool, shader_cache: Path) -> Iterator[Runner]:
 
 @pytest.fixture
 def runner(shared_runner: Runner) -> Iterator[Runner]:
-    """A Runner; the validation layer must have nothing to say about what the test made it do."""
+    """A Runner; the test fails if the validation layer reports anything."""
     before = len(shared_runner.validation_messages)
     yield shared_runner
     assert shared_runner.validation_messages[before:] == []
@@ -49,8 +49,8 @@ def shared_staging_runner(validation: bool, shader_cache: Path) -> Iterator[Runn
 
 @pytest.fixture(params=["in place", "staged"])
 def both(request: pytest.FixtureRequest) -> Iterator[Runner]:
-    """A Runner that reads and writes resources in place where it can, then one that copies as devices with their own
-    memory must; the validation layer must have nothing to say."""
+    """A Runner with resources read and written in place, then a Runner with staging. The test fails if the validation
+    layer reports anything."""
     name = "shared_runner" if request.param == "in place" else "shared_staging_runner"
     runner: Runner = request.getfixturevalue(name)
     before = len(runner.validation_messages)
@@ -66,8 +66,8 @@ def shared_ml_runner(request: pytest.FixtureRequest, validation: bool, shader_ca
 
 @pytest.fixture
 def ml(shared_ml_runner: Runner) -> Iterator[Runner]:
-    """A Runner for tensors and graphs, which has the ML emulation layers where the device needs them; first one that
-    reads and writes in place where it can, then one that copies. The validation layer must have nothing to say."""
+    """A Runner for tensors and graphs, with the ML emulation layers where the device needs them, in place and with
+    staging. The test fails if the validation layer reports anything."""
     before = len(shared_ml_runner.validation_messages)
     yield shared_ml_runner
     assert shared_ml_runner.validation_messages[before:] == []

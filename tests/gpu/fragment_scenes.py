@@ -1,4 +1,4 @@
-"""What tests of drawings share: vertex and fragment shaders in scenes, and commands that draw."""
+"""Vertex and fragment shaders in scenes, and commands that draw."""
 
 from collections.abc import Sequence
 from typing import Any

@@ -1,4 +1,4 @@
-"""What tests of images share: images in scenes, shaders that read and write them, formats."""
+"""Images in scenes, shaders that read and write them, and formats."""
 
 from typing import Any
 

@@ -47,7 +47,7 @@ def mixed_model(scene: Scene) -> Scene:
 
 
 def three_graphs(scene: Scene) -> Path:
-    """A scenario with three graphs, of which the last two have session memory."""
+    """Add three graphs; the last two have session memory."""
     for name, x, y in (
         ("dynamic", [3, 16], [3, 16]),
         ("conv", [1, 8, 8, 2], [1, 8, 8, 4]),

@@ -49,7 +49,7 @@ OUT = "layout(set = 0, binding = 1) writeonly buffer Out { uint words[]; };\n"
 
 
 def values(kind: Kind, width: int, height: int) -> Any:
-    """What is filled in: (height, width, items)."""
+    """Return the values of shape (height, width, items)."""
     items = numpy.arange(width * height * kind.items)
     return ((items * 7 + 3) % 251).astype(kind.dtype).reshape(height, width, kind.items)
 
@@ -102,8 +102,8 @@ def bits(kind: Kind, element: str) -> str:
 
 
 def add_group(scene: Scene, name: str, size: tuple[int, int], members: Sequence[str], filled_by: str | None) -> None:
-    """An image, a buffer and a tensor for the same values, called what they are; one of them is filled by its file
-    ("image's file") or by a shader ("image")."""
+    """Add an image, a buffer and a tensor in one memory group, named after their kinds. A file or a shader fills one of
+    them: "image's file" or "image"."""
     width, height = size
     kind = KINDS[name]
     for member in members:

@@ -23,7 +23,7 @@ STEPS = 20
 
 
 def chain(scene: Scene, barrier: dict[str, list[str]] | None, **keys: Any) -> Any:
-    """Dispatches that each need everything the one before wrote; returns the expected end."""
+    """Add dispatches that each need all writes of the one before, and return the expected result."""
     start = numpy.arange(COUNT, dtype=numpy.uint32) * 7
     scene.shader("next", NEXT).buffer("even", start).buffer("odd", size=COUNT * 4)
     for step in range(STEPS):
@@ -100,7 +100,7 @@ def test_image_barriers_order_dispatches(scene: Scene, both: Runner, stages: dic
 
 
 def test_a_barrier_over_some_levels(scene: Scene, both: Runner) -> None:
-    """A subresource range names the levels; the rest of the image stays what it is."""
+    """A barrier over some levels leaves the other levels unchanged."""
     counting(scene, mips=4)
     add_barrier(scene, "wait", subresource_range={"base_mip_level": 1, "level_count": 2})
     add_barrier(scene, "rest", subresource_range={"base_mip_level": 2, "level_count": 2**32 - 1})
@@ -121,7 +121,7 @@ def test_depth_barriers(scene: Scene, both: Runner) -> None:
 
 
 def test_dropping_the_content(scene: Scene, both: Runner) -> None:
-    """A barrier from the layout undefined is carried out; what is written afterwards is there."""
+    """A barrier from the layout undefined runs, and later writes are there."""
     scene.shader("fill", per_texel("imageStore(dst, p, uvec4(7u));", storage(0, "R32_UINT", "dst", "writeonly")))
     scene.image("x", "R32_UINT", size=(8, 8))
     add_barrier(scene, "drop", old_layout="IMAGE_LAYOUT_UNDEFINED", new_layout="IMAGE_LAYOUT_GENERAL")
@@ -154,7 +154,7 @@ def test_tensor_aliasing_needs_its_extension(scene: Scene) -> None:
 
 
 def test_shaders_need_general(scene: Scene, runner: Runner) -> None:
-    """A dispatch that uses an image in the layout tensor_aliasing is an error that says what to do."""
+    """A dispatch with an image in the layout tensor_aliasing is an error with a help."""
     counting(scene, mips=2)
     add_barrier(scene, "move", new_layout="tensor_aliasing", subresource_range={"base_mip_level": 1})
     scene.command("dispatch_barrier", image_barrier_refs=["move"])

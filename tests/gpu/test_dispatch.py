@@ -47,7 +47,7 @@ def test_workgroup_counts(scene: Scene, runner: Runner, groups: list[int]) -> No
 
 @pytest.mark.parametrize("groups", [[0], [4, 0], [1, 1, 0]])
 def test_zero_workgroups(scene: Scene, runner: Runner, groups: list[int]) -> None:
-    """A count of zero runs nothing, and what comes after it runs."""
+    """A count of zero runs nothing, and the next command runs."""
     scene.shader("s", glsl(COUNT, ONE)).buffer("x", size=16).buffer("y", size=16)
     result = runner.run(scene.dispatch("s", ["x"], groups).dispatch("s", ["y"], [2]).write())
     assert result.array("x", "u4").tolist() == [0] * 4
@@ -86,7 +86,7 @@ def test_size_that_is_no_multiple_of_four(scene: Scene, runner: Runner, size: in
 
 
 def test_missing_capability_is_named(scene: Scene, runner: Runner) -> None:
-    """A shader that needs what the device lacks is refused with the capability, the feature and the shader."""
+    """A shader beyond the device is refused with the capability, the feature and the shader."""
     vendor, variable, capability, feature = next(
         row[1:] for row in OF_ONE_VENDOR if row[0] not in runner.physical_device.extensions
     )

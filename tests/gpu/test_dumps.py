@@ -1,4 +1,4 @@
-"""Dumps: what resources held after each command, against what NumPy computes."""
+"""Dumps: the content of resources after each command, compared with NumPy."""
 
 import hashlib
 import json
@@ -82,8 +82,8 @@ def plus(number: int) -> list[int]:
 
 
 def test_everything_after_every_command(scene: Scene, both: Runner, tmp_path: Path) -> None:
-    """All resources at the start, then after each command what it may have changed, and nothing else; the results of
-    the run are those without a dump."""
+    """The dump has all resources at the start, and after each command exactly the changed ones. The results equal a run
+    without a dump."""
     path = counting(scene).write()
     both.run_to_files(path, **everything(tmp_path / "dump", capture_dir=tmp_path / "frames"))
     assert contents(tmp_path / "dump") == [
@@ -163,7 +163,7 @@ def test_values_between_segments(ml: Runner, scene: Scene, tmp_path: Path) -> No
 
 
 def test_members_of_a_memory_group(scene: Scene, both: Runner, tmp_path: Path) -> None:
-    """What shares the bytes that a command writes is changed by it; what lies beside them is not."""
+    """A member that shares the written bytes changes with them, and a member beside them does not."""
     scene.shader("add", glsl("a[gl_WorkGroupID.x] += 1u;", ONE))
     scene.buffer("x", START, memory_group={"id": "g"})
     scene.buffer("same", size=16, memory_group={"id": "g"})
@@ -180,7 +180,7 @@ def test_members_of_a_memory_group(scene: Scene, both: Runner, tmp_path: Path) -
 
 
 def test_a_tensor_that_shares_an_optimal_image(ml: Runner, scene: Scene, tmp_path: Path) -> None:
-    """Both show the values after each command, whatever layout the image is in."""
+    """Image and tensor show the values after each command in any layout of the image."""
     content = random((5, 7, 4))
     optimal_image(scene, 7, 5, content)
     scene.tensor("t", dims=[5, 7, 4], tiling="OPTIMAL", memory_group={"id": "shared"})
@@ -311,7 +311,7 @@ def test_what_does_not_exist(scene: Scene, runner: Runner, tmp_path: Path, wante
 
 
 def test_files_that_are_in_the_way(scene: Scene, runner: Runner, tmp_path: Path) -> None:
-    """A dump replaces an earlier one, but not what the scenario reads or writes, nor the index of something else."""
+    """A dump replaces an earlier dump, but neither a file of the scenario nor a foreign index."""
     counting(scene)
     (tmp_path / "dump").mkdir()
     (tmp_path / "dump" / "index.json").write_text("{}")
@@ -338,7 +338,7 @@ def test_a_scenario_without_commands(scene: Scene, runner: Runner, tmp_path: Pat
 
 
 def test_a_dry_run_writes_nothing(scene: Scene, runner: Runner, tmp_path: Path) -> None:
-    """A dry run checks what a dump needs."""
+    """A dry run checks the arguments of a dump, and writes nothing."""
     runner.run_to_files(counting(scene).write(), **everything(tmp_path / "dump", dry_run=True))
     assert not (tmp_path / "dump").exists()
     with pytest.raises(UsageError):

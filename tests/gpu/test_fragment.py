@@ -25,7 +25,7 @@ def whole(scene: Scene, body: str, declarations: str = "", **keys: Any) -> Scene
 
 @pytest.mark.parametrize("tiling", [None, "LINEAR", "OPTIMAL"])
 def test_a_procedural_picture(scene: Scene, both: Runner, tiling: str | None) -> None:
-    """Every texel gets what the fragment shader gives it, in each tiling."""
+    """Every texel has the value of the fragment shader, in each tiling."""
     whole(scene, "color = uint(p.x) * 65536u + uint(p.y * p.y);", output("uint"))
     target(scene, "x", size=(WIDTH, HEIGHT), **({"tiling": tiling} if tiling else {}))
     x, y = grid(WIDTH, HEIGHT)
@@ -92,7 +92,7 @@ def test_bindings_of_both_shaders(scene: Scene, both: Runner) -> None:
 
 
 def test_a_fragment_shader_writes_buffers_and_images(scene: Scene, both: Runner) -> None:
-    """Without an attachment, render_extent is the size; what the shader stores is there."""
+    """Without an attachment, render_extent gives the size, and the stores of the shader are there."""
     declarations = (
         "layout(binding = 0) buffer A { uint count; };\nlayout(binding = 1, r32ui) uniform writeonly uimage2D stored;\n"
     )
@@ -108,7 +108,7 @@ def test_a_fragment_shader_writes_buffers_and_images(scene: Scene, both: Runner)
 
 @pytest.mark.parametrize("sizes", [(16, 16), (16, 0), (0, 16), (4, 16), (0, 0)])
 def test_push_constants_of_both_shaders(scene: Scene, both: Runner, sizes: tuple[int, int]) -> None:
-    """The same bytes are seen by both shaders, as many as the larger push_constants_size or block says."""
+    """Both shaders see the same bytes, as many as the larger push_constants_size or block."""
     first = "layout(push_constant) uniform P { uint factor; } pc;\nlayout(location = 0) flat out uint n;\n"
     vertex(
         scene,
@@ -146,7 +146,7 @@ def test_specialization_of_both_shaders(scene: Scene, both: Runner) -> None:
 
 
 def test_interpolation(scene: Scene, both: Runner) -> None:
-    """What the vertex shader hands on is interpolated over the triangle, and flat values are the first vertex's."""
+    """Values of the vertex shader are interpolated over the triangle, and flat values come from the first vertex."""
     handed = "layout(location = 0) {} vec2 at;\nlayout(location = 1) flat {} uint first;\n"
     place = "vec2 c = vec2(gl_VertexIndex == 1 ? 2 : 0, gl_VertexIndex == 2 ? 2 : 0);"
     given = f"{place} gl_Position = vec4(c * 2.0 - 1.0, 0, 1); at = c * 64.0; first = 10u + gl_VertexIndex;"
@@ -196,7 +196,7 @@ def test_spirv_and_entry_points(scene: Scene, both: Runner) -> None:
 
 
 def test_an_undeclared_attachment(scene: Scene, both: Runner) -> None:
-    """An image whose color_attachment is false is drawn into all the same, with a warning."""
+    """A draw into an image with color_attachment false works, with a warning."""
     whole(scene, "color = 3u;", output("uint"))
     target(scene, "x", size=(4, 4), color_attachment=False)
     result = both.run(draw(scene, ["x"]).write())
@@ -216,7 +216,7 @@ def test_shaders_that_include(scene: Scene, both: Runner) -> None:
 
 
 def test_what_has_no_output_keeps_its_values(scene: Scene, both: Runner) -> None:
-    """An attachment whose location the fragment shader leaves out stays as it is, and so do single components."""
+    """An attachment or component without an output of the fragment shader keeps its values."""
     whole(scene, "b = vec2(p) / 4.0; c = uvec2(p);", output("vec2", 1, "b") + output("uvec2", 2, "c"))
     x, y, z = (texels(name, WIDTH, HEIGHT) for name in ("R32_UINT", "R32G32_SFLOAT", "R8G8B8A8_UINT"))
     target(scene, "x", "R32_UINT", x)
@@ -231,7 +231,7 @@ def test_what_has_no_output_keeps_its_values(scene: Scene, both: Runner) -> None
 
 
 def test_a_shader_without_outputs_draws_nothing(scene: Scene, both: Runner) -> None:
-    """With a single attachment that the shader has no output for, the image stays as it is."""
+    """A single attachment without an output of the shader keeps its values."""
     whole(scene, "if (p.x < 0) discard;")
     content = texels("R8G8B8A8_UNORM", WIDTH, HEIGHT)
     target(scene, "x", "R8G8B8A8_UNORM", content)
@@ -242,15 +242,15 @@ SIZE = 32
 
 
 def triangle(scene: Scene, corners: list[tuple[int, int]], uid: str = "v") -> None:
-    """A vertex shader for a triangle whose corners are given in texels, exact in floating point."""
+    """Add a vertex shader for a triangle with corners in texels, exact in floating point."""
     at = ", ".join(f"vec2({x}, {y})" for x, y in corners)
     body = f"vec2 c = vec2[]({at})[gl_VertexIndex]; gl_Position = vec4(c / {SIZE // 2}.0 - 1.0, 0, 1);"
     vertex(scene, body, uid=uid)
 
 
 def inside(corners: list[tuple[int, int]]) -> Any:
-    """The texels whose centers are inside, in integers: twice the coordinates. A center on an edge is drawn where that
-    edge is a top or a left one of the triangle, whichever way around it is."""
+    """Return the texels with centers inside, computed in integers of half a texel. A center on a top or left edge
+    counts, in either direction."""
     x, y = (2 * each.astype("i8") + 1 for each in grid(SIZE, SIZE))
     points = [(2 * cx, 2 * cy) for cx, cy in corners]
     (ax, ay), (bx, by), (cx, cy) = points
@@ -279,7 +279,7 @@ def inside(corners: list[tuple[int, int]]) -> Any:
     ],
 )
 def test_a_triangle_covers_the_centers_inside(scene: Scene, both: Runner, corners: list[tuple[int, int]]) -> None:
-    """Either way around; a texel outside keeps what the image held."""
+    """A triangle in either direction draws the centers inside, and the other texels keep their values."""
     before = numpy.arange(SIZE * SIZE, dtype="u4").reshape(SIZE, SIZE) + 1000
     triangle(scene, corners)
     fragment(scene, "color = 7u;", output("uint"))
@@ -289,7 +289,7 @@ def test_a_triangle_covers_the_centers_inside(scene: Scene, both: Runner, corner
 
 
 def test_a_discarded_texel_stays(scene: Scene, both: Runner) -> None:
-    """What a fragment shader discards keeps what the drawing before gave it."""
+    """A discarded texel keeps the value of the draw before."""
     vertex(scene)
     fragment(scene, "color = uint(p.x);", output("uint"))
     fragment(scene, "if ((p.x + p.y) % 3 == 0) discard; color = 100u;", output("uint"), uid="some")

@@ -1,5 +1,5 @@
-"""Drawings among other commands: barriers, frames, memory that is shared, what a Runner keeps; and drawings that no run
-begins with: each way to write one wrong has its code and its place."""
+"""Draws among other commands: barriers, frames, shared memory and kept objects; and a code with a place for each wrong
+way to write a draw."""
 
 from pathlib import Path
 from typing import Any
@@ -53,7 +53,7 @@ def add_rounds(scene: Scene, rounds: int, barrier: str | None = None) -> str:
 
 @pytest.mark.parametrize("rounds", [1, 2, 9])
 def test_implicit_barriers(scene: Scene, both: Runner, rounds: int) -> None:
-    """Each command sees what those before it left, whether they draw or compute."""
+    """Each command, draw or dispatch, sees the writes of all commands before it."""
     uid = add_rounds(steps(scene), rounds)
     assert (both.run(scene.write(), outputs=[uid])[uid][..., 0] == expected_after(rounds)).all()
 
@@ -95,7 +95,7 @@ def test_push_constants_of_drawings_and_dispatches(scene: Scene, both: Runner) -
 
 
 def test_frames_show_each_drawing(scene: Scene, both: Runner, tmp_path: Path) -> None:
-    """Boundaries between drawings: each frame captures what was drawn up to it, and repeats begin anew."""
+    """Each frame captures the draws up to its boundary, and repeats begin anew."""
     steps(scene)
     for of, into in (("x", "y"), ("y", "x"), ("x", "y")):
         draw(scene, [into], [of])
@@ -147,7 +147,7 @@ def test_a_shared_image_without_implicit_barriers(scene: Scene, both: Runner) ->
 
 
 def test_optimal_images_that_share_memory(scene: Scene, both: Runner) -> None:
-    """Two OPTIMAL images in one memory: what is drawn through one is sampled through the other."""
+    """A draw through one OPTIMAL image is sampled through another image in the same memory."""
     vertex(scene)
     fragment(scene, "color = uint(p.x * 3 + p.y);", output("uint"))
     body = "imageStore(dst, p, texelFetch(src, p, 0));"
@@ -243,7 +243,7 @@ def test_refusals(
     code: str | None,
     place: str | None,
 ) -> None:
-    """The first problem is the one that was made, at its line, and says what to do about it."""
+    """The first problem is the mistake at its line, with a help."""
     vertex(scene)
     fragment(scene, *shader, **({"push_constants_size": 4} if shader in (PUSHED_1, PUSHED_3) else {}))
     target(scene, "x", size=(8, 8))

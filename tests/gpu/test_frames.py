@@ -1,4 +1,4 @@
-"""Frame boundaries: what they capture, and when; the files of --capture-dir, and what is left after failures."""
+"""Frame boundaries: contents and times of captures, the files of --capture-dir, and files after a failure."""
 
 import hashlib
 import json
@@ -30,7 +30,7 @@ def counting(scene: Scene) -> Scene:
 
 
 def test_captures_show_their_own_time(scene: Scene, runner: Runner) -> None:
-    """A capture holds what the resource held at its boundary: what later frames write is not in it."""
+    """A capture holds the content at its boundary, without the writes of later frames."""
     result = runner.run(counting(scene).write())
     assert [(frame.frame_id, frame.iteration, sorted(frame)) for frame in result.frames] == [
         (5, 0, []),
@@ -64,7 +64,7 @@ def test_capture_folders(scene: Scene, runner: Runner, tmp_path: Path) -> None:
 
 
 def test_uids_that_make_the_same_file_name(scene: Scene, runner: Runner, tmp_path: Path) -> None:
-    """Resources whose uids differ only in what file names cannot hold are captured in files of their own."""
+    """Resources whose uids give the same file name get files of their own."""
     scene.buffer("a/b", numpy.array([1], numpy.uint8), dst=None, src=None)
     scene.resources.clear()
     for number, uid in enumerate(("a/b", "a_b", "a:b", "..", "A")):
@@ -123,8 +123,8 @@ def adding(scene: Scene, frames: int, count: int = 4) -> Scene:
 
 
 def test_images_keep_their_format(scene: Scene, runner: Runner) -> None:
-    """An image is captured as .npy, as .dds with its format, and as .png where that is exact; the list says what each
-    file is."""
+    """An image is captured as .npy, as .dds with its format, and as .png where that is exact; the list describes each
+    file."""
     texels = numpy.arange(4 * 4 * 4, dtype=numpy.uint8).reshape(4, 4, 4)
     common = {"dims": [1, 4, 4, 1], "shader_access": "readwrite"}
     scene.resource("image", uid="color", format="VK_FORMAT_R8G8B8A8_SRGB", src=scene.npy("c.npy", texels), **common)
@@ -195,7 +195,7 @@ def test_complete_frames_stay(scene: Scene, program: Program, fault_layer: dict[
 
 
 def test_a_file_that_could_never_be_written(scene: Scene, program: Program) -> None:
-    """What is in the way of a frame's file is found before the run, in any frame and iteration."""
+    """An obstacle to the file of any frame or iteration is found before the run."""
     adding(scene, 3).write()
     for place, repeat in (("frame_2/x.npy", 1), ("iteration_1/frame_0/x.npy", 2)):
         (scene.folder / "captured" / place).mkdir(parents=True)
@@ -208,8 +208,8 @@ def test_a_file_that_could_never_be_written(scene: Scene, program: Program) -> N
 
 
 def test_a_file_that_cannot_be_written(scene: Scene, runner: Runner, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What goes wrong while a frame is written ends the run with one error; the frames before stay, no output appears
-    and nothing half-written is left."""
+    """A failed write of a frame ends the run with one error. Earlier frames stay, no output appears, and no
+    half-written file is left."""
     path = adding(scene, 6).write()
     folder = scene.folder / "captured"
     (folder / "frame_3" / "x.npy").mkdir(parents=True)
@@ -236,11 +236,11 @@ def test_long_names(scene: Scene, runner: Runner) -> None:
 
 
 def nothing_in_the_way(*_: object) -> None:
-    """The check before the run; what comes into the way meanwhile is found when it is written."""
+    """The check passes before the run, and an obstacle that appears later is found at the write."""
 
 
 def test_full_disk(scene: Scene, program: Program) -> None:
-    """Where the room ends in a frame, that frame is removed and those before stay."""
+    """A frame that meets a full disk is removed, and earlier frames stay."""
     adding(scene, 3, 4 << 20).write()  # 16 MiB each
     limit = ("bash", "-c", 'ulimit -f 20480; exec "$@"', "-")
     assert program("scenario.json", "--capture-dir", "captured", launcher=limit).code == 0
@@ -272,7 +272,7 @@ def test_a_folder_that_cannot_be_written_to(scene: Scene, program: Program) -> N
 def test_one_of_several_files_that_cannot_be_written(
     scene: Scene, runner: Runner, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Where an image is written in several formats and one of them cannot be, none of its files is left."""
+    """A failure in one of several formats removes all files of the image."""
     keys = {"dims": [1, 4, 4, 1], "format": "VK_FORMAT_R8G8B8A8_UNORM", "shader_access": "readwrite"}
     scene.resource("image", uid="picture", **keys).command("mark_boundary", resources=["picture"])
     (scene.folder / "captured/frame_0/picture.png").mkdir(parents=True)

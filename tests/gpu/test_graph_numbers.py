@@ -53,7 +53,7 @@ class Model:
         e.AddSegmentInfo(module, name, [places], inputs, [e.AddBindingSlot(*writes)], dispatchShape=[COUNT // 16, 1, 1])
 
     def file(self, scene: Scene, inputs: dict[int, Any], outputs: dict[int, Any]) -> Scene:
-        """A graph resource with this model, whose numbers are given for its inputs and outputs."""
+        """Add a graph with this model, and the given numbers for its inputs and outputs."""
         e = self.encoder
         slots = [[e.AddBindingSlot(*each) for each in ends.items()] for ends in (inputs, outputs)]
         e.AddModelSequenceInputsOutputs(slots[0], [""] * len(inputs), slots[1], [""] * len(outputs))
@@ -123,8 +123,8 @@ def test_values_are_found(
 
 @pytest.mark.parametrize("number", [7, 0])
 def test_what_nothing_writes_and_nothing_binds(runner: Runner, scene: Scene, number: int) -> None:
-    """An intermediate that nothing writes is zeros, with a warning; so is one of another size with an input's number.
-    An input of a segment that an outside binding has the number of, and the size, is what is bound."""
+    """An intermediate that no segment writes is zeros, with a warning, also with the number of an input of another
+    size. An input with the number and size of an outside binding reads this binding."""
     model = Model()
     x, y = model.row("Input"), model.row("Output")
     t = model.encoder.AddIntermediateResource(STORAGE_BUFFER, R32_SFLOAT, [COUNT * (2 if number == 0 else 1)], [])
@@ -197,7 +197,7 @@ TYPES = {"f32": "f4", "i8": "i1", "i32": "i4"}
 
 
 def run_graph(program: Program, folder: Path, name: str, computed: str) -> Ended:
-    """Convert a model of one operator of which one operand is an input, and run it on ones and that operand."""
+    """Convert a model of one operator with an input as operand, and run it on ones and this operand."""
     inputs, operands, (shape, kind), attributes = OPERATORS[name]
     graph = Graph()
     values = [graph.input(*each) for each in inputs]
@@ -224,7 +224,8 @@ def run_graph(program: Program, folder: Path, name: str, computed: str) -> Ended
 )
 @needs(VGF_LIBRARY)
 def test_an_operand_that_is_an_input(program: Program, tmp_path: Path, name: str, operand: str) -> None:
-    """What the layers cannot build is refused in one sentence before the driver aborts; the others run."""
+    """An operand that the layers cannot build is refused in one sentence before the driver aborts; other operands
+    run."""
     code, _, err = run_graph(program, tmp_path, name, operand)
     if operand in ("multiplier", "shift") and name == "rescale":
         assert (code, err) == (0, "")

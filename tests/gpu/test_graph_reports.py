@@ -22,7 +22,7 @@ NEURAL = "VK_ARM_data_graph_neural_accelerator_statistics"
 
 @pytest.fixture
 def graphs(scene: Scene) -> Path:
-    """Three graphs, two of which have session memory."""
+    """Add three graphs, two of them with session memory."""
     return three_graphs(scene)
 
 
@@ -34,7 +34,7 @@ def dump(tmp_path: Path) -> Path:
 
 
 def content_of(path: Path) -> bytes:
-    """What a dump of session memory says, byte by byte; its form is checked on the way."""
+    """Return the bytes in a dump of session memory, and check its form."""
     text = path.read_text()
     content = bytearray()
     at = 0
@@ -49,7 +49,7 @@ def content_of(path: Path) -> bytes:
 
 @needs(VGF_LIBRARY)
 def test_session_memory_and_profiles(graphs: Path, dump: Path, tmp_path: Path, program: Program) -> None:
-    """Each session memory and each graph has a file, and the results are those of a run without the files."""
+    """Each session memory and each graph has a file, and the results equal a run without the files."""
     options = ("--session-memory-dump-dir", dump, "--emulation-layer-profiling-dump-dir", dump)
     ended = program(graphs, "--output", "with", *options)
     assert ended.code == 0
@@ -106,7 +106,7 @@ def test_operators_have_their_names_in_the_model(scene: Scene, program: Program)
 
 @needs(VGF_LIBRARY)
 def test_operators_that_the_module_does_not_have(checkout: Path) -> None:
-    """If the layers measured other operators than those of the module, these have no shape."""
+    """Operators in a report without a match in the module have no shape."""
     code = read_vgf(checkout / "tests" / "ml" / "fixtures" / "conv.vgf").modules[0].code
     assert isinstance(code, bytes)
     samples = [{"pipeline_index": 0, "operator_name": "CONV2D", "time_ms": time_ms} for time_ms in (1.5, 2.0)]
@@ -123,7 +123,7 @@ def test_a_dry_run_measures_nothing(graphs: Path, program: Program) -> None:
 
 @needs(VGF_LIBRARY)
 def test_memory_is_that_of_the_last_run(graphs: Path, dump: Path, shader_cache: Path) -> None:
-    """The memory holds what the graph computed from the inputs of the run, and the same inputs leave the same bytes."""
+    """The memory holds the values of the last run, and equal inputs leave equal bytes."""
     with Runner(graph_reports=GraphReportFiles(session_memory_dir=str(dump))) as runner:
         contents = []
         for seed in (1, 2, 1):
@@ -134,10 +134,8 @@ def test_memory_is_that_of_the_last_run(graphs: Path, dump: Path, shader_cache: 
 
 
 def test_optical_flow(checkout: Path, dump: Path, shader_cache: Path) -> None:
-    """A session of an optical flow has two memories; k counts files, i the memories of the session.
-
-    A device whose sessions the host cannot see is refused by name.
-    """
+    """A session of an optical flow has two memories: k counts files, i the memories of the session. A device whose
+    sessions are invisible to the host is refused by name."""
     scenario = checkout / "scenarios" / "ml" / "optical_flow" / "scenario.json"
     with Runner(graph_reports=GraphReportFiles(session_memory_dir=str(dump))) as runner:
         refusal = ""

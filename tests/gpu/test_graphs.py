@@ -71,7 +71,7 @@ def test_one_input_is_seen_as_tensor_and_as_buffer(ml: Runner, scene: Scene, kin
 
 @needs(VGF_LIBRARY)
 def test_an_output_that_is_an_input_is_one_resource(ml: Runner, scene: Scene) -> None:
-    """A model that returns its input as it is binds one tensor to both."""
+    """A model that returns its input binds one tensor to both."""
     left, right = ends(scene)
     ml.run_to_files(scene.write())
     assert (numpy.load(scene.folder / "sum.out.npy") == left + right).all()
@@ -195,7 +195,7 @@ def any_size(scene: Scene) -> Scene:
 @needs(VGF_LIBRARY)
 @pytest.mark.parametrize("dims", [OPEN, [0], [1, 8, 3, 4], [1, -1, 0, 4]])
 def test_a_model_of_several_operators(ml: Runner, any_size: Scene, dims: list[int]) -> None:
-    """What lies between operators gets the size that follows from the input, and the output what it needs."""
+    """Values between operators and the output get the sizes that follow from the input."""
     x = random((1, 8, 6, 4))
     any_size.tensor("x", x).tensor("y", dims=dims)
     dispatch(any_size, "any", "x", "y")
@@ -282,8 +282,8 @@ def test_shapes_that_do_not_fit(any_size: Scene, x: list[int] | None, y: list[in
 
 @needs(VGF_LIBRARY)
 def test_a_value_between_operators_that_is_too_large(ml: Runner, scene: Scene) -> None:
-    """8 GiB between two operators are refused before the emulation layers try, by what the device cannot have of it:
-    a tensor of so many elements, or one allocation of that size."""
+    """8 GiB between two operators are refused before the emulation layers run: as too many elements for a tensor, or as
+    too large an allocation."""
     scene.resource("graph", uid="wide", src=str(MODELS / "wide.vgf"))
     scene.tensor("x", random((1, 1))).tensor("y", dims=[1, 1])
     with pytest.raises((UnsupportedError, OutOfMemoryError)) as caught:
@@ -299,7 +299,8 @@ def test_a_value_between_operators_that_is_too_large(ml: Runner, scene: Scene) -
 def convolution(
     scene: Scene, constants: Sequence[str] = ("w",), bound: Mapping[str, str] | None = None, **keys: Any
 ) -> Scene:
-    """A 3 x 3 convolution of 4 channels to 2, padded by 1, whose weights are graph constant 0; the bias is 1 and 2."""
+    """Add a 3 x 3 convolution of 4 channels to 2, padded by 1, with weights in graph constant 0 and a bias of 1 and
+    2."""
     scene.tensor("x", random((1, 8, 8, 4))).tensor("y", dims=keys.pop("dims", [1, 8, 8, 2]))
     scene.module("graph", (SPIRV / "graph_constant.spv").read_bytes(), **keys)
     weights = scene.npy("w.npy", random((2, 3, 3, 4), seed=2))
@@ -324,8 +325,7 @@ def test_a_graph_with_a_constant(ml: Runner, scene: Scene, keys: dict[str, Any])
 
 @pytest.mark.parametrize("keys, code, message", cases(__file__, "graphs.txt", "CONSTANTS"))
 def test_what_does_not_fit_the_graph(scene: Scene, keys: str, code: str, message: str) -> None:
-    """Constants (missing, one too many, of another shape), entry point, a tensor's shape, bindings: the graph's own
-    declarations decide, and the message lists what there is."""
+    """Constants, entry point, shapes and bindings must match the declarations of the graph, which the message lists."""
     problem = convolution(scene, **json.loads(keys)).refusal(Runner().plan, error_class(code))
     assert problem.code == code
     assert str(problem).endswith(message)

@@ -1,5 +1,4 @@
-"""Models that a scenario uses wrongly, or whose tables and modules disagree: one sentence each, before any device is
-touched."""
+"""Models that a scenario uses wrongly, or whose tables and modules disagree: one sentence each, without a device."""
 
 import json
 import re
@@ -61,7 +60,7 @@ def substituted(shader: str, target: str = TARGET) -> list[dict[str, str]]:
 
 
 def placeholder(scene: Scene, *, size: int = 256, **command: Any) -> Scene:
-    """The model whose shader graph_partition_1 has no code, and shaders that could be it."""
+    """Add a model with a placeholder, the shader graph_partition_1, and shaders that could replace it."""
     scene.tensor("x", random((4, 16))).buffer("shaded", size=size).raw_data("data", numpy.zeros(1, "f4"))
     scene.tensor("sum", dims=[4, 16]).resource("graph", uid="graph", src=str(VGF / "placeholder.vgf"))
     scene.shader("copy", COPY).shader("broken", COPY.replace("float a[]", "flat a[]"))
@@ -110,7 +109,7 @@ def test_a_damaged_file(scene: Scene, size: int) -> None:
 
 
 def test_content_of_another_shape_than_a_tensor_says_in_part(scene: Scene) -> None:
-    """The file at fault is named, and not the output whose shape would follow from it."""
+    """The error names the file, and not the output with a shape that follows from it."""
     scene.tensor("x", random((16, 3)), dims=[-1, 16]).tensor("y", dims=[-1, 16])
     scene.resource("graph", uid="graph", src=str(VGF / "dynamic.vgf"))
     scene.command("dispatch_graph", graph_ref="graph", bindings=bindings(["x", "y"]))
@@ -119,7 +118,7 @@ def test_content_of_another_shape_than_a_tensor_says_in_part(scene: Scene) -> No
 
 
 def test_a_result_that_no_output_depends_on_is_refused(ml: Runner, scene: Scene) -> None:
-    """The emulation layers would end the process over an FFT of which only one part is used."""
+    """The emulation layers would end the process over an FFT with one unused part."""
     scene.tensor("x", random((1, 4, 8))).tensor("real", dims=[1, 4, 5])
     scene.resource("graph", uid="graph", src=str(VGF / "half.vgf"))
     scene.command("dispatch_graph", graph_ref="graph", bindings=bindings(["x", "real"]))
@@ -133,7 +132,7 @@ def test_a_result_that_no_output_depends_on_is_refused(ml: Runner, scene: Scene)
 
 
 def test_what_is_wrong_inside_of_a_model_is_said_at_its_graph(scene: Scene) -> None:
-    """A place in the model follows the file's name; line and column are those of the scenario's src."""
+    """The error has the file's name, the place in the model, and line and column of the scenario's src."""
     (scene.folder / "model.vgf").write_bytes(b"no model" * 20)
     scene.resource("graph", uid="graph", src="model.vgf")
     scene.command("dispatch_graph", graph_ref="graph", bindings=[])
@@ -222,7 +221,7 @@ def row_of(vgf: Vgf, category: str) -> int:
 
 @pytest.mark.parametrize("format", ["R8_UNORM", "R8_SNORM", "R8_BOOL_ARM", "R8G8_SINT", "R16_SINT", "R32_SFLOAT"])
 def test_a_constant_of_another_format(format: str, tmp_path: Path) -> None:
-    """Formats whose size fits and whose kind does not, as well as those of another size."""
+    """Constants of a format with the same size, or with another size, are refused."""
     found = find_format(f"VK_FORMAT_{format}")
     assert found is not None
     vgf = parse_vgf((MODELS / "classifier_int8" / "model.vgf").read_bytes())

@@ -153,8 +153,8 @@ def test_levels_of_integers(scene: Scene, both: Runner, name: str) -> None:
     ],
 )
 def test_odd_sizes_and_depths(scene: Scene, both: Runner, name: str, content: Any, shapes: list[Any]) -> None:
-    """Levels of an image with odd sides are half as large, rounded down, and at least one texel; those of a depth image
-    hold depths of the level above."""
+    """A level has half the size of the level above, rounded down, and at least one texel. Levels of a depth image hold
+    depths of the level above."""
     scene.image("x", name, content, mips=4)
     result = both.run(scene.write())
     for number, shape in enumerate(shapes):

@@ -1,5 +1,4 @@
-"""HLSL on the device, compared with NumPy; storage images of another format than the shader declares, where what comes
-out is what the image's own format says."""
+"""HLSL on the device, compared with NumPy, and storage images with another format than the shader declares."""
 
 from typing import Any
 
@@ -36,7 +35,7 @@ def hlsl(scene: Scene, uid: str, text: str, **keys: Any) -> Scene:
 
 
 def rgba(values: Any) -> Any:
-    """Four components: those that a format lacks are 0, and alpha is 1."""
+    """Return four components: missing ones are 0, and a missing alpha is 1."""
     height, width, items = values.shape
     full = numpy.zeros((height, width, 4), numpy.float32)
     full[..., 3] = 1
@@ -51,7 +50,7 @@ def warnings_of(result: Any) -> list[str]:
 @needs(DXC_LIBRARY)
 @pytest.mark.parametrize("name", READ)
 def test_hlsl_reads_images_of_every_format(scene: Scene, both: Runner, name: str) -> None:
-    """A RWTexture2D<float4> shows what the image holds, whatever its format; the declared one is Rgba32f."""
+    """A RWTexture2D<float4> shows images of any format, with Rgba32f as the declared one."""
     content = texels(name, 9, 5)
     hlsl(scene, "twice", HLSL.format(2))
     scene.image("src", name, content).image("dst", "R32G32B32A32_SFLOAT", size=(9, 5))
@@ -112,7 +111,7 @@ def test_unsigned_integers_of_another_size(scene: Scene, both: Runner) -> None:
 
 
 def test_atomic_operations_on_an_image_of_another_format(scene: Scene, runner: Runner) -> None:
-    """Atomic operations need the format: the error has the place, and says what the shader does."""
+    """Atomic operations need the declared format: the error has the place and names the operation."""
     scene.shader("s", glsl("imageAtomicAdd(p, ivec2(0), 1u);", storage(0, "R32_UINT", "p")))
     scene.image("bytes", "R8_UINT", size=(2, 2)).dispatch("s", ["bytes"], (1, 1))
     problem = scene.refusal(runner.run)
@@ -192,7 +191,7 @@ def test_registers_spaces_and_bindings(scene: Scene, runner: Runner) -> None:
 
 @needs(DXC_LIBRARY)
 def test_colliding_registers(scene: Scene, runner: Runner) -> None:
-    """t0 and u0 are one binding: the run says so, and does what the module says, with one buffer as both."""
+    """t0 and u0 are one binding: the run warns and uses one buffer for both."""
     hlsl(
         scene,
         "s",

@@ -1,4 +1,4 @@
-"""Samplers: filters, address modes and border colors, against what the Vulkan specification computes."""
+"""Samplers: filters, address modes and border colors, compared with the Vulkan specification."""
 
 from typing import Any
 
@@ -20,7 +20,7 @@ SAMPLE = "vec2 at = (vec2(p) + 0.3) / 40.0 * 4.0 - 1.5; imageStore(dst, p, {}(te
 
 
 def sampled(scene: Scene, runner: Runner, name: str, content: Any, lod: float = 0.0, **keys: Any) -> Any:
-    """What a shader gets at all pairs of `POSITIONS`."""
+    """Return the samples of a shader at all pairs of `POSITIONS`."""
     unsigned = name.endswith("UINT")
     prefix, result, vector = ("u", "R32G32B32A32_UINT", "uvec4") if unsigned else ("", "R32G32B32A32_SFLOAT", "vec4")
     declarations = f"layout(set = 0, binding = 0) uniform {prefix}sampler2D src;\n" + storage(1, result, "dst")
@@ -50,7 +50,7 @@ def texel(content: Any, x: Any, y: Any, mode: str, border: Any) -> Any:
 
 
 def expected(content: Any, mode: str, linear: bool, border: Any = (0, 0, 0, 0)) -> Any:
-    """What the specification gives at all pairs of `POSITIONS`, in double precision."""
+    """Return the specified samples at all pairs of `POSITIONS`, in double precision."""
     height, width = content.shape[:2]
     u, v = numpy.meshgrid(POSITIONS * width, POSITIONS * height)
     border = numpy.array(border)
@@ -122,8 +122,8 @@ def test_border_colors(scene: Scene, runner: Runner, name: str, keys: dict[str, 
 
 @pytest.mark.parametrize("mode", ["CLAMP_BORDER", "REPEAT"])
 def test_custom_border_color_without_the_extension(scene: Scene, validation: bool, mode: str) -> None:
-    """Where VK_EXT_custom_border_color is not to be had, the refusal names it and the image, and nothing runs; a color
-    that nobody sees, of an image that repeats, asks for no extension."""
+    """Without VK_EXT_custom_border_color the error names the extension and the image, and nothing runs. A repeating
+    image, which shows no border, needs no extension."""
     content = texels("R8G8B8A8_UNORM", WIDTH, HEIGHT)
     keys = bordered("FLOAT_CUSTOM_EXT", [1, 1, 1, 1], mode)
     with Runner(disabled_extensions=["VK_EXT_custom_border_color"], validation=validation) as runner:
@@ -185,7 +185,7 @@ def test_min_and_mag_filter(scene: Scene, runner: Runner, min_filter: str, mag_f
 
 @pytest.mark.parametrize("filter, value", [("NEAREST", {0.0, 8.0}), ("LINEAR", {4.0})])
 def test_mip_filter(scene: Scene, runner: Runner, filter: str, value: set[float]) -> None:
-    """Halfway between two levels NEAREST takes one of them and LINEAR the mean."""
+    """Halfway between two levels NEAREST takes one level, and LINEAR takes the mean."""
     scene.shader("fill", per_texel("imageStore(dst, p, vec4(8.0));", storage(0, "R32_SFLOAT", "dst")))
     body = "imageStore(dst, p, textureLod(src, vec2(0.5), 0.5));"
     declarations = "layout(set = 0, binding = 0) uniform sampler2D src;\n" + storage(1, "R32_SFLOAT", "dst")
@@ -197,7 +197,7 @@ def test_mip_filter(scene: Scene, runner: Runner, filter: str, value: set[float]
 
 
 def test_linear_filter_of_integers(scene: Scene, runner: Runner) -> None:
-    """Integers cannot be interpolated: LINEAR is a warning, and NEAREST is what happens."""
+    """LINEAR for integers is a warning, and the image is sampled with NEAREST."""
     content = texels("R32G32B32A32_UINT", WIDTH, HEIGHT)
     keys = {"border_address_mode": "REPEAT", "min_filter": "LINEAR", "mag_filter": "LINEAR"}
     got = sampled(scene, runner, "R32G32B32A32_UINT", content, **keys)

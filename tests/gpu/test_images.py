@@ -155,7 +155,7 @@ def test_arrays_that_do_not_fit(scene: Scene, runner: Runner, given: Any, messag
     "dims", [[], [4], [4, 4], [1, 4, 4], [2, 4, 4, 1], [1, 4, 4, 4], [1, 0, 4, 1], [1, 4, 4, 1, 1]]
 )
 def test_dims_are_one_width_height_one(scene: Scene, runner: Runner, dims: list[int]) -> None:
-    """Any other dims are an error that says what is expected."""
+    """Other dims than one width, height and 1 are an error with the expected form."""
     scene.resource("image", uid="x", format="VK_FORMAT_R8_UNORM", dims=dims, shader_access="readonly")
     problem = scene.refusal(runner.run)
     expected = f"image 'x' has dims {dims}, expected [1, width, height, 1] of a texel or more"
@@ -220,7 +220,7 @@ def test_texture_and_sampler_apart(scene: Scene, both: Runner) -> None:
 
 
 def test_a_missing_file(scene: Scene, runner: Runner) -> None:
-    """An image whose file does not exist is a file error at its src."""
+    """A missing file of an image is a file error at its src."""
     scene.image("x", "R8_UNORM", size=(4, 4), src="none.dds")
     problem = scene.refusal(runner.run, FileError)
     assert problem.pointer == "/resources/0/image/src"

@@ -67,7 +67,7 @@ OFFSET_BYTES = 64 << 10
 
 
 def test_an_image_behind_an_offset(scene: Scene, both: Runner) -> None:
-    """A member begins at its offset; what no member gives content to is zero."""
+    """A member begins at its offset, and bytes without content are zero."""
     before = OFFSET_BYTES // 4
     content = numpy.arange(WIDTH * HEIGHT, dtype=numpy.float32).reshape(HEIGHT, WIDTH)
     scene.shader("add", glsl("a[gl_WorkGroupID.x] += 0.5;", BUFFER))
@@ -98,7 +98,7 @@ def test_a_group_of_one(scene: Scene, both: Runner) -> None:
 
 
 def test_identical_optimal_images(scene: Scene, both: Runner) -> None:
-    """OPTIMAL images that are alike in everything may share memory: both show the texels of the one with content."""
+    """Equal OPTIMAL images may share memory, and both show the texels of the image with content."""
     content = numpy.random.default_rng(1).random((33, 21, 1)).astype(numpy.float32)
     scene.image("x", "R32_SFLOAT", content, tiling="OPTIMAL", **group())
     scene.image("y", "R32_SFLOAT", size=(21, 33), tiling="OPTIMAL", **group())
@@ -301,7 +301,7 @@ def of_sizes(folder: Path, *sizes_bytes: int) -> str:
 
 
 def test_what_is_kept_is_bounded(tmp_path: Path, own: Runner) -> None:
-    """At most 16 MiB wait for the next run, and of them those that were used last; large ones are never kept."""
+    """At most 16 MiB are kept for the next run, the most recently used first; large blocks are never kept."""
     own.run(of_sizes(tmp_path, *[4 * MIB] * 6))
     assert own.live_objects["memory block"] == 4
     own.run(of_sizes(tmp_path, 4 * MIB + 1))

@@ -35,7 +35,7 @@ def all_show(
 
 
 def drawn(scene: Scene, name: str, before: Any) -> Any:
-    """Draw every other column of the image; returns what its memory holds then."""
+    """Draw every other column of the image, and return the content of its memory."""
     kind = KINDS[name]
     channels = f"{kind.prefix}vec4" if kind.items > 1 else "uint"
     items = ", ".join(f"p.x + p.y + {n}" for n in range(kind.items))
@@ -73,7 +73,7 @@ def test_three_members(
 @pytest.mark.parametrize("how", READERS)
 @pytest.mark.parametrize("filled_by", [None, *MEMBERS])
 def test_one_reader(ml: Runner, scene: Scene, filled_by: str | None, how: str) -> None:
-    """The same where one reader alone decides what the image may be used for; nobody fills it: zeros, in every run."""
+    """One reader alone decides the usage of the image. Without content it is zeros in every run."""
     name = "R32_UINT"
     add_group(scene, name, SIZE, MEMBERS, filled_by)
     expected = values(KINDS[name], *SIZE) * (0 if filled_by is None else 1)

@@ -54,7 +54,7 @@ with Runner() as runner:
 
 @needs(VGF_LIBRARY)
 def test_off_says_what_is_missing(scene: Scene, program: Program) -> None:
-    """Without the layers a device that lacks the extensions is refused, with what would help."""
+    """Without the layers, a device without the extensions is refused with a help."""
     ended = program(sums(scene), "--ml-emulation", "off")
     assert ended.code == UnsupportedError.exit_code
     assert "tensor 'left' needs tensors (VkPhysicalDeviceTensorFeaturesARM)" in ended.err

@@ -123,7 +123,7 @@ def test_every_binding_takes_a_mip_level(ml: Runner, scene: Scene) -> None:
 
 
 def test_dispatches_share_a_session(ml: Runner, scene: Scene) -> None:
-    """What the flags say of the previous dispatch is about the one before in the scenario, also with other images."""
+    """The flags about the previous dispatch mean the dispatch before in the scenario, also with other images."""
     first, second, third = moved(MOTION, (-4, 1))
     add_pictures(scene, first, second)
     scene.image("third", "VK_FORMAT_R8_UNORM", third)
@@ -238,7 +238,7 @@ def test_too_small(ml: Runner, scene: Scene) -> None:
 
 
 def test_formats(ml: Runner, scene: Scene) -> None:
-    """Every image whose format the device cannot take is refused, with what it takes."""
+    """An image with a format that the device cannot take is refused with the possible formats."""
     extent = [1, WIDTH, HEIGHT, 1]
     for uid in ("search", "template"):
         scene.image(uid, "VK_FORMAT_R16_UNORM", dims=extent)
@@ -254,7 +254,7 @@ def test_formats(ml: Runner, scene: Scene) -> None:
 
 
 def test_what_another_device_may_lack(ml: Runner, scene: Scene) -> None:
-    """Grid sizes, hints, costs and sizes that a device does not support: what this one reports, with one difference."""
+    """Grid sizes, hints, costs and sizes beyond a report are refused. The report is this device's with one change."""
     add_pictures(scene, *moved((1, 0)), grid=4)
     for uid, format in (("hints", VECTORS), ("costs", COSTS)):
         scene.image(uid, format, dims=[1, WIDTH // 4, HEIGHT // 4, 1])

@@ -1,4 +1,4 @@
-"""Messages that shaders print: with command, shader and invocation, in order; what the layer cannot show is said."""
+"""Messages printed by shaders: command, shader and invocation, in order, and a warning for lost messages."""
 
 import json
 import os
@@ -54,8 +54,8 @@ def printed_by(path: Path) -> tuple[Printed, ...]:
 
 
 def test_messages_have_their_places(squares: Path, in_printing_process: Callable[..., Any]) -> None:
-    """Each message has the command, the shader, the stage and the invocation, in the order of the commands; results are
-    those of a run without printing, and the next run has its own messages."""
+    """Each message has the command, the shader, the stage and the invocation. Results equal a run without printing, and
+    the next run has its own messages."""
     in_printing_process(check_places, squares)
 
 
@@ -137,7 +137,7 @@ def test_tensors_print_through_the_emulation_layers(scene: Scene, in_printing_pr
 
 
 def test_lost_messages_are_counted_in_bytes(scene: Scene, program: Program) -> None:
-    """Where the space is too small a warning has the size that helps: with it all messages come."""
+    """The warning about lost messages has a size in bytes that is enough for all messages."""
     scene.shader("square", glsl(BODY, PRINTS, local_size=4)).buffer("b", size=4 * 400)
     scene.dispatch("square", ["b"], [100]).write()
     done = program("--printf-size", "512", "scenario.json")
@@ -151,7 +151,7 @@ def test_lost_messages_are_counted_in_bytes(scene: Scene, program: Program) -> N
 
 
 def test_shaders_with_all_descriptor_sets_print_nothing(scene: Scene, program: Program) -> None:
-    """A warning names the shader; the run is that of a shader that does not print."""
+    """A warning names the shader, which runs without printing."""
     with Runner() as runner:
         sets: int = runner.physical_device.limits.maxBoundDescriptorSets
     scene.shader("full", glsl(BODY, PRINTS.replace("set = 0", f"set = {sets - 1}"))).buffer("b", size=16)
@@ -185,7 +185,7 @@ def check_settings(squares: Path) -> None:
 
 
 def test_printing_beside_validation(scene: Scene, program: Program) -> None:
-    """With --validation-sync both come; what is printed is no error."""
+    """With --validation-sync both kinds of messages come, and printed ones are no errors."""
     scene.shader("square", glsl(BODY, PRINTS)).buffer("b", size=16).dispatch("square", ["b"], [4]).write()
     done = program("--printf", "--validation-sync", "scenario.json")
     assert (done.code, done.err.count("printf: "), done.err.count("\n")) == (0, 4, 4)

@@ -130,7 +130,7 @@ STORED = {"bool": ("uint", "u4"), "int": ("int", "i4"), "uint": ("uint", "u4"), 
 
 
 def specialized(scene: Scene, kind: str, value: Any, default: str = "1") -> None:
-    """A shader whose only constant has this type and value; it stores the constant in buffer x."""
+    """Add a shader that stores its only constant, of this type and value, in buffer x."""
     stored = STORED[kind][0]
     text = f"layout(constant_id = 5) const {kind} C = {kind}({default});\n"
     text += f"layout(set = 0, binding = 0) buffer B {{ {stored} a[]; }};\n"

@@ -1,4 +1,4 @@
-"""Tensors: every format, rank and tiling in and out, in compute shaders of GLSL and SPIR-V, and what does not fit."""
+"""Tensors: every format, rank and tiling in compute shaders of GLSL and SPIR-V, and each misfit."""
 
 from typing import Any
 
@@ -14,7 +14,7 @@ from tests.scenes import Scene
 
 
 def run(runner: Runner, scene: Scene, uid: str = "t") -> Any:
-    """What the tensor's file holds after a run."""
+    """Run, and return the content of the tensor's file."""
     runner.run_to_files(scene.write())
     return numpy.load(scene.folder / f"{uid}.out.npy")
 
@@ -80,7 +80,7 @@ def test_small_floats_of_another_encoding_are_refused(scene: Scene, dtype: str, 
 
 @pytest.mark.parametrize("tiling", ["LINEAR", "OPTIMAL"])
 def test_a_tensor_without_content_is_zero(ml: Runner, scene: Scene, tiling: str) -> None:
-    """What nobody writes is zeros."""
+    """A tensor that nobody writes is zeros."""
     scene.tensor("t", dims=[3, 5], format="VK_FORMAT_R16_SINT", tiling=tiling)
     assert (run(ml, scene) == numpy.zeros((3, 5), "i2")).all()
 
@@ -132,7 +132,7 @@ def test_a_file_that_does_not_fit_is_refused(scene: Scene, array: Any, keys: dic
 
 
 def test_an_array_that_does_not_fit_is_refused(scene: Scene) -> None:
-    """The same goes for arrays given in code."""
+    """An array from code that does not fit is refused like a file."""
     scene.tensor("t", dims=[2, 3])
     assert problem(scene, UsageError, t=random((2, 3), "i4")).endswith(
         "tensor 't' has the format VK_FORMAT_R32_SFLOAT, whose elements are float32, but the array given for it holds"
@@ -164,7 +164,7 @@ def test_more_dimensions_than_the_device_has_are_refused(ml: Runner, scene: Scen
 
 
 def test_more_elements_than_the_device_takes_are_refused(ml: Runner, scene: Scene) -> None:
-    """So is the number of elements."""
+    """More elements than the device takes are refused."""
     ml.run(Scene(scene.folder).tensor("t", dims=[1]).write())  # now the device is one that has tensors
     physical = ml.physical_device
     limit = int(physical.properties_of("VkPhysicalDeviceTensorPropertiesARM").maxTensorElements)
@@ -239,7 +239,7 @@ def test_a_spirv_shader_sees_tensors_of_several_types(ml: Runner, scene: Scene) 
 def test_integers_of_the_other_sign_are_taken_bit_by_bit(
     program: Program, scene: Scene, format: str, given: str
 ) -> None:
-    """Data of the width of the format whose sign differs run with a warning; every bit arrives."""
+    """Data with the width of the format and another sign run with a warning, and every bit arrives."""
     data = numpy.arange(256, dtype="u1").view(given)
     scene.tensor("x", data, format=format)
     ended = program(scene.write().name)

@@ -40,14 +40,14 @@ def image(scene: Scene, width: int, height: int, name: str = "R32G32B32A32_SFLOA
 
 
 def texels(width: int, height: int) -> Any:
-    """What FILL stores, as [1, H, W, C]."""
+    """Return the values of FILL as [1, H, W, C]."""
     y, x = numpy.mgrid[0:height, 0:width]
     return numpy.stack([x, y, x * 10 + y, numpy.ones_like(x)], -1).astype("f4")[None]
 
 
 @pytest.mark.parametrize("keys", [{}, {"tiling": "LINEAR"}])
 def test_a_barrier_to_tensor_aliasing_orders_them(ml: Runner, scene: Scene, keys: dict[str, Any]) -> None:
-    """With implicit barriers off, an image_barrier to tensor_aliasing lets a tensor see what a shader stored."""
+    """Without implicit barriers, an image_barrier to tensor_aliasing lets a tensor see the stores of a shader."""
     image(scene, 7, 5, **keys).tensor("seen", dims=[1, 5, 7, 4], **GROUP).tensor("out", dims=[1, 5, 7, 4])
     scene.shader("fill", FILL).shader("read", READ)
     access = {"src_access": "compute_shader_write", "dst_access": "compute_shader_read"}
@@ -61,7 +61,7 @@ def test_a_barrier_to_tensor_aliasing_orders_them(ml: Runner, scene: Scene, keys
 
 
 def either_bytes_or_padding(ml: Runner, scene: Scene, seen: str, expected: Any, rows: str) -> None:
-    """What a member sees is ``expected``, or this device pads rows of the image, and the refusal says so by name."""
+    """Check that the member shows ``expected``, or that the error names the padded rows of this device."""
     refusal = None
     try:
         result = ml.run(scene.write())
@@ -165,7 +165,7 @@ def add_shader(scene: Scene, width: int, height: int, rank: int) -> Scene:
 @pytest.mark.parametrize("width", [4, 7, 64])
 @pytest.mark.parametrize("sourced", ["image", "tensor"])
 def test_without_a_shader(ml: Runner, scene: Scene, width: int, sourced: str) -> None:
-    """The initial content of one is what both are read back with."""
+    """The initial content of one member is read back through both."""
     content = random((5, width, 4))
     optimal_image(scene, width, 5, content if sourced == "image" else None)
     scene.tensor("t", content if sourced == "tensor" else None, dims=[5, width, 4], **OPTIMAL)
@@ -176,7 +176,7 @@ def test_without_a_shader(ml: Runner, scene: Scene, width: int, sourced: str) ->
 
 @pytest.mark.parametrize("rank, width", [(3, 7), (4, 7), (4, 16)])
 def test_a_shader_sees_the_tensor(ml: Runner, scene: Scene, rank: int, width: int) -> None:
-    """A shader changes the tensor and another one the image, in turn, twice; each sees what the other stored."""
+    """One shader changes the tensor and another the image, twice in turn; each sees the stores of the other."""
     content = random((5, width, 4))
     optimal_image(scene, width, 5, content)
     scene.tensor("t", dims=[1, 5, width, 4][4 - rank :], **OPTIMAL)
@@ -211,7 +211,7 @@ def test_with_barriers_of_the_scenario(ml: Runner, scene: Scene) -> None:
 
 
 def test_a_drawing_between_tensor_shaders(ml: Runner, scene: Scene) -> None:
-    """What is drawn into the image is what the tensor shows next, and the other way round."""
+    """The tensor shows the draw into the image, and the image shows the stores through the tensor."""
     content = random((5, 8, 4))
     optimal_image(scene, 8, 5, content, color_attachment=True)
     scene.tensor("t", dims=[1, 5, 8, 4], **OPTIMAL)
@@ -240,7 +240,7 @@ def test_a_drawing_between_tensor_shaders(ml: Runner, scene: Scene) -> None:
     ],
 )
 def test_different_tilings(scene: Scene, of_image: Any, of_tensor: Any, message: str, place: str) -> None:
-    """An image and a tensor with different tilings are an error that names both, at the one that is OPTIMAL."""
+    """An image and a tensor with different tilings are an error at the OPTIMAL one that names both."""
     keys = [GROUP if tiling is None else {**GROUP, "tiling": tiling} for tiling in (of_image, of_tensor)]
     scene.image("image", "R8_UINT", size=(4, 4), **keys[0])
     scene.tensor("t", dims=[4, 4, 1], format="VK_FORMAT_R8_UINT", **keys[1])

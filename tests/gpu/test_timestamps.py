@@ -1,4 +1,4 @@
-"""Times of dispatches on the device: how many there are, what they are called, and that they follow each other."""
+"""Times of dispatches on the device: count, names and order."""
 
 from array import array
 from itertools import pairwise
@@ -33,7 +33,7 @@ def measured(runner: Runner, path: Path, **options: Any) -> Timings:
 
 
 def follow_each_other(dispatches: list[DispatchTime]) -> None:
-    """Every dispatch ends after it began and before the next one begins, and its times are those of its ticks."""
+    """Check that every dispatch ends after its begin and before the begin of the next, and that times follow ticks."""
     for before, after in pairwise(dispatches):
         assert before.end_ticks <= after.begin_ticks
     for each in dispatches:
@@ -42,7 +42,7 @@ def follow_each_other(dispatches: list[DispatchTime]) -> None:
 
 
 def test_every_dispatch_of_every_iteration(scene: Scene, runner: Runner) -> None:
-    """There is one time for each dispatch of each iteration, in their order, with the shader's uid."""
+    """Each dispatch of each iteration has a time, in order, with the shader's uid."""
     scene = adding(scene, 2).command("mark_boundary", resources=[]).shader("twice", glsl("a[0] *= 2u;", ONE))
     scene.dispatch("twice", ["x"]).dispatch("add", ["x"], [4], implicit_barrier=False)
     timings = measured(runner, scene.write(), repeat=3)
@@ -57,7 +57,7 @@ def test_every_dispatch_of_every_iteration(scene: Scene, runner: Runner) -> None
 
 
 def test_any_number_of_dispatches(scene: Scene, runner: Runner) -> None:
-    """Frames may have more dispatches than those before them, whose command buffers are used again."""
+    """A frame may have more dispatches than earlier frames, whose command buffers are used again."""
     adding(scene, 2)
     for dispatches in (7, 3, 40):
         scene.command("mark_boundary", resources=[])
@@ -114,7 +114,7 @@ def test_drawings(scene: Scene, runner: Runner) -> None:
 
 
 def test_optical_flows(ml: Runner, scene: Scene) -> None:
-    """Optical flows have times in every part that a frame is submitted in; their name is that of the command."""
+    """Optical flows have times in every part of a frame, under the name of their command."""
     flow(add_pictures(scene, *moved((3, -2))))
     flow(scene, bound={"search_image": "template", "template_image": "search"})
     scene.shader("add", ADD).buffer("x", size=16).dispatch("add", ["x"], [4])

@@ -32,7 +32,7 @@ PAIR = "layout(binding = 0) buffer A { uint a[]; };\nlayout(binding = 1) buffer 
 
 @pytest.fixture
 def hazard(scene: Scene, validation: bool) -> Path:
-    """A scenario whose second dispatch reads what the first one writes, without a barrier."""
+    """Add two dispatches on one buffer without a barrier between the write and the read."""
     assert validation, "this test needs the package vulkan-validationlayers"
     scene.shader("copy", glsl("b[gl_WorkGroupID.x] = a[gl_WorkGroupID.x];", PAIR))
     scene.buffer("x", np.array([1, 2, 3, 4], np.uint32), dst=None).buffer("y", size=16, dst=None)
@@ -87,7 +87,7 @@ def test_runner_raises_for_every_run(hazard: Path, clean: Path) -> None:
 
 
 def test_runner_that_reports_keeps_the_messages(hazard: Path) -> None:
-    """With validation="report" the result is returned and validation_messages holds what was said."""
+    """With validation="report" the result is returned, and validation_messages holds the messages."""
     with Runner(validation="report", sync_validation=True) as runner:
         runner.run(hazard, write_files=False)
         assert any("READ_AFTER_WRITE" in message for message in runner.validation_messages)
@@ -104,7 +104,7 @@ def test_errors_before_a_loss_fail_no_later_run(hazard: Path, clean: Path) -> No
 
 @needs(VGF_LIBRARY)
 def test_messages_about_the_emulation_layers(tmp_path: Path, validation: bool) -> None:
-    """Their pipeline layout of a transpose is wrong, about which a scenario can do nothing."""
+    """The wrong pipeline layout of the layers' transpose gives no message, since no scenario can mend it."""
     graph = Graph()
     graph.add("transpose", [graph.input((2, 3), "f32")], tensor((3, 2), "f32"), "perms = array<i32: 1, 0>")
     (tmp_path / "model.mlir").write_text(graph.text())
@@ -131,7 +131,7 @@ def physical(instance: Instance) -> PhysicalDevice:
 
 
 def _enabled(physical: PhysicalDevice, **requirements: str) -> Enabled | None:
-    """What a device is opened with for one capability or extension; None where the device lacks it."""
+    """Return the opened features for one capability or extension, or None where the device lacks it."""
     needed = {kind: {name: "a shader"} for kind, name in requirements.items()}
     try:
         return enabled_for(physical, Requirements(**{"capabilities": {}, "spirv_extensions": {}, **needed}))
@@ -208,7 +208,7 @@ def test_the_device_is_opened_with_all_the_robustness_it_has(physical: PhysicalD
 
 
 def test_pipelines_ask_for_the_strictest_behaviour() -> None:
-    """A pipeline's behaviour follows from what the device was opened with; without the feature there is none."""
+    """The behaviour of a pipeline follows from the opened features; without the feature there is none."""
 
     def of(*members: str) -> tuple[int, int] | None:
         return behaviours([Feature("", member) for member in members])
@@ -239,7 +239,7 @@ GLSL = glsl(
 def test_small_types_in_uniform_and_storage_buffers(
     runner: Runner, scene: Scene, language: str, text: str, type: str
 ) -> None:
-    """Both features are enabled, although compilers declare one capability that stands for both buffers."""
+    """Both features are enabled, although compilers declare one capability for both kinds of buffers."""
     scene.file("s.txt", text.replace("half", type))
     scene.resource("shader", uid="s", src="s.txt", type=language)
     dtype = {"float16_t": np.float16, "int16_t": np.int16, "uint16_t": np.uint16}[type]
@@ -267,7 +267,7 @@ HALF = ("float16", "float16", "float32", "float32")
     ],
 )
 def test_cooperative_matrices_are_compared_with_what_a_device_has(supported: list[MatrixSizes], missing: str) -> None:
-    """Sizes, types, scope and saturation of types and products; what is missing is told with what there is."""
+    """Sizes, types, scope and saturation are compared, and an error lists the device's own combinations."""
     matrices = resolve(load(MATRICES / "scenario.json")).requirements.matrices
     found = missing_matrices(matrices["cooperative_matrix"], supported)
     assert found.startswith(missing)
@@ -276,7 +276,7 @@ def test_cooperative_matrices_are_compared_with_what_a_device_has(supported: lis
 
 
 def test_cooperative_matrices_of_this_device(validation: bool, shader_cache: Path) -> None:
-    """A device without flexible sizes refuses what it lacks; what runs gives the validation layer nothing to say."""
+    """A device without flexible sizes refuses missing sizes, and the validation layer accepts the others."""
     with Runner(validation=validation, disabled_extensions="VK_NV_cooperative_matrix2") as runner:
         physical = runner.physical_device
         sizes = [each for each in physical.matrices or () if not each.features]
@@ -290,7 +290,8 @@ def test_cooperative_matrices_of_this_device(validation: bool, shader_cache: Pat
 
 @pytest.mark.parametrize("minor", [3, 6])
 def test_cooperative_matrices_before_spirv_1_6_take_full_subgroups(tmp_path: Path, minor: int) -> None:
-    """Their pipelines ask for full subgroups, a feature (VUID-RuntimeSpirv-OpTypeCooperativeMatrixKHR-10770)."""
+    """Pipelines with cooperative matrices before SPIR-V 1.6 ask for full subgroups
+    (VUID-RuntimeSpirv-OpTypeCooperativeMatrixKHR-10770)."""
     folder = shutil.copytree(MATRICES, tmp_path / "matrices")
     code = bytearray((folder / "cooperative_matrix.spv").read_bytes())
     code[4:8] = (0, minor, 1, 0)
@@ -303,7 +304,7 @@ def test_cooperative_matrices_before_spirv_1_6_take_full_subgroups(tmp_path: Pat
 @pytest.mark.parametrize("width", [16, 32, 64])
 @pytest.mark.parametrize("mode", ["DenormPreserve", "DenormFlushToZero", "RoundingModeRTE", "RoundingModeRTZ"])
 def test_float_controls_of_a_width(scene: Scene, physical: PhysicalDevice, mode: str, width: int) -> None:
-    """Vulkan has a property for each width: that of another width is not enough."""
+    """Vulkan has a property for each width, and another width's property is not enough."""
     modes = f"OpExecutionMode %main LocalSize 1 1 1\nOpExecutionMode %main {mode} {width}"
     extension = f'OpCapability {mode}\nOpExtension "SPV_KHR_float_controls"\n{modes}\n'
     scene.module("s", assemble(kernel(f"{extension}main:\n"))).dispatch("s", [])
