@@ -17,7 +17,7 @@ from benchmarks.workloads import all_workloads
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Returns 0, or 1 where ours failed or was wrong; a bound that is missed is reported and no failure."""
+    """Return 0, or 1 if our program failed or was wrong. A missed bound is reported, but is no failure."""
     workloads = all_workloads()
     options = _parse(argv, list(workloads))
     programs = [ours(options.ours)]
@@ -92,7 +92,7 @@ def _parse(argv: Sequence[str] | None, names: list[str]) -> argparse.Namespace:
 
 
 def _group(text: str, names: list[str]) -> list[str]:
-    """The workloads whose names begin with ``text`` and a dash. Raises ArgumentTypeError where there are none."""
+    """Find workloads with names beginning with ``text`` and a dash. Raises ArgumentTypeError if there are none."""
     group = [name for name in names if name.startswith(f"{text}-")]
     if not group:
         raise argparse.ArgumentTypeError(f"no workload {text!r}, expected one of: {', '.join(names)}")

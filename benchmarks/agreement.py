@@ -1,6 +1,6 @@
-"""``python -m benchmarks.agreement``: do two programs write the same for the same scenarios?
+"""``python -m benchmarks.agreement``: do two programs write the same files for the same scenarios?
 
-Files are compared byte by byte; of .npy files the type, the shape and the elements, because headers may be padded.
+Files are compared byte by byte. For .npy files type, shape and elements count, since headers may be padded.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _SHOWN_LENGTH = 110
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Returns 0, or 1 where a scenario that both run gave different files."""
+    """Return 0, or 1 if a scenario gave different files."""
     options = _parse(argv)
     programs = (ours(options.ours), reference(options.reference))
     scenarios = sorted(path for folder in options.folders for path in Path(folder).rglob("*.json") if _is_one(path))
@@ -41,12 +41,12 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def compare(scenario: Path, programs: tuple[Program, Program], root: Path) -> tuple[str, str]:
-    """Run one scenario with both programs, each into a folder of its own under ``root``: (outcome, details)."""
+    """Run a scenario with both programs into separate folders under ``root``. Return the outcome and details."""
     wanted = outputs(json.loads(scenario.read_text(encoding="utf-8")))
     said: list[str | None] = []
     for program in programs:
         target = root / program.name
-        for name in wanted:  # the reference makes none
+        for name in wanted:  # the reference makes no folders
             (target / name).parent.mkdir(parents=True, exist_ok=True)
         said.append(_run(program, scenario, target))
     mine, other = said
@@ -65,7 +65,7 @@ def compare(scenario: Path, programs: tuple[Program, Program], root: Path) -> tu
 
 
 def difference(one: Path, other: Path) -> str:
-    """What is different between our file and the reference's, empty where nothing is."""
+    """Describe the difference between our file and the reference's; empty if they agree."""
     if not one.is_file() or not other.is_file():
         return "" if one.is_file() == other.is_file() else f"{'reference' if one.is_file() else 'ours'}: no such file"
     if one.suffix == ".npy":
@@ -84,7 +84,7 @@ def _differing(one: bytes, other: bytes) -> str:
 
 
 def outputs(document: Any) -> list[str]:
-    """Every relative ``dst`` in a test description, in order."""
+    """List every relative ``dst`` in a test description in order."""
     return list(dict.fromkeys(name for name in _destinations(document) if not Path(name).is_absolute()))
 
 
@@ -101,7 +101,7 @@ def _destinations(value: Any) -> Iterator[str]:
 
 
 def _run(program: Program, scenario: Path, target: Path) -> str | None:
-    """None, or what went wrong."""
+    """Run a scenario. Return None, or an error."""
     target.mkdir(parents=True, exist_ok=True)
     try:
         done = subprocess.run(

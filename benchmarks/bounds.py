@@ -1,4 +1,4 @@
-"""What the project promises of a workload, and whether a measurement keeps it."""
+"""Promises of the project about a workload, and whether a measurement keeps them."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Bound:
-    """The most that ours / reference may be: ``must``, and what we ``aim`` at (None: as far as we get)."""
+    """Limits of ours / reference: a ``must``, and a lower ``aim`` or None."""
 
     must: float
     aim: float | None = None
 
     def verdict(self, ratio: float) -> str:
-        """'aim' where that is reached, 'must' where only that is, else 'missed'."""
+        """Return 'aim' or 'must', whichever the ratio reaches, or 'missed'."""
         if self.aim is not None and ratio <= self.aim:
             return "aim"
         return "must" if ratio <= self.must else "missed"
@@ -35,6 +35,6 @@ class Spread:
 
 
 def ratio(ours: Sequence[float], reference: Sequence[float]) -> Spread:
-    """Ratio of the medians; least and greatest are over the pairs that ran one after the other."""
+    """Return the ratio of medians, and the least and greatest ratio of consecutive runs."""
     pairs = [mine / theirs for mine, theirs in zip(ours, reference, strict=True)]
     return Spread(statistics.median(ours) / statistics.median(reference), min(pairs), max(pairs))

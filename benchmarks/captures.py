@@ -29,7 +29,7 @@ BOUND = Bound(must=2.0)
 
 
 def main(argv: list[str] | None = None) -> int:
-    """Returns 0, or 1 where a capture is wrong; a bound that is missed is reported and no failure."""
+    """Return 0, or 1 if a capture is wrong. A missed bound is reported, but is no failure."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.captures", description=__doc__)
     parser.add_argument("--runs", type=int, default=5, metavar="N", help="measured runs (default 5)")
     parser.add_argument("--device", metavar="D", help="index, UUID or part of the name of the device")
@@ -73,7 +73,7 @@ def _scenario(folder: Path, size_bytes: int) -> Path:
 
 
 def _copies(folder: Path, content: memoryview) -> None:
-    """The least there is to do: copy the bytes out of the way of the next frame, and write them to a file."""
+    """Do the minimum: copy the bytes, so that the next frame can change them, and write them to a file."""
     folder.mkdir()
     for number in range(FRAMES):
         copied = bytes(content)

@@ -1,6 +1,6 @@
-"""``python -m benchmarks.comparing``: what it costs to compare an output with its expected file, in processor time.
+"""``python -m benchmarks.comparing``: the processor time to compare an output with an expected file.
 
-Reading that file is part of it. It is compared with reading the file alone, into a new array.
+The time includes reading the file. The benchmark holds it against only reading the file into a new array.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from scenario_runner.suite.expectations.validation import bind_output
 
 BOUND = Bound(must=3.0)
 
-# What is compared, by name: the type, and the keys of the expectation. All elements differ where there are any keys.
+# Comparisons: a name, the type, and the keys of the expectation. With keys, all elements differ.
 CASES: tuple[tuple[str, str, dict[str, Any]], ...] = (
     ("equal bytes", "float32", {}),
     ("float32, atol", "float32", {"atol": 1e-3}),
@@ -52,7 +52,7 @@ CASES: tuple[tuple[str, str, dict[str, Any]], ...] = (
 
 
 def main(argv: list[str] | None = None) -> int:
-    """Returns 0; a bound that is missed is reported and no failure."""
+    """Return 0. A missed bound is reported, but is no failure."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.comparing", description=__doc__)
     parser.add_argument("--runs", type=int, default=11, metavar="N", help="measured pairs of runs (default 11)")
     parser.add_argument("--size", type=int, default=64, metavar="MIB", help="size of the output (default 64 MiB)")
@@ -69,7 +69,7 @@ def main(argv: list[str] | None = None) -> int:
 
 
 def _case(path: Path, size: int, dtype: str, keys: dict[str, Any]) -> tuple[Callable[[], object], Callable[[], object]]:
-    """Reading a file with an expected output, and comparing an output with it."""
+    """Return functions that read a file with an expected output, and compare an output with the file."""
     element = ELEMENTS[dtype]
     if dtype == "uint8":
         expected = np.random.default_rng(1).integers(0, 255, size, "u1")
@@ -79,7 +79,7 @@ def _case(path: Path, size: int, dtype: str, keys: dict[str, Any]) -> tuple[Call
     np.save(path, expected)
     actual = (expected.view(f"u{element.size_bytes}") + (1 if keys else 0)).astype(f"u{element.size_bytes}")
     output = Output("x", "x", BufferPlan("x", "", size), size)
-    # compared with a denormal value a step is much
+    # relative to a denormal value a step is large
     allowed: dict[str, Any] = {"allowed_share": 0.02} if list(keys) == ["rtol"] else {}
     check = Check(outputs={"x": Expected(**keys, **allowed, dtype=dtype)} if keys else {})
     expectation = bind_output(Expectations(check, check, "", ""), output, str(path))

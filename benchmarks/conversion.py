@@ -1,7 +1,7 @@
 """``python -m benchmarks.conversion``: converting a model of 200 operations with 20 shaders, against model-converter.
 
-Four ways, in turns: the command of the package ai_ml_sdk_model_converter; `scenario_runner.convert` in this process;
-``scenario-runner convert``; and that without the check of the shaders. The shaders differ; all are in the cache.
+Four ways run in turns: the command of the package ai_ml_sdk_model_converter, `scenario_runner.convert` in this process,
+``scenario-runner convert``, and the same command without the check of shaders. All shaders differ, and are cached.
 """
 
 import argparse
@@ -32,7 +32,7 @@ EXISTING = "model-converter"
 
 
 def main(argv: list[str] | None = None) -> int:
-    """Returns 0; a bound that is missed is reported and no failure."""
+    """Return 0. A missed bound is reported, but is no failure."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.conversion", description=__doc__)
     parser.add_argument("--runs", type=int, default=15, metavar="N", help="measured runs (default 15)")
     parser.add_argument("--operations", type=int, default=200, metavar="N", help="operations (default 200)")
@@ -60,7 +60,7 @@ def main(argv: list[str] | None = None) -> int:
 
 
 def model_text(operations: int) -> str:
-    """A chain of operations, every tenth of them a shader."""
+    """Write a chain of operations; every tenth operation is a shader."""
     lines = []
     for number in range(operations):
         value = f"%v{number - 1}" if number else "%x"

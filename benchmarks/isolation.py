@@ -1,5 +1,7 @@
-"""``python -m benchmarks.isolation``: what running scenarios in processes of their own costs, and what a crash, a hang
-and a long list cost there; and the same scenarios by ``scenario-runner test``."""
+"""``python -m benchmarks.isolation``: the cost of isolated workers, of a crash, a hang and a long list.
+
+It also runs the same scenarios with ``scenario-runner test``.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +33,7 @@ from scenario_runner.suite.worker_task import Runners
 _DATA = "layout(binding = 0) buffer B { uint a[]; };\n"
 _SHADERS = {
     "add": "a[gl_WorkGroupID.x] += 1u;",
-    # llvmpipe checks no index of shared memory, other drivers may; and work for days
+    # crashes llvmpipe, which checks no index of shared memory; another driver may check, and work for days
     "crash": "s[a[0] * 400000000u] = 7u; barrier(); a[1] = s[a[2] * 300000000u];",
     "hang": "for (uint i = 0u; i < a[0] * 60000u; i++) a[3] = a[3] * 3u + i;",
 }
@@ -41,8 +43,11 @@ _LONG_LIST = 100_000
 
 
 class Measured(NamedTuple):
-    """One run of a list. CPU is of all processes, in milliseconds for each item. ``steady_rate`` is that of the results
-    from the fifth to the last twentieth: all workers have started then. NaN is what was not measured."""
+    """One run of a list; NaN for missing figures.
+
+    CPU time is the sum over all processes, in milliseconds for each item. ``steady_rate`` leaves out the first fifth
+    and the last twentieth of the results, so that all workers are running.
+    """
 
     seconds: float
     first_s: float
@@ -57,13 +62,13 @@ class Measured(NamedTuple):
 
 
 def make(folder: Path, count: int) -> list[Item]:
-    """Items of one dispatch, each with a scenario, an input and an expected output of its own."""
+    """Make items with one dispatch; each has its own scenario, input and expected output."""
     for name, body in _SHADERS.items():
         shared = "shared uint s[4];\n" if name == "crash" else ""
         text = f"#version 450\nlayout(local_size_x = 1) in;\n{_DATA}{shared}void main() {{ {body} }}\n"
         (folder / f"{name}.comp").write_text(text)
     items = [_item(folder, f"{number:06}", "add", number) for number in range(count)]
-    # the search of a folder leaves out what begins with a dot
+    # the search of a folder skips names with a leading dot
     return [*items, _item(folder, ".crash", "crash", 1), _item(folder, ".hang", "hang", 1, (65535, 65535, 64))]
 
 
@@ -83,7 +88,7 @@ def _item(folder: Path, name: str, shader: str, value: int, groups: tuple[int, .
 
 
 def require(what: str, statuses: Counter[str], expected: Counter[str], reason: str = "") -> None:
-    """End the benchmark where items gave something else than they must: their rate would say nothing."""
+    """End the benchmark after unexpected results, since the rate would mean nothing."""
     if statuses != expected:
         raise SystemExit(f"error: {what}: {_counts(statuses)}, expected {_counts(expected)}{reason and f': {reason}'}")
 
@@ -93,7 +98,7 @@ def _counts(statuses: Counter[str]) -> str:
 
 
 def in_one_process(items: list[Item]) -> float:
-    """Milliseconds of CPU for each item, after a first pass that fills the caches."""
+    """Measure the milliseconds of CPU for each item, after a first pass that fills the caches."""
     read, write = os.pipe()
     if not os.fork():
         runners = Runners({}, 60.0)
@@ -118,7 +123,7 @@ def in_workers(
     crashes: int = 0,
     hangs: int = 0,
 ) -> Measured:
-    """Run items, or the first ``most`` of them; what crashes runs once more. All others must pass."""
+    """Run items, or only the first ``most``. A crashed item runs once more; all others must pass."""
     statuses: Counter[str] = Counter()
     children = _cpu(resource.RUSAGE_CHILDREN)
     own, started = time.process_time(), time.perf_counter()
@@ -144,7 +149,7 @@ def in_workers(
 
 
 def by_command(folder: Path, jobs: int, *options: str) -> Measured:
-    """The same by ``scenario-runner test``, its start and end included."""
+    """Run the items with ``scenario-runner test``, and measure the whole process."""
     command = [sys.executable, "-m", "scenario_runner", "test", str(folder), "--jobs", str(jobs), *options]
     children, started = _cpu(resource.RUSAGE_CHILDREN), time.perf_counter()
     done = subprocess.run(command, check=False, capture_output=True, text=True)
@@ -164,7 +169,7 @@ def _cpu(who: int) -> float:
 
 
 def main(argv: list[str] | None = None) -> int:
-    """Returns 0; a bound that is missed is reported and no failure. Ends with an error where results are wrong."""
+    """Return 0. A missed bound is reported, but is no failure. Wrong results end the benchmark with an error."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.isolation", description=__doc__)
     parser.add_argument("--count", type=int, default=10_000, metavar="N", help="how many scenarios (default 10,000)")
     parser.add_argument("--jobs", type=int, default=2, metavar="N", help="workers for each device (default 2)")

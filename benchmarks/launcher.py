@@ -1,8 +1,7 @@
-"""Starting programs and measuring them, from a process that is itself small.
+"""A small process that starts programs and measures them.
 
-The kernel counts what a process held before it became another program, so a program started by a large process reports
-at least that process's size as its peak. Therefore measurements are made by a child that only this file runs in: it
-imports the standard library alone and holds about ten megabytes.
+The kernel's peak of a program includes the memory of the process that started it. So a child that only runs this file
+starts the programs. It imports only the standard library and holds about ten megabytes.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ from typing import IO, cast
 
 @dataclass(frozen=True)
 class Usage:
-    """What one run of a program took."""
+    """The time and memory of one run of a program."""
 
     wall_s: float
     cpu_s: float
@@ -34,7 +33,7 @@ class Usage:
 
 
 class Launcher:
-    """Runs programs one after the other in a child of its own; a context manager."""
+    """A child process that runs programs one after the other; a context manager."""
 
     def __init__(self) -> None:
         self._process = subprocess.Popen(
@@ -44,9 +43,9 @@ class Launcher:
     def run(
         self, command: Sequence[str], *, environment: Mapping[str, str], folder: str, timeout_s: float, log: str
     ) -> Usage:
-        """Run ``command`` in ``folder``; what it prints goes to the file ``log``.
+        """Run ``command`` in ``folder`` with output to the file ``log``.
 
-        A program that takes longer than ``timeout_s`` is killed and has a negative exit code.
+        After ``timeout_s`` the program is killed and has a negative exit code.
         """
         request = [list(command), dict(environment), folder, timeout_s, log]
         into, out = cast("IO[str]", self._process.stdin), cast("IO[str]", self._process.stdout)
@@ -72,7 +71,7 @@ class Launcher:
 
 
 def measure(command: list[str], environment: dict[str, str], folder: str, timeout_s: float, log: str) -> list[float]:
-    """Wall and processor time in s, peak resident memory in bytes, exit code (negative: killed by that signal)."""
+    """Measure wall and processor time in s, peak resident memory in bytes, and exit code (negative: a signal)."""
     with open(log, "wb") as output:
         started = time.perf_counter()
         process = subprocess.Popen(

@@ -8,7 +8,7 @@ from scenario_runner.errors.version import __version__
 
 
 def describe() -> dict[str, str]:
-    """Processor, memory, system, driver and versions, as words for people."""
+    """Describe processor, memory, system, driver and versions."""
     report = gather()
     system, python = report["system"], report["python"]
     device = next((device for device in report["devices"] if device["default"]), None)
@@ -24,6 +24,6 @@ def describe() -> dict[str, str]:
 
 
 def _field(path: str, name: str) -> str:
-    """The first line with this name, on systems that have the file."""
+    """Return the value of the first line with this name; empty without the file."""
     lines = Path(path).read_text().splitlines() if Path(path).exists() else []
     return next((line.partition(":")[2].strip() for line in lines if line.startswith(name)), "")

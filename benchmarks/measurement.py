@@ -1,4 +1,4 @@
-"""Running one workload with several programs in turns, and keeping what each run took."""
+"""Measurement of a workload with several programs in turns."""
 
 import math
 import os
@@ -15,7 +15,7 @@ from benchmarks.workloads import Workload
 
 @dataclass(frozen=True)
 class Sample:
-    """One run: wall and processor time, and the most memory that any of its processes held."""
+    """One run: wall and processor time, and the peak memory of the largest process."""
 
     wall_s: float
     cpu_s: float
@@ -24,7 +24,7 @@ class Sample:
 
 @dataclass
 class Outcome:
-    """All runs of one workload by program; ``failures`` says why a program has none."""
+    """All runs of a workload by program. A program without runs has an entry in ``failures``."""
 
     workload: Workload
     samples: dict[str, list[Sample]] = field(default_factory=dict)
@@ -41,13 +41,13 @@ class Outcome:
         return [float(sample.peak_bytes) for sample in self.samples.get(program, ())]
 
     def file_ratio(self) -> Spread | None:
-        """Our memory / the file's size; None where that is not asked for or there are no runs."""
+        """Return our memory / the file's size; None without a bound or without runs."""
         if self.workload.file_bound is None or not self.samples.get("ours"):
             return None
         return Spread.of([peak / self.file_bytes for peak in self.peaks("ours")])
 
     def ratios(self) -> tuple[Spread, Spread] | None:
-        """Ours / reference for time and for memory; None where one of them has no runs."""
+        """Return ours / reference for time and memory; None without runs of both."""
         if not self.samples.get("ours") or not self.samples.get("reference"):
             return None
         return (
@@ -57,14 +57,14 @@ class Outcome:
 
 
 class RunError(Exception):
-    """A program failed, or what it wrote is wrong."""
+    """A program failed or wrote wrong results."""
 
 
 @dataclass
 class Bench:
-    """Measures workloads under ``root``, a folder of its own with room for large files.
+    """A benchmark in the folder ``root``, which has room for large files.
 
-    The turn that begins ``patience_s`` after the first one is the last.
+    After ``patience_s`` no further turn begins.
     """
 
     launcher: Launcher
@@ -76,7 +76,7 @@ class Bench:
     patience_s: float = math.inf
 
     def measure(self, workload: Workload) -> Outcome:
-        """Warm up and check each program, then run them A B A B; a program that fails is left out from there on."""
+        """Warm up and check each program, then run them A B A B. A failed program does not run again."""
         folder = self.root / workload.name
         folder.mkdir()
         self.report(f"{workload.name}: making its files")
@@ -84,7 +84,7 @@ class Bench:
         outcome = Outcome(workload, file_bytes=workload.file_bytes(folder))
         active = [program for program in self.programs if program.name == "ours" or not workload.ours_alone]
         started = time.perf_counter()
-        for turn in range(self.runs + 1):  # the first one warms caches up and is checked, the last one is checked too
+        for turn in range(self.runs + 1):  # the first turn warms up; first and last turn are checked
             last = turn == self.runs or (turn > 0 and time.perf_counter() - started > self.patience_s)
             self.report(f"{workload.name}: " + (f"run {turn} of {self.runs}" if turn else "warming up"))
             for program in list(active):
@@ -102,7 +102,7 @@ class Bench:
         return outcome
 
     def time(self, command: list[str]) -> float:
-        """Wall time of one command that has to succeed, in seconds. Raises RunError."""
+        """Measure the wall time of a command in seconds. Raises RunError if it fails."""
         return self._start(command, self.root, Workload.timeout_s).wall_s
 
     def _run(self, workload: Workload, folder: Path, program: Program, *, check: bool) -> Sample:
@@ -110,7 +110,7 @@ class Bench:
         output.mkdir(exist_ok=True)
         run = workload.run(folder, program, output)
         workload.prepare(folder)
-        os.sync()  # what the run before left to write is not this one's to wait for
+        os.sync()  # so that this run does not wait for writes of the previous one
         samples = [self._start(command, folder, workload.timeout_s, run.variables) for command in run.commands]
         if check:
             try:
@@ -140,7 +140,7 @@ class Bench:
 
 
 def environment(root: Path) -> Mapping[str, str]:
-    """The user's environment; our package is found, its byte code kept, and its shader cache is the benchmark's own."""
+    """Return the user's environment, in which our package is found, keeps byte code, and has a separate cache."""
     variables = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
     paths = [str(CHECKOUT), *filter(None, [os.environ.get("PYTHONPATH")])]
     return variables | {"SCENARIO_RUNNER_CACHE": str(root / "cache"), "PYTHONPATH": os.pathsep.join(paths)}

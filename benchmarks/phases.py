@@ -1,4 +1,4 @@
-"""Where the time of one small scenario goes: commands that each do a little more than the one before."""
+"""The phases of a small scenario, measured by commands that each do a little more."""
 
 import statistics
 import sys
@@ -8,7 +8,7 @@ from benchmarks.workloads.small import write_small
 
 
 def phases(bench: Bench, command: tuple[str, ...]) -> list[tuple[str, float]]:
-    """(what, median seconds), from starting Python to a whole run of ``command``. Raises RunError."""
+    """Measure the median seconds of each phase, from starting Python to a whole run. Raises RunError."""
     folder = bench.root / "phases"
     folder.mkdir()
     scenario = str(write_small(folder, "small", spirv=False))

@@ -11,14 +11,14 @@ CHECKOUT = Path(__file__).resolve().parents[1]
 
 @dataclass(frozen=True)
 class Program:
-    """``command`` starts it; ``runs_many`` says whether one process takes several scenarios."""
+    """A program that ``command`` starts. With ``runs_many`` a process takes several scenarios."""
 
     name: str
     command: tuple[str, ...]
     runs_many: bool
 
     def arguments(self, scenarios: list[Path], output: Path) -> list[str]:
-        """The command line that runs ``scenarios`` with relative outputs under ``output``."""
+        """Return the command line that runs ``scenarios`` with relative outputs under ``output``."""
         if self.runs_many:
             return [*self.command, *map(str, scenarios), "--output", str(output)]
         (scenario,) = scenarios
@@ -26,17 +26,17 @@ class Program:
 
 
 def ours(command: str | None = None) -> Program:
-    """This program: ``command``, or the package of this checkout in the interpreter that runs the benchmark."""
+    """Return our program: ``command``, or the package of this checkout in this interpreter."""
     return Program("ours", (command,) if command else (sys.executable, "-m", "scenario_runner"), runs_many=True)
 
 
 def reference(command: str) -> Program:
-    """The reference runner, started by ``command``: its binary or a script that sets up its layers."""
+    """Return the reference runner; ``command`` is the binary, or a script that sets up layers."""
     return Program("reference", (str(Path(command).resolve()),), runs_many=False)
 
 
 def version(program: Program) -> str:
-    """What the program says of its version."""
+    """Ask a program for its version."""
     done = subprocess.run(
         [*program.command, "--version"], cwd=CHECKOUT, capture_output=True, text=True, timeout=60, check=False
     )

@@ -38,7 +38,7 @@ WORKLOADS = (
     "models-resnet18",
     "shaders-validate",
 )
-# The rows of README's table: a workload, what was measured of it, and words for people.
+# Rows of README's table: a workload, the quantity, and a title.
 QUOTED = (
     ("small", "time", "one small scenario, GLSL"),
     ("small-spirv", "time", "one small scenario, SPIR-V"),
@@ -180,7 +180,7 @@ def _short(value: float, what: str) -> str:
 
 
 def _measure(options: argparse.Namespace) -> Record:
-    """Measure what can be measured here, and print a line for each workload."""
+    """Measure the workloads that can run here, and print a line for each."""
     programs = [ours(), *([reference(options.reference)] if options.reference else [])]
     machine = describe()
     facts = {key: machine[key] for key in ("processor", "memory", "device", "python", "load average")}

@@ -11,7 +11,7 @@ HEADINGS = ("workload", "", "ours", "reference", "ours / reference", "must", "ai
 
 
 def rows(outcome: Outcome) -> list[tuple[str, ...]]:
-    """The lines of the table for one workload."""
+    """Return the lines of the table for a workload."""
     workload = outcome.workload
     ratios = outcome.ratios() or (None, None)
     lines = [
@@ -33,9 +33,9 @@ def rows(outcome: Outcome) -> list[tuple[str, ...]]:
 
 
 def print_table(headings: Sequence[str], lines: Iterable[Sequence[str]]) -> None:
-    """Aligned columns."""
+    """Print a table with aligned columns."""
     table = [tuple(headings), *map(tuple, lines)]
-    # what spans the table does not widen its columns
+    # messages of failures may be wider than their column
     narrow = [line for line in table if line[1] != "failed"]
     widths = [max(len(cell) for cell in column) for column in zip(*narrow, strict=True)]
     for line in table:
@@ -43,7 +43,7 @@ def print_table(headings: Sequence[str], lines: Iterable[Sequence[str]]) -> None
 
 
 def as_json(machine: dict[str, str], programs: dict[str, dict[str, Any]], outcomes: Iterable[Outcome]) -> Any:
-    """Everything that was measured, for `json.dump`; times in seconds, memory in bytes."""
+    """Return all measurements for `json.dump`; times are in seconds, memory in bytes."""
     return {
         "machine": machine,
         "programs": programs,
@@ -73,7 +73,7 @@ def _line(
 
 
 def spread_text(values: Sequence[float], show: Callable[[float], str]) -> str:
-    """Median, least and greatest; empty without values."""
+    """Format median, least and greatest; empty without values."""
     if not values:
         return ""
     spread = Spread.of(values)
@@ -81,7 +81,7 @@ def spread_text(values: Sequence[float], show: Callable[[float], str]) -> str:
 
 
 def ratio_text(value: Spread) -> str:
-    """Median, least and greatest."""
+    """Format median, least and greatest ratio."""
     return f"{value.median:.3f} ({value.least:.3f} to {value.greatest:.3f})"
 
 

@@ -1,4 +1,4 @@
-"""Several ways to do the same work, measured in turns in one process."""
+"""Measurement of several ways to do the same work, in turns in one process."""
 
 import argparse
 import tempfile
@@ -22,7 +22,7 @@ def in_turns(
     before: Callable[[str], object] = lambda name: None,
     clock: Callable[[], float] = time.perf_counter,
 ) -> dict[str, list[float]]:
-    """Seconds of each run of each way; every other turn goes through them backwards. ``before`` is not measured."""
+    """Measure the seconds of each run of each way. Every other turn is backwards; ``before`` is not measured."""
     times: dict[str, list[float]] = {name: [] for name in ways}
     for turn in range(runs + warmup):
         for name in list(ways)[:: 1 if turn % 2 else -1]:
@@ -35,19 +35,19 @@ def in_turns(
 
 
 def shown(times: list[float]) -> str:
-    """Median and range in milliseconds."""
+    """Format median and range in milliseconds."""
     spread = Spread.of(times)
     return f"{spread.median * 1e3:.2f} ms ({spread.least * 1e3:.2f} to {spread.greatest * 1e3:.2f})"
 
 
 def judged(value: float, bound: Bound) -> str:
-    """A ratio with its bound."""
+    """Format a ratio with its bound."""
     return f"{value:.4f}, must <= {bound.must:g}: {bound.verdict(value)}"
 
 
 @contextmanager
 def many_dispatches(argv: list[str] | None, what: str) -> Iterator[tuple[argparse.Namespace, Path]]:
-    """The options of a benchmark of the option ``what``, and the scenario that it runs."""
+    """Parse the options of a benchmark of the option ``what``, and make the scenario that it runs."""
     description = f"The cost of {what}: many short dispatches with and without them, in turns in one process."
     parser = argparse.ArgumentParser(prog=f"python -m benchmarks.{what}", description=description)
     parser.add_argument("--runs", type=int, default=21, metavar="N", help="measured pairs of runs (default 21)")
@@ -60,7 +60,7 @@ def many_dispatches(argv: list[str] | None, what: str) -> Iterator[tuple[argpars
 
 
 def show_cost(what: str, runs: int, without: Callable[[], object], with_it: Callable[[], object]) -> None:
-    """Measure and print both; a bound that is missed is no failure."""
+    """Measure both ways and print the results. A missed bound is no failure."""
     times = in_turns({f"without {what}": without, f"with {what}": with_it}, runs, warmup=2)
     for name, measured in times.items():
         print(f"{name}: {shown(measured)}")

@@ -1,7 +1,7 @@
-"""``python -m benchmarks.warm``: what inferences of a model that ran before add to the device's time.
+"""``python -m benchmarks.warm``: the time that repeated inferences of a model add to the device's time.
 
-Processor time of the calling thread: it prepares, submits and reads results, and sleeps while the device works. The
-networks are small, as the number of operators matters, not their size.
+This is the processor time of the calling thread, which prepares, submits and reads results, and sleeps while the device
+works. The networks are small, since the number of operators matters, not their size.
 """
 
 import argparse
@@ -21,7 +21,7 @@ MOST_S = 0.002
 
 
 def main(argv: list[str] | None = None) -> int:
-    """Returns 0; a bound that is missed is reported and no failure."""
+    """Return 0. A missed bound is reported, but is no failure."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.warm", description=__doc__)
     parser.add_argument("--runs", type=int, default=11, metavar="N", help="measured runs of each way (default 11)")
     options = parser.parse_args(argv)

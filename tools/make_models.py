@@ -2,9 +2,9 @@
 
     python tools/make_models.py [--converter model-converter]        writes their VGF files
 
-The converter is the PyPI package ai_ml_sdk_model_converter. Every operator is written here twice: as a line of TOSA and
-as NumPy, from the TOSA 1.0 specification. Floating point is computed in double precision, integers exactly, so expected
-outputs come from no runner. Everything is seeded: running this again changes nothing but what a newer converter does.
+The converter is the PyPI package ai_ml_sdk_model_converter. This file has every operator twice: as a line of TOSA, and
+in NumPy after the TOSA 1.0 specification. NumPy computes floats in double precision and integers exactly, so expected
+outputs come from no runner. Everything is seeded: only a newer converter changes the files.
 """
 
 import argparse
@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 Array = NDArray[Any]
 FOLDER = Path(__file__).parent.parent / "scenarios" / "ml"
 
-# y = x * sigmoid(x), one invocation for each float, in place of an operator that the model's author wrote by hand.
+# y = x * sigmoid(x), one invocation for each float: an operator that the model's author wrote by hand.
 SWISH = """#version 450
 layout(local_size_x = 64) in;
 layout(set = 0, binding = 0) readonly buffer X { float x[]; };
@@ -37,7 +37,7 @@ void main() {
 
 @dataclass(frozen=True)
 class Value:
-    """One value of a model: its name in the text, its element type there, and what it is."""
+    """One value of a model: the name and element type in the text, and the expected numbers."""
 
     name: str
     kind: str
@@ -45,13 +45,13 @@ class Value:
 
     @property
     def type(self) -> str:
-        """As MLIR writes it."""
+        """The type in MLIR."""
         return f"tensor<{''.join(f'{size}x' for size in self.data.shape)}{self.kind}>"
 
 
 @dataclass
 class Model:
-    """Collects operators; ``kind`` is the element type of the floating-point ones (f32 or f16)."""
+    """A model under construction; ``kind`` is the element type of floating-point operators (f32 or f16)."""
 
     kind: str = "f32"
     seed: int = 1
@@ -65,7 +65,7 @@ class Model:
     # Leaves
 
     def input(self, name: str, shape: tuple[int, ...], kind: str | None = None) -> Value:
-        """A random input: -1 to 1, or any int8."""
+        """Add a random input: floats from -1 to 1, or any int8."""
         kind = kind or self.kind
         if kind == "i8":
             data: Array = self.random.integers(-128, 128, shape).astype(np.int8)
@@ -75,7 +75,7 @@ class Model:
         return self.inputs[name]
 
     def const(self, data: Array, kind: str | None = None) -> Value:
-        """A constant, written as the hexadecimal of its bytes (or as one number)."""
+        """Add a constant, written as a number or as bytes in hexadecimal."""
         kind = kind or self.kind
         data = np.asarray(data, DTYPES[kind])
         value = Value(self._name(), kind, data)
@@ -89,20 +89,20 @@ class Model:
         return value
 
     def weights(self, *shape: int) -> Value:
-        """Random weights, scaled so that activations keep their size, rounded to the type that the model stores."""
+        """Add random weights, rounded to the model's type. The scale keeps the size of activations."""
         scale = 1.5 / np.sqrt(np.prod(shape[1:]))
         return self.const(self.random.uniform(-scale, scale, shape))
 
     # Operators
 
     def conv2d(self, x: Value, channels: int, size: int, *, pad: int = 0) -> Value:
-        """A floating-point convolution, NHWC, stride 1."""
+        """Add a floating-point convolution, NHWC, stride 1."""
         w, b = self.weights(channels, size, size, x.data.shape[3]), self.weights(channels)
         return self._op("conv2d", [x, w, b, *self._zero(), *self._zero()], convolve(x.data, w.data, b.data, pad),
                         attributes=f"acc_type = f32, {spatial(pad)}")  # fmt: skip
 
     def depthwise(self, x: Value, *, pad: int = 1) -> Value:
-        """A 3 x 3 depthwise convolution."""
+        """Add a 3 x 3 depthwise convolution."""
         channels = x.data.shape[3]
         w, b = self.weights(3, 3, channels, 1), self.weights(channels)
         dense = np.zeros((channels, 3, 3, channels))
@@ -112,19 +112,19 @@ class Model:
                         convolve(x.data, dense, b.data, pad), attributes=f"acc_type = f32, {spatial(pad)}")  # fmt: skip
 
     def relu6(self, x: Value) -> Value:
-        """Clamps to 0 to 6."""
+        """Clamp to the range 0 to 6."""
         bounds = f"min_val = 0.0 : {x.kind}, max_val = 6.0 : {x.kind}"
         return self._op("clamp", [x], np.clip(x.data, 0, 6), attributes=bounds)
 
     def max_pool(self, x: Value) -> Value:
-        """The largest of every 2 x 2."""
+        """Take the maximum of every 2 x 2 elements."""
         n, h, w, c = x.data.shape
         data = x.data.reshape(n, h // 2, 2, w // 2, 2, c).max((2, 4))
         attributes = "kernel = array<i64: 2, 2>, stride = array<i64: 2, 2>, pad = array<i64: 0, 0, 0, 0>"
         return self._op("max_pool2d", [x], data, attributes=attributes)
 
     def mean_pool(self, x: Value) -> Value:
-        """The mean of the whole picture."""
+        """Take the mean of the whole picture."""
         _, h, w, _ = x.data.shape
         attributes = (
             f"kernel = array<i64: {h}, {w}>, stride = array<i64: 1, 1>, pad = array<i64: 0, 0, 0, 0>, acc_type = f32"
@@ -133,7 +133,7 @@ class Model:
         return self._op("avg_pool2d", [x, *self._zero(), *self._zero()], data, attributes=attributes)
 
     def reshape(self, x: Value, *shape: int) -> Value:
-        """The same elements in another shape."""
+        """Give the elements another shape."""
         name = self._name()
         numbers = f"dense<[{', '.join(map(str, shape))}]> : tensor<{len(shape)}xindex>"
         self.lines.append(f"{name} = tosa.const_shape {{values = {numbers}}} : () -> !tosa.shape<{len(shape)}>")
@@ -141,12 +141,12 @@ class Model:
         return self._op("reshape", [x, target], x.data.reshape(shape))
 
     def transpose(self, x: Value, *order: int) -> Value:
-        """The dimensions in another order."""
+        """Reorder the dimensions."""
         numbers = f"perms = array<i32: {', '.join(map(str, order))}>"
         return self._op("transpose", [x], x.data.transpose(order), attributes=numbers)
 
     def softmax(self, x: Value, axis: int) -> Value:
-        """Written out in TOSA operators, as converters do."""
+        """Add a softmax as several TOSA operators, as converters do."""
         top = self._op("reduce_max", [x], x.data.max(axis, keepdims=True), attributes=f"axis = {axis} : i32")
         shifted = self._op("sub", [x, top], x.data - top.data)
         raised = self._op("exp", [shifted], np.exp(shifted.data.astype(np.float64)))
@@ -156,15 +156,15 @@ class Model:
         return self.mul(raised, self._op("reciprocal", [total], 1 / total.data.astype(np.float64)))
 
     def add(self, x: Value, y: Value) -> Value:
-        """The sum."""
+        """Add two values."""
         return self._op("add", [x, y], x.data + y.data)
 
     def mul(self, x: Value, y: Value) -> Value:
-        """The product."""
+        """Multiply two values."""
         return self._op("mul", [x, y, self.const(np.zeros(1), "i8")], x.data * y.data)
 
     def swish(self, x: Value) -> Value:
-        """The GLSL shader `SWISH` over storage buffers."""
+        """Apply the GLSL shader `SWISH` to storage buffers."""
         attributes: dict[str, object] = {"entry_point": "main", "workgroup_sizes": [-(-x.data.size // 64), 1, 1]}
         attributes |= {"shader_language": "GLSL", "shader_code": SWISH}
         for binding, prefix in enumerate(("input_0", "output_0")):
@@ -178,14 +178,14 @@ class Model:
         ))  # fmt: skip
 
     def conv2d_int8(self, x: Value, channels: int, size: int, *, pad: int, zero_point: int) -> Value:
-        """An int8 convolution with its rescale back to int8, one multiplier for each channel."""
+        """Add an int8 convolution and the rescale back to int8, with a multiplier for each channel."""
         shape = (channels, size, size, x.data.shape[3])
         w = self.const(self.random.integers(-127, 128, shape), "i8")
         b = self.const(self.random.integers(-500, 500, channels), "i32")
         zeros = [self.const(np.array([zero_point]), "i8"), self.const(np.array([0]), "i8")]
         sums = convolve(x.data.astype(np.int64) - zero_point, w.data.astype(np.int64), b.data.astype(np.int64), pad)
         wide = self._op("conv2d", [x, w, b, *zeros], sums, kind="i32", attributes=f"acc_type = i32, {spatial(pad)}")
-        # Bring the largest sum to about the largest int8: sum * multiplier / 2**shift, rounded half up.
+        # The largest sum becomes about the largest int8: sum * multiplier / 2**shift, rounded half up.
         multiplier = self.random.integers(2**30, 2**31, channels)
         shift = np.floor(np.log2(np.abs(sums).max() * multiplier / 127)).astype(np.int64)
         scaled = (sums * multiplier + (np.int64(1) << (shift - 1))) >> shift
@@ -199,17 +199,17 @@ class Model:
         ))  # fmt: skip
 
     def relu_int8(self, x: Value, low: int) -> Value:
-        """Clamps from below."""
+        """Clamp from below."""
         return self._op("clamp", [x], np.maximum(x.data, low), attributes=f"min_val = {low} : i8, max_val = 127 : i8")
 
     def argmax(self, x: Value, axis: int) -> Value:
-        """The index of the largest element."""
+        """Find the index of the largest element."""
         return self._op("argmax", [x], x.data.argmax(axis), kind="i32", attributes=f"axis = {axis} : i32")
 
     # Text
 
     def text(self) -> str:
-        """The model as MLIR."""
+        """Return the model as MLIR."""
 
         def named(name: str) -> str:
             return f'{{ml_program.identifier = "{name}", tf_saved_model.index_path = ["{name}"]}}'
@@ -247,12 +247,12 @@ DTYPES: dict[str, Any] = {"f32": np.float32, "f16": np.float16, "i8": np.int8, "
 
 
 def spatial(pad: int) -> str:
-    """The attributes that every convolution here has."""
+    """Return the attributes of a convolution."""
     return f"pad = array<i64: {pad}, {pad}, {pad}, {pad}>, stride = array<i64: 1, 1>, dilation = array<i64: 1, 1>"
 
 
 def convolve(x: Array, w: Array, b: Array, pad: int) -> Array:
-    """NHWC convolution with OHWI weights, in float64 or int64."""
+    """Compute an NHWC convolution with OHWI weights in float64 or int64."""
     wide = np.int64 if np.issubdtype(x.dtype, np.integer) else np.float64
     padded = np.pad(x.astype(wide), ((0, 0), (pad, pad), (pad, pad), (0, 0)))
     windows = np.lib.stride_tricks.sliding_window_view(padded, w.shape[1:3], (1, 2))
@@ -261,7 +261,7 @@ def convolve(x: Array, w: Array, b: Array, pad: int) -> Array:
 
 
 def classifier(kind: str) -> Model:
-    """Two convolution blocks, a depthwise one, pooling, a dense layer and softmax over ten classes."""
+    """Make a classifier of ten classes: two convolutions, a depthwise one, pooling, a dense layer and softmax."""
     m = Model(kind, seed=11)
     x = m.input("picture", (1, 16, 16, 3))
     x = m.max_pool(m.relu6(m.conv2d(x, 8, 3, pad=1)))
@@ -273,7 +273,7 @@ def classifier(kind: str) -> Model:
 
 
 def upscaler() -> Model:
-    """Doubles a picture in half precision: three convolutions, the pixels of a channel spread over the plane."""
+    """Make a model that doubles a picture in half precision: three convolutions, then depth to space."""
     m = Model("f16", seed=12)
     picture = m.input("picture", (1, 8, 8, 3))
     x = m.relu6(m.conv2d(picture, 16, 3, pad=1))
@@ -286,7 +286,7 @@ def upscaler() -> Model:
 
 
 def mixed() -> Model:
-    """A convolutional model whose activation is a GLSL shader, twice; the second result is also an output."""
+    """Make a convolutional model with a GLSL shader as activation, twice. The second activation is also an output."""
     m = Model("f32", seed=13)
     x = m.input("picture", (1, 12, 12, 4))
     x = m.swish(m.conv2d(x, 8, 3, pad=1))
@@ -299,7 +299,7 @@ def mixed() -> Model:
 
 
 def quantised() -> Model:
-    """An int8 classifier: convolutions with a rescale for each channel, and the index of the best class."""
+    """Make an int8 classifier: convolutions with a rescale for each channel, and the index of the best class."""
     m = Model("f32", seed=14)
     x = m.input("picture", (1, 12, 12, 3), "i8")
     x = m.relu_int8(m.conv2d_int8(x, 8, 3, pad=1, zero_point=-3), -3)

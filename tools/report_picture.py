@@ -1,6 +1,6 @@
 """Write docs/images/report.png, README's picture of a report: ``python -m tools.report_picture [FILE]``.
 
-A suite with one wrong picture runs, and a browser shows its page: Chromium or a relative of it (tests/browser.py).
+The program runs a suite with a wrong picture, and Chromium or a related browser shows the report (tests/browser.py).
 """
 
 import shutil
@@ -15,10 +15,10 @@ from tests.browser import BROWSER
 
 ROOT = Path(__file__).resolve().parents[1]
 PICTURE = ROOT / "docs" / "images" / "report.png"
-# Shown at 830 pixels on GitHub; two pixels for each of the page.
+# GitHub shows 830 pixels. The scale gives two pixels for each pixel of the page.
 WIDTH, HEIGHT, SCALE = 980, 628, 2
 COLOURS = 64
-# Examples by the short names that the list has room for.
+# The list in the report only has room for short names.
 IMAGES = {"barriers": "life", "blur_and_tone_map": "blur", "linear_filter": "filter", "mip_levels": "levels"}
 DEMO = {"fail": "ring", "crash": "address", "warn": "root", "pass": "double"}
 
@@ -39,7 +39,7 @@ def main(target: Path) -> None:
 
 
 def make_suite(folder: Path) -> None:
-    """Copy some examples with images, and some of the demo, of which three do not pass."""
+    """Copy examples with images, and scenarios of the demo; three of these do not pass."""
     for name, copied in IMAGES.items():
         shutil.copytree(ROOT / "scenarios" / "images" / name, folder / copied, ignore=shutil.ignore_patterns("out"))
     demo = ROOT / "scenarios" / "suite_demo"

@@ -1,6 +1,6 @@
-"""A hook of MkDocs: pages of the site from files outside of docs/, and links between files of the checkout.
+"""A hook of MkDocs, which adds files outside docs/ as pages and resolves links between files of the checkout.
 
-The checkout's pages are CommonMark with tables, which MkDocs reads a little differently: a difference is a warning.
+The pages are CommonMark with tables, which MkDocs reads slightly differently: the hook warns about differences.
 """
 
 import logging
@@ -32,7 +32,7 @@ COMMON_MARK = MarkdownIt("commonmark").enable("table")
 
 
 def on_config(config: MkDocsConfig) -> None:
-    """Let the address of a code's heading be the code, so that a new title breaks no link."""
+    """Use the code as anchor of a code's heading, so that a new title breaks no link."""
     config.mdx_configs["toc"]["slugify"] = anchor_of
 
 
@@ -43,13 +43,13 @@ def anchor_of(heading: str, separator: str) -> str:
 
 
 def on_files(files: Files, config: MkDocsConfig) -> None:
-    """Add the pages."""
+    """Add the pages outside docs/."""
     for path, uri in PAGES.items():
         files.append(File.generated(config, uri, abs_src_path=str(ROOT / path)))
 
 
 def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
-    """Let links lead to the site. A link that shows the name of a page's file shows the page's title."""
+    """Let links lead to the site. A link that shows the file name of a page now shows the page's title."""
     uri = page.file.src_uri
     folder = dirname(SOURCES.get(uri, f"docs/{uri}"))
 
@@ -59,7 +59,7 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
         if text == path and file.endswith(".md"):
             text = (ROOT / file).read_text(encoding="utf-8").partition("\n")[0].removeprefix("# ")
         target = PAGES.get(file) or file.removeprefix("docs/")
-        if target == file and files.get_file_from_path(file) is None:  # a file outside of docs/, copied as it is
+        if target == file and files.get_file_from_path(file) is None:  # a file outside docs/, copied unchanged
             files.append(File.generated(config, file, abs_src_path=str(ROOT / file)))
         return f"[{text}]({relpath(target, dirname(uri) or '.')}{anchor or ''})"
 
@@ -67,7 +67,7 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
 
 
 def on_page_content(html: str, page: Page, config: MkDocsConfig, files: Files) -> None:
-    """Warn of a page that viewers of the checkout show otherwise: CommonMark nests lists by fewer spaces, say."""
+    """Warn about a page that CommonMark shows differently, for example because lists nest with fewer spaces."""
     if ":::" not in page.markdown:
         here, there = (Counter(TAG.findall(text)) for text in (html, COMMON_MARK.render(page.markdown)))
         if here != there:
@@ -77,7 +77,7 @@ def on_page_content(html: str, page: Page, config: MkDocsConfig, files: Files) -
 
 
 def file_of(path: str) -> str:
-    """Return the path of a file; for a folder, that of the nearest README above its contents."""
+    """Return the path of a file, or the path of the nearest README for a folder."""
     while (ROOT / path).is_dir():
         readme = join(path, "README.md")
         path = readme if (ROOT / readme).is_file() else dirname(path)

@@ -1,8 +1,7 @@
 """Reads the Vulkan registry (vk.xml) into plain data for `generate_bindings`.
 
-The XML is the one that the PyPI package `vulkan-object` ships; only its file is used, not its code. What belongs to
-other APIs (Vulkan SC) or to extensions that were never released is left out. Source: the registry's own schema
-document, "The Khronos Vulkan API Registry".
+The PyPI package `vulkan-object` has the XML; its code is not used. Entries for other APIs (Vulkan SC) and for
+unreleased extensions are skipped. Source: the registry's schema document, "The Khronos Vulkan API Registry".
 """
 
 import re
@@ -31,7 +30,7 @@ class Member:
 
 @dataclass(frozen=True, slots=True)
 class Struct:
-    """A structure or union; ``extends`` are the structures whose pNext chain may hold it."""
+    """A structure or union; it may be in the pNext chain of each structure in ``extends``."""
 
     name: str
     kind: str
@@ -40,7 +39,7 @@ class Struct:
 
     @property
     def structure_type(self) -> str | None:
-        """Name of the sType value, or None for a plain structure."""
+        """The name of the sType value, or None for a plain structure."""
         first = self.members[0] if self.members else None
         return first.values if first is not None and first.name == "sType" else None
 
@@ -56,8 +55,10 @@ class Command:
 
 @dataclass(frozen=True, slots=True)
 class Extension:
-    """What one released extension brings; ``depends`` is the registry's expression of what it needs, ``kind`` is
-    "instance" or "device"."""
+    """The types and commands of a released extension.
+
+    ``depends`` is the registry's expression for its dependencies; ``kind`` is "instance" or "device".
+    """
 
     name: str
     kind: str
@@ -68,7 +69,7 @@ class Extension:
 
 @dataclass(slots=True)
 class Registry:
-    """The parts of vk.xml that the bindings need; ``providers`` maps a type to the versions and extensions of it."""
+    """The parts of vk.xml for the bindings; ``providers`` has the versions and extensions that define a type."""
 
     package_version: str
     header_version: int = 0
@@ -88,20 +89,20 @@ class Registry:
     spirv_extensions: dict[str, list[dict[str, str]]] = field(default_factory=dict)
 
     def canonical(self, name: str) -> str:
-        """The newest name of a type that was renamed on promotion."""
+        """Return the newest name of a type that was renamed on promotion."""
         while name in self.aliases:
             name = self.aliases[name]
         return name
 
     def value(self, name: str) -> int:
-        """Number of an enumeration value or flag bit, given any of its names."""
+        """Return the number of an enumeration value or flag bit with any of its names."""
         while name in self.value_aliases:
             name = self.value_aliases[name]
         return next(values[name] for values in self.enums.values() if name in values)
 
 
 def read_registry() -> Registry:
-    """Reads vk.xml of the installed `vulkan-object`. Raises ModuleNotFoundError where it is not installed."""
+    """Read vk.xml of the installed `vulkan-object`. Raises ModuleNotFoundError without the package."""
     found = find_spec("vulkan_object")
     if found is None or found.origin is None:
         raise ModuleNotFoundError("the package 'vulkan-object' is needed: pip install scenario-runner[dev]")
@@ -117,7 +118,7 @@ def read_registry() -> Registry:
             _read_command(registry, element)
     for element in root.iterfind("feature"):
         if _for_vulkan(element):
-            # The registry splits a version into internal parts; what the user sees is the version.
+            # The registry splits a version into internal parts; users see a single version.
             name = "VK_VERSION_" + element.attrib["number"].replace(".", "_")
             _read_requirements(registry, element, name, 0)
     for element in root.iterfind("extensions/extension"):
@@ -136,7 +137,7 @@ def _for_vulkan(element: Element) -> bool:
 
 
 def _text(element: Element) -> str:
-    """C text of an element without its comments, blanks collapsed."""
+    """Return the C text of an element without comments and with single spaces."""
     parts = [element.text or ""]
     for child in element:
         if child.tag != "comment":

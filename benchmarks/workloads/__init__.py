@@ -1,4 +1,4 @@
-"""The workloads by name, in the order in which they are measured."""
+"""The workloads by name, in the order of measurement."""
 
 from benchmarks.workloads.changed import Changed
 from benchmarks.workloads.dispatches import Dispatches
@@ -17,7 +17,7 @@ __all__ = ["Workload", "all_workloads"]
 
 
 def all_workloads() -> dict[str, Workload]:
-    """Every workload by its name."""
+    """Return every workload by name."""
     workloads: list[Workload] = [
         Small(),
         Changed(Small()),

@@ -1,4 +1,4 @@
-"""Any workload with scenario files that no run before has seen, as when a user edits them."""
+"""A workload with files that are new to every run, as after a user's edit."""
 
 from pathlib import Path
 
@@ -7,9 +7,9 @@ from benchmarks.workloads.workload import Run, Workload
 
 
 class Changed(Workload):
-    """``inner``, with one more line break at the end of each scenario file before each run.
+    """The workload ``inner``, with another line break at the end of each scenario file before each run.
 
-    Ours keeps plans of scenarios whose text is the same; here it cannot use any. Compiled shaders are kept as ever.
+    So our program cannot use cached plans of scenarios. Compiled shaders are cached.
     """
 
     def __init__(self, inner: Workload) -> None:

@@ -1,4 +1,4 @@
-"""Ten thousand dispatches of one shader: what a command costs."""
+"""Ten thousand dispatches of one shader: the cost of a command."""
 
 from __future__ import annotations
 
@@ -24,9 +24,10 @@ SHADERS = 4
 
 
 class Dispatches(Workload):
-    """Each dispatch adds to a buffer and waits for the one before; SPIR-V, which the reference would compile each time.
+    """Dispatches that each add to a buffer and wait for the previous one. The shader is SPIR-V for the reference's
+    sake.
 
-    ``varied`` takes turns with 16 buffers and four specializations, so that no two neighbours are alike.
+    With ``varied`` they alternate between 16 buffers and four specializations, so that neighbours differ.
     """
 
     timeout_s = 300.0

@@ -21,7 +21,7 @@ layout(set = 0, binding = 0) uniform usampler2D source;
 layout(location = 0) out uint color;
 void main() { color = texelFetch(source, ivec2(gl_FragCoord.xy), 0).r + 1u; }
 """
-# The buffer is zero: the reference runs no drawing without a binding.
+# The buffer is zero. It exists since the reference runs no drawing without a binding.
 FILL = """#version 450
 layout(set = 0, binding = 0) readonly buffer Shift { uint shift; };
 layout(location = 0) out vec4 color;
@@ -31,7 +31,7 @@ _DDS_HEADER_BYTES = 148
 
 
 class _Drawings(Workload):
-    """Draws with the shaders `WHOLE` and ``fragment_text``; SPIR-V, which the reference would compile each time."""
+    """Drawings with the shaders `WHOLE` and ``fragment_text`` as SPIR-V: the reference compiles GLSL each time."""
 
     fragment_text = NEXT
     timeout_s = 300.0
@@ -47,7 +47,7 @@ class _Drawings(Workload):
 
 
 class Drawings(_Drawings):
-    """Each drawing reads the picture before and draws the next one."""
+    """Drawings that each read the previous picture and draw the next."""
 
     name = "drawings"
     title = "1,000 drawings of 64 x 64 texels, each from the one before"
@@ -73,7 +73,7 @@ class Drawings(_Drawings):
 
 
 class Fill(_Drawings):
-    """One drawing over a large picture, which is written to a file."""
+    """A drawing over a large picture, which is written to a file."""
 
     name = "fill"
     title = "a drawing over 4096x4096 RGBA8, 67 MB of .dds out"

@@ -1,4 +1,4 @@
-"""ML graphs in VGF files: a small convolution, a thousand of them, and a model whose constants are large."""
+"""ML graphs in VGF files: a small convolution, a thousand convolutions, and a model with large constants."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ LOOKUP = Path(__file__).with_name("lookup.vgf")
 LOOKUP_SHAPE = (11, 13)
 TABLES = 4
 LOOKED_UP = 9
-# What the ml extra installs (pyproject.toml), as it is imported.
+# Modules of the ml extra (pyproject.toml).
 ML_MODULES = ("emulation_layer", "vgfpy")
 OP_CONSTANT = 43
 
 
 class Graph(Workload):
-    """A model that only programs with the ml extra can run."""
+    """A model that needs the ml extra."""
 
     def missing(self) -> str | None:
         absent = [name for name in ML_MODULES if find_spec(name) is None]
@@ -37,7 +37,7 @@ class Graph(Workload):
 class GraphDispatches(Graph):
     """A small convolution, dispatched once or a thousand times. The reference builds a pipeline for every dispatch.
 
-    All numbers are small multiples of 1/64, so that every order of summing gives the same floats.
+    All numbers are small multiples of 1/64, so that any order of summing gives the same floats.
     """
 
     timeout_s = 300.0
@@ -65,10 +65,10 @@ class GraphDispatches(Graph):
 
 
 class GraphConstants(Graph):
-    """Rows looked up in four tables of 125 MB each, which are the model's constants.
+    """Lookups of rows in four tables of 125 MB, which are the model's constants.
 
-    Memory is held against the file, not against the reference: the driver keeps a copy of the constants, and on a
-    software driver that copy is the process's own.
+    Memory is compared with the file, not with the reference. The driver keeps a copy of the constants, which a software
+    driver keeps in the process.
     """
 
     name = "graph-constants"
@@ -98,7 +98,7 @@ class GraphConstants(Graph):
         np.testing.assert_array_equal(np.load(output / "sum.npy"), np.asarray(expected)[None])
 
     def _rows(self) -> np.ndarray:
-        """The first row, the last one, and some between them; [1, 9]."""
+        """Return numbers of rows with the shape [1, 9]: the first, the last, and some between."""
         return np.linspace(0, self._shape[0] - 1, LOOKED_UP).astype(np.int32)[None]
 
 
@@ -107,7 +107,7 @@ def _picture() -> np.ndarray:
 
 
 def _table(number: int, rows: np.ndarray, width: int) -> np.ndarray:
-    """Some rows of a table: whole numbers that differ between tables, rows and columns."""
+    """Compute rows of a table: whole numbers that differ between tables, rows and columns."""
     return (rows[:, None] * 7 + np.arange(width) * 3 + number * 100_000).astype(np.float32)
 
 
@@ -126,7 +126,7 @@ def dispatch_graph(*resources: str) -> dict[str, Any]:
 
 
 def _write_lookup(path: Path, shape: tuple[int, int]) -> None:
-    """The model of ``lookup.vgf`` with tables of ``shape``: two numbers of its graph are changed."""
+    """Write the model of ``lookup.vgf`` with tables of ``shape``, by changing two numbers in the graph."""
     import vgfpy
 
     from scenario_runner.ml.vgf_file import read_vgf
@@ -139,7 +139,7 @@ def _write_lookup(path: Path, shape: tuple[int, int]) -> None:
     graph = e.AddModule(vgfpy.ModuleType.Graph, module.name, module.entry_point, code=code)
     rows = e.AddBindingSlot(0, e.AddInputResource(tensor, integers, [1, LOOKED_UP], []))
     total = e.AddBindingSlot(1, e.AddOutputResource(tensor, floats, [1, LOOKED_UP, shape[1]], []))
-    # all of them stay alive until they are written, whether or not the encoder copies them
+    # the tables stay alive until the file is written, even if the encoder does not copy them
     tables = [_table(number, np.arange(shape[0]), shape[1]) for number in range(TABLES)]
     constants = [e.AddConstant(e.AddConstantResource(floats, [1, *shape], []), table) for table in tables]
     e.AddSegmentInfo(graph, "lookup", [e.AddDescriptorSetInfo([rows, total])], [rows], [total], constants)
@@ -150,7 +150,7 @@ def _write_lookup(path: Path, shape: tuple[int, int]) -> None:
 
 
 def _resized(code: bytes, sizes: dict[int, int]) -> list[int]:
-    """The words of a SPIR-V module, with other values for those integer constants, each of which it has once."""
+    """Replace integer constants in a SPIR-V module, which has each constant once. Return the words."""
     words = list(struct.unpack(f"<{len(code) // 4}I", code))
     found = []
     at = 5  # after the header

@@ -22,7 +22,7 @@ void main() {
     imageStore(target, at, texelFetch(source, at, 0));
 }
 """
-# Each texel becomes the mean of itself and the one to its right (the last one: of itself).
+# Each texel becomes the mean of itself and its right neighbour; the last texel stays.
 FILTER = """#version 450
 layout(local_size_x = 16, local_size_y = 16) in;
 layout(set = 0, binding = 0) uniform sampler2D source;
@@ -36,11 +36,11 @@ void main() {
 FORMAT = "VK_FORMAT_R16G16B16A16_SFLOAT"
 FILTERS = 10
 GROUP = 16
-PERIOD = 251  # a prime, so that the pattern falls differently into every row
+PERIOD = 251  # a prime, so that every row has another pattern
 
 
 class _Images(Workload):
-    """``filters`` shaders, one after the other, from picture.dds to result.dds over images of their own."""
+    """A chain of ``filters`` shaders from picture.dds to result.dds, with an image for each step."""
 
     shader_text = COPY
     side = 4096
@@ -70,14 +70,14 @@ class _Images(Workload):
         return {"image": {"uid": name, "dims": dims, "format": FORMAT, "shader_access": access, **keys}}
 
     def _texels(self) -> np.ndarray:
-        """Whole numbers below 251, which 16-bit floats hold exactly; a chain of means stays within their precision."""
+        """Return whole numbers below 251, which 16-bit floats hold exactly; means stay within the precision."""
         row = np.arange(self.side * 4) % PERIOD
         column = np.arange(self.side)[:, None] * 7 % PERIOD
         return ((row + column) % PERIOD).astype(np.float16).reshape(self.side, self.side, 4)
 
     @abstractmethod
     def _expected(self) -> np.ndarray:
-        """The texels that the file must hold."""
+        """Return the expected texels of the file."""
 
     def check(self, folder: Path, program: Program, output: Path) -> None:
         payload = np.fromfile(output / "result.dds", np.float16)[-self.side * self.side * 4 :]
@@ -88,7 +88,7 @@ class _Images(Workload):
 
 
 class ImageCopy(_Images):
-    """A shader copies every texel; files of 134 MB."""
+    """A shader that copies every texel; the files have 134 MB."""
 
     name = "image-copy"
     title = "a 4096x4096 RGBA16F .dds file in and out"
@@ -98,7 +98,7 @@ class ImageCopy(_Images):
 
 
 class FilterChain(_Images):
-    """Ten filters over images of 34 MB; nine of them stay on the device."""
+    """Ten filters over images of 34 MB; nine images stay on the device."""
 
     name = "filter-chain"
     title = f"{FILTERS} filters of 2048x2048 RGBA16F over .dds files"
@@ -116,7 +116,7 @@ class FilterChain(_Images):
 
 
 def _bindings(source: str, target: str) -> list[dict[str, Any]]:
-    """The source is sampled and the target stored to; the reference has to be told where an image may be both."""
+    """Return bindings for sampling a source and storing to a target. The reference needs types if an image is both."""
     storage = {} if target == "result" else {"descriptor_type": "VK_DESCRIPTOR_TYPE_STORAGE_IMAGE"}
     return [{"set": 0, "id": 0, "resource_ref": source}, {"set": 0, "id": 1, "resource_ref": target, **storage}]
 

@@ -1,4 +1,4 @@
-"""Two large inputs and one large output: what a byte costs."""
+"""Two large inputs and a large output: the cost of a byte."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ void main() {
     sum[i] = a[i] + b[i];
 }
 """
-PERIOD = 65_521  # a prime, so that the pattern falls differently into every block
+PERIOD = 65_521  # a prime, so that every block has another pattern
 
 
 class LargeBuffers(Workload):
-    """out = a + b over float32; files of 256 MiB each."""
+    """A sum of two float32 buffers; each file has 256 MiB."""
 
     name = "large-buffers"
     title = "two 256 MiB inputs, one 256 MiB output"

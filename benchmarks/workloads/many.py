@@ -1,4 +1,4 @@
-"""Many small scenarios: one process of ours, one process each for a program that takes a single scenario."""
+"""Many small scenarios: a single process of our program, or a process for each in a program that takes one scenario."""
 
 from pathlib import Path
 
@@ -7,12 +7,12 @@ from benchmarks.programs import Program
 from benchmarks.workloads.small import check_small, write_small
 from benchmarks.workloads.workload import Run, Workload
 
-# A process each: so many are started and their time is multiplied.
+# Such a program starts so many processes, and their time is multiplied.
 SAMPLE = 20
 
 
 class Many(Workload):
-    """200 small scenarios, each with inputs and an output of its own."""
+    """200 small scenarios with separate inputs and outputs."""
 
     def __init__(self, *, spirv: bool = False) -> None:
         self._spirv = spirv

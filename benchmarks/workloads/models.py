@@ -1,8 +1,8 @@
-"""Models with the layers of well-known networks, random weights and small inputs, converted when they are measured.
+"""Models with the layers of well-known networks, random weights and small inputs. The benchmark converts them.
 
-Every operator is computed with NumPy beside its line of TOSA, as in tools/make_models.py. Batch normalization is folded
-into the convolutions. Sources of the layers: He et al. 2015 (ResNet18), Sandler et al. 2018 (MobileNetV2), Tan and Le
-2019 (EfficientNet-B0), Devlin et al. 2018 (one encoder layer of BERT-base).
+As in tools/make_models.py, every operator is a line of TOSA and NumPy code. Batch normalization is folded into the
+convolutions. Sources of the layers: He et al. 2015 (ResNet18), Sandler et al. 2018 (MobileNetV2), Tan and Le 2019
+(EfficientNet-B0), Devlin et al. 2018 (one encoder layer of BERT-base).
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from scenario_runner.tosa.model_converter import PACKAGE, find_converter
 from tools.make_models import Array, Model, Value
 
 Layers = Callable[["Network", Value, int], Value]
-# Channels are divided by this with --quick.
+# The divisor of channels with --quick.
 QUICK = 8
 
 
 class Models(Graph):
-    """One inference of a network in a process; outputs differ from NumPy's by rounding only."""
+    """A process with one inference of a network. Outputs differ from NumPy only by rounding."""
 
     time_bound = Bound(must=1.05)
     memory_bound = Bound(must=1.05)
@@ -56,15 +56,15 @@ class Models(Graph):
 
 
 class Network(Model):
-    """Layers in single precision, [N, H, W, C]."""
+    """A network with layers in single precision, [N, H, W, C]."""
 
     def weights(self, *shape: int, inputs: int = 0) -> Value:
-        """Uniform weights of a layer in which as many ``inputs`` make an output (He et al. 2015); else biases."""
+        """Add uniform weights for ``inputs`` summands of an output (He et al. 2015), or without inputs biases."""
         scale = math.sqrt(6 / inputs) if inputs else 0.1
         return self.const(self.random.uniform(-scale, scale, shape))
 
     def conv(self, x: Value, channels: int, size: int, stride: int = 1, *, depthwise: bool = False) -> Value:
-        """A convolution with bias that keeps the size, divided by the stride."""
+        """Add a convolution with bias, which divides the size by the stride."""
         windows, inputs = _windows(x.data, size, stride, 0.0), x.data.shape[3]
         shape = (size, size, channels, 1) if depthwise else (channels, size, size, inputs)
         w = self.weights(*shape, inputs=size * size * (1 if depthwise else inputs))
@@ -78,7 +78,7 @@ class Network(Model):
         return self._op(name, [x, w, b, *self._zero(), *self._zero()], sums + b.data, attributes=attributes)
 
     def max_pool_3(self, x: Value) -> Value:
-        """The largest of 3 x 3, at every other place."""
+        """Take the maximum of 3 x 3 elements at every other place."""
         windows = _windows(x.data, 3, 2, -np.inf)
         attributes = f"kernel = array<i64: 3, 3>, {_spatial(3, 2)}"
         return self._op("max_pool2d", [x], windows.max((4, 5)), attributes=attributes)
@@ -94,7 +94,7 @@ class Network(Model):
         return self.mul(x, self.sigmoid(x))
 
     def dense(self, x: Value, channels: int) -> Value:
-        """A layer over the last of three dimensions."""
+        """Add a dense layer over the last of three dimensions."""
         inputs = x.data.shape[2]
         product = self.matmul(x, self.weights(1, inputs, channels, inputs=2 * inputs))
         return self.add(product, self.weights(1, 1, channels))
@@ -107,7 +107,7 @@ class Network(Model):
         return self.mul(total, self.const(np.full((1, 1, 1), 1 / x.data.shape[2])))
 
     def layer_norm(self, x: Value) -> Value:
-        """Over the last of three dimensions, with a scale and an offset."""
+        """Normalize the last of three dimensions, with scale and offset."""
         mean = self.mean(x)
         centered = self._op("sub", [x, mean], x.data - mean.data)
         variance = self.add(self.mean(self.mul(centered, centered)), self.const(np.full((1, 1, 1), 1e-5)))
@@ -124,14 +124,14 @@ class Network(Model):
 
 
 def _windows(x: Array, size: int, stride: int, padding: float) -> Array:
-    """The windows [N, Y, X, C, size, size] in float64."""
+    """Return the windows [N, Y, X, C, size, size] in float64."""
     pads = size // 2, size // 2
     padded = np.pad(x.astype(np.float64), ((0, 0), pads, pads, (0, 0)), constant_values=padding)
     return np.lib.stride_tricks.sliding_window_view(padded, (size, size), (1, 2))[:, ::stride, ::stride]
 
 
 def _spatial(size: int, stride: int) -> str:
-    """The attributes of what keeps the size of a picture, divided by the stride."""
+    """Return attributes that divide the size of a picture by the stride."""
     pads = ", ".join([str(size // 2)] * 4)
     return f"pad = array<i64: {pads}>, stride = array<i64: {stride}, {stride}>"
 
@@ -179,7 +179,7 @@ def efficientnet_b0(m: Network, x: Value, less: int) -> Value:
 
 
 def transformer(m: Network, x: Value, _less: int) -> Value:
-    """12 heads; the normalization follows the addition."""
+    """Make an encoder layer with 12 heads and normalization after additions."""
     _, length, width = x.data.shape
     heads = 12
 
@@ -197,7 +197,7 @@ def transformer(m: Network, x: Value, _less: int) -> Value:
 
 
 def all_models() -> list[Models]:
-    """The four networks. Strides leave no rest of the pictures, which TOSA would refuse."""
+    """Return the four networks. TOSA demands sizes of pictures that the strides divide."""
     picture, small = (1, 65, 65, 3), (1, 33, 33, 3)
     return [
         Models("resnet18", resnet18, picture, small),

@@ -1,4 +1,4 @@
-"""Fifty different shaders, each dispatched once: what the driver's compiler costs, and what a pipeline cache saves."""
+"""Fifty different shaders, each dispatched once: the cost of the driver's compiler, the gain of a pipeline cache."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ ITEMS = 256
 STEPS = 24
 SEED = 12
 
-# Caches of the drivers' own, which would make every process after the first one fast.
+# Drivers' own caches would make every process after the first one fast.
 WITHOUT_DRIVER_CACHES = {"MESA_SHADER_CACHE_DISABLE": "true", "__GL_SHADER_DISK_CACHE": "0"}
 
 
 def constants(number: int) -> np.ndarray:
-    """What the shader with this number multiplies by, adds and shifts by, step by step."""
+    """Return the factors, summands and shifts of a shader's steps."""
     generator = np.random.default_rng([SEED, number])
     return generator.integers([1, 0, 1], [1 << 32, 1 << 32, 31], (STEPS, 3), dtype=np.uint64)
 
@@ -37,7 +37,7 @@ def source(number: int) -> str:
 
 
 def expected(shaders: int) -> np.ndarray:
-    """What the shaders make of 0, 1, 2, … one after the other."""
+    """Apply the shaders to 0, 1, 2, … in order."""
     x = np.arange(ITEMS, dtype=np.uint32)
     for number in range(shaders):
         for factor, summand, shift in constants(number).astype(np.uint32):
@@ -46,7 +46,7 @@ def expected(shaders: int) -> np.ndarray:
 
 
 class Pipelines(Workload):
-    """``cache``: no ``--pipeline-caching``, an empty cache before each run, or that of the run before."""
+    """Runs without ``--pipeline-caching`` ("none"), with an empty cache ("cold"), or the previous run's cache."""
 
     ours_alone = True
 

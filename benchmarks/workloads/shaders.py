@@ -1,4 +1,4 @@
-"""A hundred shaders and ten thousand commands: what reading, compiling and checking a large scenario costs."""
+"""A hundred shaders and ten thousand commands: the cost of reading, compiling and checking a large scenario."""
 
 from __future__ import annotations
 
@@ -29,7 +29,10 @@ BUFFERS = 16
 
 
 class Shaders(Workload):
-    """``cold``: nothing that ours keeps is there before each run. The reference compiles for every command."""
+    """Runs or validation of many shaders. With ``cold`` the caches are empty.
+
+    The reference compiles for each command.
+    """
 
     ours_alone = True
 
@@ -40,7 +43,7 @@ class Shaders(Workload):
         self._cold = cold
         self._language = language
         self._shaders = 100
-        # With HLSL it is the compiler that is measured: 5 ms for each shader.
+        # With HLSL the compiler dominates: 5 ms for each shader.
         self._commands = 10_000 if language == "GLSL" else 100
         self.name = f"{'shaders' if language == 'GLSL' else 'hlsl'}-{what}" + ("-cold" if cold else "")
         commands = f"{self._commands:,} commands"

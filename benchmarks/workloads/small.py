@@ -1,4 +1,4 @@
-"""One small scenario, whole process: what a user feels at the prompt."""
+"""One small scenario in a whole process, as a user starts it at the prompt."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ COUNT = 1024
 
 
 def write_small(folder: Path, name: str, *, spirv: bool, seed: int = 0) -> Path:
-    """One small scenario, ``name``.json; its sum is 3 i + ``seed``."""
+    """Write a small scenario ``name``.json with the sum 3 i + ``seed``."""
     source = "add.spv" if spirv else "add.comp"
     if not (folder / source).exists():
         (folder / source).write_bytes(compile_shader(ADD) if spirv else ADD.encode())
@@ -51,7 +51,7 @@ def check_small(output: Path, name: str, seed: int = 0) -> None:
 
 
 class Small(Workload):
-    """One dispatch over three small buffers. Ours keeps compiled GLSL; the reference compiles it each time."""
+    """One dispatch over three small buffers. Our program caches compiled GLSL, the reference compiles each time."""
 
     def __init__(self, *, spirv: bool = False) -> None:
         self._spirv = spirv

@@ -1,4 +1,4 @@
-"""What a workload is: files that it makes, processes that it starts, results that it knows."""
+"""The base class of workloads, which make files, start processes and know the results."""
 
 import json
 from abc import ABC, abstractmethod
@@ -13,10 +13,9 @@ from benchmarks.programs import Program
 
 @dataclass(frozen=True)
 class Run:
-    """One measured run: the command lines that are started one after the other, and by how much their time counts.
+    """One measured run: command lines to start in order, and environment variables.
 
-    ``scale`` is above 1 where a program that takes one scenario a process runs only some of them. ``variables`` are set
-    beside the benchmark's own.
+    Their time is multiplied by ``scale``, which is above 1 if a program only runs some of the scenarios.
     """
 
     commands: list[list[str]]
@@ -25,19 +24,19 @@ class Run:
 
 
 class Workload(ABC):
-    """A named workload; ``quick`` makes it small enough for a test of the benchmark itself."""
+    """A named workload. With ``quick`` it is small, to test the benchmark itself."""
 
     name: str
     title: str
     time_bound: Bound | None = None
     memory_bound: Bound | None = None
     file_bound: Bound | None = None  # our memory / `file_bytes`
-    seconds_bound: Bound | None = None  # our time in seconds, whatever others take
+    seconds_bound: Bound | None = None  # our time in seconds
     timeout_s = 120.0
-    ours_alone = False  # there is no other program that does this
+    ours_alone = False  # no other program can do this
 
     def missing(self) -> str | None:
-        """Why this workload cannot be measured here; None where it can."""
+        """Explain why this workload cannot be measured here; None if it can."""
         return None
 
     @abstractmethod
@@ -45,44 +44,44 @@ class Workload(ABC):
         """Write scenarios, shaders and inputs into the empty ``folder``."""
 
     def prepare(self, folder: Path) -> None:  # noqa: B027
-        """What is to be done before each run, unmeasured."""
+        """Prepare a run; this is not measured."""
 
     def run(self, folder: Path, program: Program, output: Path) -> Run:
-        """Commands by which ``program`` runs the workload, with results under ``output``."""
+        """Return the commands of ``program`` for the workload, with results under ``output``."""
         return Run([program.arguments([folder / "scenario.json"], output)])
 
     @abstractmethod
     def check(self, folder: Path, program: Program, output: Path) -> None:
-        """Compare what ``program`` wrote with NumPy. Raises AssertionError."""
+        """Compare results of ``program`` with NumPy. Raises AssertionError."""
 
     def file_bytes(self, folder: Path) -> int:
-        """The size of what is loaded, for workloads with a ``file_bound``."""
+        """Return the size of the loaded file, for workloads with a ``file_bound``."""
         return 0
 
 
 def write_scenario(path: Path, commands: list[dict[str, Any]], resources: list[dict[str, Any]]) -> None:
-    """Write a scenario file in words that every dialect of the format has."""
+    """Write a scenario file with keys that every dialect of the format has."""
     path.write_text(json.dumps({"commands": commands, "resources": resources}), encoding="utf-8")
 
 
 def dispatch(shader: str, groups: list[int], *resources: str, **more: Any) -> dict[str, Any]:
-    """A dispatch_compute command that binds ``resources`` to set 0 from binding 0 on."""
+    """Make a dispatch_compute command that binds ``resources`` to set 0 from binding 0 on."""
     bindings = [{"set": 0, "id": index, "resource_ref": uid} for index, uid in enumerate(resources)]
     return {"dispatch_compute": {"shader_ref": shader, "rangeND": groups, "bindings": bindings, **more}}
 
 
 def buffer(uid: str, size_bytes: int, **more: Any) -> dict[str, Any]:
-    """A buffer resource."""
+    """Make a buffer resource."""
     return {"buffer": {"uid": uid, "size": size_bytes, "shader_access": "readwrite", **more}}
 
 
 def shader(uid: str, source: str, **more: Any) -> dict[str, Any]:
-    """A shader resource; SPIR-V where the file says so."""
+    """Make a shader resource, SPIR-V or GLSL by the extension."""
     return {"shader": {"uid": uid, "src": source, "type": "SPIR-V" if source.endswith(".spv") else "GLSL", **more}}
 
 
 def compile_shader(source: str, stage: Literal["compute", "vertex", "fragment"] = "compute") -> bytes:
-    """GLSL to SPIR-V, before anything is measured."""
+    """Compile GLSL to SPIR-V, before anything is measured."""
     from scenario_runner.shaders.compile import compile_all
     from scenario_runner.shaders.source import CompileRequest
 
