@@ -10,14 +10,7 @@ Life cycle:
 
 from __future__ import annotations
 
-# Loading a driver holds the dynamic loader's lock, so the extension modules that a plain run needs come before.
-import _pickle  # noqa: F401
-import array  # noqa: F401
-import contextvars  # noqa: F401
-import math  # noqa: F401
-import struct  # noqa: F401
 import time
-import zlib  # noqa: F401
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterator
 from contextlib import ExitStack, contextmanager

@@ -123,12 +123,12 @@ def create_resources(
     if "image" in by_kind:
         from scenario_runner.vulkan.images import check_groups, create_images
 
-        created |= create_images(device, stack, by_kind["image"], created)
+        created |= create_images(device, stack, by_kind["image"])
     if "tensor" in by_kind:  # after the images, whose memory it may share
         from scenario_runner.vulkan.tensors import create_tensors
 
         created |= create_tensors(device, stack, by_kind["tensor"], created)
-    created |= create_buffers(device, stack, by_kind.get("buffer", ()), created)
+    created |= create_buffers(device, stack, by_kind.get("buffer", ()))
     resources.update(created)
     if "image" in by_kind:
         check_groups(device, resources)

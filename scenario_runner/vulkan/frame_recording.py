@@ -12,7 +12,7 @@ from scenario_runner.plan.plan import FramePlan, Operation, Plan
 from scenario_runner.vulkan import Handle, ffi
 from scenario_runner.vulkan._generated import constants as vk
 from scenario_runner.vulkan.layers import with_ml_emulation
-from scenario_runner.vulkan.recording import DispatchRecorder, Prepared, Recorder
+from scenario_runner.vulkan.recording import BindingRecorder, DispatchRecorder, Prepared, Recorder
 from scenario_runner.vulkan.structs import new
 
 if TYPE_CHECKING:
@@ -149,12 +149,12 @@ def record_frame(
     alone = {"dispatch", "barrier"}.issuperset(recorders)
     for kind in recorders:
         recorders[kind] = _recorder(kind)(prepared, command_buffer, alone)
-    latest: Recorder | None = None
+    latest: BindingRecorder | None = None
     if timestamps is not None:
         timestamps.begin(command_buffer, runs)
     for run in runs:
         recorder = recorders[run[0].kind]
-        if recorder.binds and recorder is not latest:
+        if isinstance(recorder, BindingRecorder) and recorder is not latest:
             if latest is not None:
                 recorder.disturbed()
             latest = recorder

@@ -37,14 +37,12 @@ from scenario_runner.vulkan.image_support import (
 )
 from scenario_runner.vulkan.layers import GRAPH_LAYER
 from scenario_runner.vulkan.memory import Allocation, align
-from scenario_runner.vulkan.resources import WORD_SIZE_BYTES, Resource, Rows, bind_buffer, create_buffer
+from scenario_runner.vulkan.resources import WORD_SIZE_BYTES, Piece, Resource, Rows, bind_buffer, create_buffer
 from scenario_runner.vulkan.structs import new
 from scenario_runner.vulkan.vulkan_loader import check
 
 
-def create_images(
-    device: Device, stack: ExitStack, plans: list[ImagePlan], others: Mapping[str, Resource]
-) -> dict[str, Image]:
+def create_images(device: Device, stack: ExitStack, plans: list[ImagePlan]) -> dict[str, Image]:
     """Every image of a scenario by its uid. Raises UnsupportedError with all that the device cannot have."""
     tilings = choose_tilings(device, plans)
     return {plan.uid: Image(device, stack, plan, tilings[plan.uid]) for plan in device.instance.watched(plans)}
@@ -204,20 +202,18 @@ class Image(Resource):
             fn.vkCmdClearDepthStencilImage(commands, self.handle, self._fill_layout, zero, 1, area)
         self._change(self._fill_layout, self.rest_layout, commands, before_copy=False)
 
-    def record_upload(
-        self, commands: Handle, staging: Handle, staging_offset: int, offset_bytes: int, size: int
-    ) -> None:
+    def record_upload(self, commands: Handle, staging: Handle, piece: Piece) -> None:
         plan, fn = self.plan, self._device.fn
-        if offset_bytes == 0 and not self.needs_preparation:
+        if piece.offset_bytes == 0 and not self.needs_preparation:
             self.record_prepare(commands)
         if self._packed_rows is not None:
-            regions = self._packed_rows.regions(staging_offset, offset_bytes, size, into_staging=False)
+            regions = self._packed_rows.regions(piece, into_staging=False)
             fn.vkCmdCopyBuffer(commands, staging, self.buffer, len(regions), regions)
         else:
-            region = self._region(staging_offset, offset_bytes, size)
+            region = self._region(piece)
             fn.vkCmdCopyBufferToImage(commands, staging, self.handle, self._fill_layout, 1, region)
         assert plan.source is not None
-        if offset_bytes + size < plan.source.size_bytes:
+        if piece.offset_bytes + piece.size_bytes < plan.source.size_bytes:
             return
         layouts: int | list[int] = self._fill_layout
         if makes_levels(plan):
@@ -230,15 +226,13 @@ class Image(Resource):
             )
         self._change(layouts, self.rest_layout, commands, before_copy=False)
 
-    def record_download(
-        self, commands: Handle, staging: Handle, staging_offset: int, offset_bytes: int, size: int
-    ) -> None:
+    def record_download(self, commands: Handle, staging: Handle, piece: Piece) -> None:
         source = vk.IMAGE_LAYOUT_GENERAL if self.tiling == "LINEAR" else vk.IMAGE_LAYOUT_TRANSFER_SRC_OPTIMAL
-        if offset_bytes == 0:
+        if piece.offset_bytes == 0:
             self._change(self._layouts, source, commands, before_copy=True)
-        region = self._region(staging_offset, offset_bytes, size)
+        region = self._region(piece)
         self._device.fn.vkCmdCopyImageToBuffer(commands, self.handle, source, staging, 1, region)
-        if offset_bytes + size == self.plan.size_bytes:
+        if piece.offset_bytes + piece.size_bytes == self.plan.size_bytes:
             self._change(source, self._layouts, commands, before_copy=False)
 
     def write_descriptor(self, write: Handle, descriptor: Descriptor) -> Handle:
@@ -294,14 +288,14 @@ class Image(Resource):
     def _part_at(self, offset_bytes: int) -> ImagePart:
         return next(part for part in self.plan.parts if offset_bytes < part.end_bytes)
 
-    def _region(self, staging_offset: int, offset_bytes: int, size: int) -> Handle:
-        """VkBufferImageCopy for whole rows of one part."""
-        part = self._part_at(offset_bytes)
+    def _region(self, piece: Piece) -> Handle:
+        """Return the VkBufferImageCopy of whole rows of one part."""
+        part = self._part_at(piece.offset_bytes)
         block_height = self.plan.format.block_extent[1]
-        first = (offset_bytes - part.offset_bytes) // part.row_size_bytes * block_height
-        rows = size // part.row_size_bytes * block_height
+        first = (piece.offset_bytes - part.offset_bytes) // part.row_size_bytes * block_height
+        rows = piece.size_bytes // part.row_size_bytes * block_height
         region = ffi.new("VkBufferImageCopy*")
-        region.bufferOffset = staging_offset
+        region.bufferOffset = piece.staging_offset
         region.imageSubresource.aspectMask = ASPECTS[part.aspect]
         region.imageSubresource.mipLevel = part.level
         region.imageSubresource.layerCount = 1

@@ -184,11 +184,6 @@ class OpticalFlowPipeline(DataGraph):
         return self._create_from(stack, resources, node, flow)
 
 
-def flow_pipeline(pipelines: PipelineCache, plan: OpticalFlowPlan, _resources: object) -> OpticalFlowPipeline:
-    """The pipeline of an optical flow, made now if it is new. Raises what `DataGraph` raises, with the place."""
-    return pipelines.made(pipelines.graphs, plan, plan.label, "optical flow", plan.label, OpticalFlowPipeline)
-
-
 def dispatch_info(operation: OpticalFlowDispatch) -> Handle:
     """The VkDataGraphPipelineDispatchInfoARM of a dispatch."""
     flow = new(
@@ -202,7 +197,7 @@ def dispatch_info(operation: OpticalFlowDispatch) -> Handle:
 def pipeline_of(
     cache: PipelineCache, plan: GraphPipelinePlan | OpticalFlowPlan, resources: Mapping[str, Resource]
 ) -> DataGraph:
-    """Create a pipeline of `Plan.graph_pipelines`."""
+    """Return the pipeline of a graph or flow, created now if it is new. Raises errors of `DataGraph` with the place."""
     if plan.kind == "optical_flow":
-        return flow_pipeline(cache, plan, resources)
+        return cache.made(cache.graphs, plan, plan.label, "optical flow", plan.label, OpticalFlowPipeline)
     return graph_pipeline(cache, plan, resources)

@@ -12,7 +12,7 @@ from scenario_runner.vulkan.device import memory_barrier
 from scenario_runner.vulkan.image_support import CompanionImage, image_barriers
 from scenario_runner.vulkan.optical_flow import dispatch_info
 from scenario_runner.vulkan.pipeline import SHADER_STAGES
-from scenario_runner.vulkan.recording import Prepared, Recorder
+from scenario_runner.vulkan.recording import BindingRecorder, Prepared, Recorder
 from scenario_runner.vulkan.structs import Member, chain, new
 
 # A queue without graph work has no such stage: what the scenario asks is then covered by all commands.
@@ -40,13 +40,11 @@ _ACCESS = {
 class BarrierRecorder(Recorder):
     """Records barriers; what is bound stays bound."""
 
-    binds = False
-
-    def _record(self, operation: Barrier) -> None:
-        """A command for each barrier: version 1 of the command takes one pair of stages for all of its barriers."""
+    def record(self, operations: Iterable[Barrier]) -> None:
+        """Record a command for each barrier: version 1 takes one pair of stages for all barriers of a command."""
         fn, resources = self.prepared.device.fn, self.prepared.resources
         stages = _STAGES if self.prepared.device.has_graphics else _STAGES_WITHOUT_GRAPHICS
-        for barrier in operation.barriers:
+        for barrier in (barrier for operation in operations for barrier in operation.barriers):
             src, dst = _mask(barrier.src_stages, stages), _mask(barrier.dst_stages, stages)
             access = _ACCESS[barrier.src_access] if src else 0, _ACCESS[barrier.dst_access] if dst else 0
             none: tuple[Handle, ...] = (0, ffi.NULL)
@@ -101,12 +99,15 @@ def _mask(stages: tuple[str, ...], bits: Mapping[str, int]) -> int:
 _Area: TypeAlias = tuple[tuple[Target, ...], tuple[int, int]]
 
 
-class DrawRecorder(Recorder):
-    """Records draws; what is bound already is not bound again.
+class DrawRecorder(BindingRecorder):
+    """Records draws.
 
     Draws into the same attachments with nothing between them are one rendering. Attachments are loaded, so that what a
     draw does not cover stays.
     """
+
+    point = vk.PIPELINE_BIND_POINT_GRAPHICS
+    stages = SHADER_STAGES
 
     def __init__(self, prepared: Prepared, commands: Handle, alone: bool) -> None:
         super().__init__(prepared, commands, alone)
@@ -114,20 +115,18 @@ class DrawRecorder(Recorder):
         # VkRenderingInfo and the companion images that are drawn into, by targets and extent
         self._renderings: dict[_Area, tuple[Handle, list[CompanionImage]]] = {}
         self._open: _Area | None = None
-        self.disturbed()
 
     def disturbed(self) -> None:
-        self._pipeline = self._descriptors = -1
-        self._layout: Handle = None
+        super().disturbed()
         self._extent = (0, 0)
-        self._pushed: bytes | None = None
 
     def record(self, operations: Iterable[Draw]) -> None:
-        super().record(operations)
+        for draw in operations:
+            self._record(draw)
         self._finish()
 
     def _record(self, draw: Draw) -> None:
-        """One draw, and the barrier after it."""
+        """Record one draw, and the barrier after it."""
         commands, fn = self.commands, self.prepared.device.fn
         area = (draw.targets, draw.extent)
         if area != self._open:
@@ -138,24 +137,7 @@ class DrawRecorder(Recorder):
             width, height = draw.extent
             fn.vkCmdSetViewport(commands, 0, 1, [(0, 0, width, height, 0, 1)])
             fn.vkCmdSetScissor(commands, 0, 1, [((0, 0), (width, height))])
-        if draw.pipeline != self._pipeline:
-            self._pipeline = draw.pipeline
-            pipeline = self.prepared.graphics[draw.pipeline]
-            fn.vkCmdBindPipeline(commands, vk.PIPELINE_BIND_POINT_GRAPHICS, pipeline.handle)
-            if pipeline.layout != self._layout:
-                self._layout = pipeline.layout
-                self._descriptors = -1
-                self._pushed = None
-        if draw.descriptors != self._descriptors:
-            self._descriptors = draw.descriptors
-            sets, count = self.prepared.descriptor_sets[draw.descriptors]
-            if count:
-                point = vk.PIPELINE_BIND_POINT_GRAPHICS
-                fn.vkCmdBindDescriptorSets(commands, point, self._layout, 0, count, sets, 0, ffi.NULL)
-        if draw.push_constants and draw.push_constants != self._pushed:
-            self._pushed = draw.push_constants
-            data = ffi.from_buffer(self._pushed)
-            fn.vkCmdPushConstants(commands, self._layout, SHADER_STAGES, 0, len(self._pushed), data)
+        self._bind(self.prepared.graphics[draw.pipeline], draw.descriptors, draw.push_constants)
         fn.vkCmdDraw(commands, 3, 1, 0, 0)
         if draw.barrier_after:
             self._finish()
@@ -204,32 +186,30 @@ class DrawRecorder(Recorder):
         return new("VkRenderingInfo", renderArea=area, layerCount=1, pColorAttachments=attachments), companions
 
 
-class GraphRecorder(Recorder):
+class GraphRecorder(BindingRecorder):
     """Records the graph dispatches of one frame.
 
     A session has memory of its own, so that two dispatches with it must not overlap: where the scenario asks for no
     barrier between them, one is recorded.
     """
 
+    point = vk.PIPELINE_BIND_POINT_DATA_GRAPH_ARM
+
     def __init__(self, prepared: Prepared, commands: Handle, alone: bool) -> None:
         super().__init__(prepared, commands, alone)
         self._running: set[int] = set()
-        self._bound: tuple[int, int] | None = None
+
+    def record(self, operations: Iterable[Any]) -> None:
+        for operation in operations:
+            self._record(operation)
 
     def _record(self, operation: Any) -> None:
-        """One dispatch, and the barrier after it."""
-        commands, fn = self.commands, self.prepared.device.fn
-        graph = self.prepared.graphs[operation.pipeline]
+        """Record one dispatch, and the barrier after it."""
         if operation.pipeline in self._running:
             self.barrier()
-        state = (operation.pipeline, operation.descriptors)
-        if state != self._bound:
-            self._bound = state
-            sets, count = self.prepared.descriptor_sets[operation.descriptors]
-            point = vk.PIPELINE_BIND_POINT_DATA_GRAPH_ARM
-            fn.vkCmdBindPipeline(commands, point, graph.handle)
-            fn.vkCmdBindDescriptorSets(commands, point, graph.layout, 0, count, sets, 0, ffi.NULL)
-        fn.vkCmdDispatchDataGraphARM(commands, graph.session, self._info(operation))
+        graph = self.prepared.graphs[operation.pipeline]
+        self._bind(graph, operation.descriptors)
+        self.prepared.device.fn.vkCmdDispatchDataGraphARM(self.commands, graph.session, self._info(operation))
         if operation.barrier_after:
             self.barrier()
         else:
@@ -243,9 +223,6 @@ class GraphRecorder(Recorder):
         """Everything before, before everything after: graphs, shaders and copies."""
         self._running.clear()
         self.prepared.device.barrier(self.commands)
-
-    def disturbed(self) -> None:
-        self._bound = None
 
 
 class OpticalFlowRecorder(GraphRecorder):

@@ -6,6 +6,7 @@ use VK_EXT_debug_utils. Waiting has a time limit and can be interrupted.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack
@@ -41,38 +42,67 @@ class Prepared(NamedTuple):
     graphics: Sequence[Pipeline]
 
 
-class Recorder:
-    """Records the operations of one kind into the command buffer of one frame; the registry of kinds names it.
+class Recorder(ABC):
+    """Records the operations of one kind into the command buffer of one frame.
 
     ``alone`` says that the frame has nothing but dispatches of compute shaders and barriers: else a barrier after an
-    operation has to cover the stages of other work as well. ``binds`` says whether it binds pipelines and descriptors.
+    operation has to cover the stages of other work as well.
     """
-
-    binds: ClassVar[bool] = True
 
     def __init__(self, prepared: Prepared, commands: Handle, alone: bool) -> None:
         self.prepared = prepared
         self.commands = commands
 
+    @abstractmethod
     def record(self, operations: Iterable[Any]) -> None:
         """Record operations that follow each other, with the implicit barriers after them."""
-        for operation in operations:
-            self._record(operation)
 
-    def _record(self, operation: Any) -> None:
-        """Record one operation, and the barrier after it."""
-        raise NotImplementedError
+
+class BindingRecorder(Recorder):
+    """Records work of pipelines with descriptor sets. What is bound already is not bound again."""
+
+    point: ClassVar[int]
+    stages: ClassVar[int] = 0
+    """The shader stages that see push constants."""
+
+    def __init__(self, prepared: Prepared, commands: Handle, alone: bool) -> None:
+        super().__init__(prepared, commands, alone)
+        self.disturbed()
 
     def disturbed(self) -> None:
-        """Called when another recorder may have bound something else."""
+        """Forget what is bound: another recorder may have bound something else."""
+        self._handle: Handle = None
+        self._layout: Handle = None
+        self._descriptors, self._push_constants = -1, b""
+
+    def _bind(self, pipeline: Pipeline | DataGraph, descriptors: int, push_constants: bytes = b"") -> None:
+        """Bind a pipeline, the descriptor list with this number, and push constants if there are any."""
+        commands, fn = self.commands, self.prepared.device.fn
+        if pipeline.handle != self._handle:
+            self._handle = pipeline.handle
+            fn.vkCmdBindPipeline(commands, self.point, pipeline.handle)
+            if pipeline.layout != self._layout:
+                self._layout = pipeline.layout
+                self._descriptors, self._push_constants = -1, b""
+        if descriptors != self._descriptors:
+            self._descriptors = descriptors
+            sets, count = self.prepared.descriptor_sets[descriptors]
+            if count:
+                fn.vkCmdBindDescriptorSets(commands, self.point, self._layout, 0, count, sets, 0, ffi.NULL)
+        if push_constants and push_constants != self._push_constants:
+            self._push_constants = push_constants
+            data = ffi.from_buffer(push_constants)
+            fn.vkCmdPushConstants(commands, self._layout, self.stages, 0, len(push_constants), data)
 
 
-class DispatchRecorder(Recorder):
+class DispatchRecorder(BindingRecorder):
     """Records dispatches of compute shaders.
 
-    Pipelines, descriptor sets and push constants that are already bound are not bound again; implicit barriers are
-    global and order compute work with whatever follows in the same frame.
+    Implicit barriers are global and order compute work with whatever follows in the same frame.
     """
+
+    point = vk.PIPELINE_BIND_POINT_COMPUTE
+    stages = vk.SHADER_STAGE_COMPUTE_BIT
 
     def __init__(self, prepared: Prepared, commands: Handle, alone: bool) -> None:
         super().__init__(prepared, commands, alone)
@@ -90,57 +120,23 @@ class DispatchRecorder(Recorder):
             later = vk.ACCESS_MEMORY_READ_BIT | vk.ACCESS_MEMORY_WRITE_BIT
             self._everything = memory_barrier(vk.ACCESS_MEMORY_WRITE_BIT, later)
             self._after_stages = vk.PIPELINE_STAGE_ALL_COMMANDS_BIT
-        self.disturbed()
-
-    def disturbed(self) -> None:
-        self._bound: tuple[int, int, Handle, bytes | None] = (-1, -1, None, None)
 
     def record(self, operations: Iterable[Dispatch]) -> None:
-        prepared, command_buffer, fn = self.prepared, self.commands, self.prepared.device.fn
-        dispatch, bind_pipeline, bind_sets = fn.vkCmdDispatch, fn.vkCmdBindPipeline, fn.vkCmdBindDescriptorSets
-        pipeline_barrier, push_constants = fn.vkCmdPipelineBarrier, fn.vkCmdPushConstants
-        everything, after_stages, null = self._everything, self._after_stages, ffi.NULL
-        bound_pipeline, bound_descriptors, bound_layout, bound_push = self._bound
+        commands, pipelines, fn, null = self.commands, self.prepared.pipelines, self.prepared.device.fn, ffi.NULL
+        dispatch, pipeline_barrier, compute = fn.vkCmdDispatch, fn.vkCmdPipelineBarrier, _COMPUTE
+        everything, after_stages = self._everything, self._after_stages
+        bound = None
         for operation in operations:
-            if operation.pipeline != bound_pipeline:
-                bound_pipeline = operation.pipeline
-                pipeline = prepared.pipelines[bound_pipeline]
-                bind_pipeline(command_buffer, vk.PIPELINE_BIND_POINT_COMPUTE, pipeline.handle)
-                if pipeline.layout != bound_layout:
-                    bound_layout = pipeline.layout
-                    bound_descriptors = -1
-                    bound_push = None
-            if operation.descriptors != bound_descriptors:
-                bound_descriptors = operation.descriptors
-                sets, count = prepared.descriptor_sets[bound_descriptors]
-                if count:
-                    bind_sets(command_buffer, vk.PIPELINE_BIND_POINT_COMPUTE, bound_layout, 0, count, sets, 0, null)
-            if operation.push_constants and operation.push_constants != bound_push:
-                bound_push = operation.push_constants
-                push_constants(
-                    command_buffer,
-                    bound_layout,
-                    vk.SHADER_STAGE_COMPUTE_BIT,
-                    0,
-                    len(bound_push),
-                    ffi.from_buffer(bound_push),
-                )
-            x, y, z = operation.workgroup_count
-            dispatch(command_buffer, x, y, z)
+            needed = operation.pipeline, operation.descriptors, operation.push_constants
+            if needed != bound:
+                bound = needed
+                self._bind(pipelines[operation.pipeline], operation.descriptors, operation.push_constants)
+            dispatch(commands, *operation.workgroup_count)
             if operation.barrier_after:
-                pipeline_barrier(
-                    command_buffer,
-                    vk.PIPELINE_STAGE_COMPUTE_SHADER_BIT,
-                    after_stages,
-                    0,
-                    1,
-                    everything,
-                    0,
-                    null,
-                    0,
-                    null,
-                )
-        self._bound = (bound_pipeline, bound_descriptors, bound_layout, bound_push)
+                pipeline_barrier(commands, compute, after_stages, 0, 1, everything, 0, null, 0, null)
+
+
+_COMPUTE = vk.PIPELINE_STAGE_COMPUTE_SHADER_BIT
 
 
 def allocate_sets(

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from contextlib import ExitStack
 from math import prod
+from typing import NamedTuple
 
 from scenario_runner import errors
 from scenario_runner.errors.diagnostic import error
@@ -18,6 +19,15 @@ from scenario_runner.vulkan.device import Device
 from scenario_runner.vulkan.memory import Allocation, MemoryBlocks, Needs, align, choose_type, readable_size
 from scenario_runner.vulkan.structs import new
 from scenario_runner.vulkan.vulkan_loader import check
+
+
+class Piece(NamedTuple):
+    """``size_bytes`` bytes of a resource from ``offset_bytes`` on, and their place in the staging buffer."""
+
+    resource: Resource
+    offset_bytes: int
+    size_bytes: int
+    staging_offset: int
 
 
 class Resource:
@@ -65,15 +75,11 @@ class Resource:
         """Record setting all bytes to zero."""
         raise NotImplementedError
 
-    def record_upload(
-        self, commands: Handle, staging: Handle, staging_offset: int, offset_bytes: int, size: int
-    ) -> None:
+    def record_upload(self, commands: Handle, staging: Handle, piece: Piece) -> None:
         """Record copying a portion from a staging buffer, with the layout changes that it needs."""
         raise NotImplementedError
 
-    def record_download(
-        self, commands: Handle, staging: Handle, staging_offset: int, offset_bytes: int, size: int
-    ) -> None:
+    def record_download(self, commands: Handle, staging: Handle, piece: Piece) -> None:
         """Record copying a portion into a staging buffer."""
         raise NotImplementedError
 
@@ -93,9 +99,7 @@ _USAGE = (
 WORD_SIZE_BYTES = 4
 
 
-def create_buffers(
-    device: Device, stack: ExitStack, plans: Iterable[BufferPlan], others: Mapping[str, Resource]
-) -> dict[str, Buffer]:
+def create_buffers(device: Device, stack: ExitStack, plans: Iterable[BufferPlan]) -> dict[str, Buffer]:
     """Every buffer of a scenario by its uid. Raises OutOfMemoryError with the place."""
     return {plan.uid: Buffer(device, stack, plan) for plan in device.instance.watched(plans)}
 
@@ -123,16 +127,12 @@ class Buffer(Resource):
         size = align(self.plan.size_bytes, WORD_SIZE_BYTES)
         self._device.fn.vkCmdFillBuffer(commands, self.handle, 0, size, 0)
 
-    def record_upload(
-        self, commands: Handle, staging: Handle, staging_offset: int, offset_bytes: int, size: int
-    ) -> None:
-        region = copy_region(staging_offset, offset_bytes, size)
+    def record_upload(self, commands: Handle, staging: Handle, piece: Piece) -> None:
+        region = copy_region(piece.staging_offset, piece.offset_bytes, piece.size_bytes)
         self._device.fn.vkCmdCopyBuffer(commands, staging, self.handle, 1, region)
 
-    def record_download(
-        self, commands: Handle, staging: Handle, staging_offset: int, offset_bytes: int, size: int
-    ) -> None:
-        region = copy_region(offset_bytes, staging_offset, size)
+    def record_download(self, commands: Handle, staging: Handle, piece: Piece) -> None:
+        region = copy_region(piece.offset_bytes, piece.staging_offset, piece.size_bytes)
         self._device.fn.vkCmdCopyBuffer(commands, self.handle, staging, 1, region)
 
     def write_descriptor(self, write: Handle, descriptor: Descriptor) -> Handle:
@@ -199,18 +199,18 @@ class Rows:
         room = min(self._size_bytes - offset_bytes, room_bytes)
         return room - room % self._run_bytes if self._counts else room
 
-    def regions(self, staging_offset: int, offset_bytes: int, size: int, *, into_staging: bool) -> Handle:
+    def regions(self, piece: Piece, *, into_staging: bool) -> Handle:
         """VkBufferCopy[] between packed bytes in a staging buffer and their places."""
         if not self._counts:
-            places = [self._start_bytes + offset_bytes]
-            length = size
+            places = [self._start_bytes + piece.offset_bytes]
+            length = piece.size_bytes
         else:
-            first = offset_bytes // self._run_bytes
-            places = [self._place(number) for number in range(first, first + size // self._run_bytes)]
+            first = piece.offset_bytes // self._run_bytes
+            places = [self._place(number) for number in range(first, first + piece.size_bytes // self._run_bytes)]
             length = self._run_bytes
         regions = ffi.new("VkBufferCopy[]", len(places))
         for number, place in enumerate(places):
-            region, staged = regions[number], staging_offset + number * length
+            region, staged = regions[number], piece.staging_offset + number * length
             region.srcOffset, region.dstOffset = (place, staged) if into_staging else (staged, place)
             region.size = length
         return regions

@@ -23,7 +23,7 @@ from scenario_runner.vulkan._generated import constants as vk
 from scenario_runner.vulkan.device import Device
 from scenario_runner.vulkan.memory import Allocation, Needs, align, allocate_local, readable_size
 from scenario_runner.vulkan.physical_device import PhysicalDevice
-from scenario_runner.vulkan.resources import WORD_SIZE_BYTES, Resource, Rows, bind_buffer, create_buffer
+from scenario_runner.vulkan.resources import WORD_SIZE_BYTES, Piece, Resource, Rows, bind_buffer, create_buffer
 from scenario_runner.vulkan.structs import new
 from scenario_runner.vulkan.vulkan_loader import check
 
@@ -174,23 +174,19 @@ class Tensor(Resource):
         self._device.fn.vkCmdFillBuffer(commands, self._buffer, 0, size, 0)
         self._from_shadow(commands)
 
-    def record_upload(
-        self, commands: Handle, staging: Handle, staging_offset: int, offset_bytes: int, size: int
-    ) -> None:
-        regions = self._rows.regions(staging_offset, offset_bytes, size, into_staging=False)
+    def record_upload(self, commands: Handle, staging: Handle, piece: Piece) -> None:
+        regions = self._rows.regions(piece, into_staging=False)
         self._device.fn.vkCmdCopyBuffer(commands, staging, self._buffer, len(regions), regions)
-        if offset_bytes + size == self.plan.size_bytes:
+        if piece.offset_bytes + piece.size_bytes == self.plan.size_bytes:
             self._from_shadow(commands)
 
-    def record_download(
-        self, commands: Handle, staging: Handle, staging_offset: int, offset_bytes: int, size: int
-    ) -> None:
+    def record_download(self, commands: Handle, staging: Handle, piece: Piece) -> None:
         if self._image is not None:
-            self._image.record_download(commands, staging, staging_offset, offset_bytes, size)
+            self._image.record_download(commands, staging, piece)
             return
-        if self._shadow is not None and offset_bytes == 0:
+        if self._shadow is not None and piece.offset_bytes == 0:
             self._copy(commands, self.handle, self._shadow.handle)
-        regions = self._rows.regions(staging_offset, offset_bytes, size, into_staging=True)
+        regions = self._rows.regions(piece, into_staging=True)
         self._device.fn.vkCmdCopyBuffer(commands, self._buffer, staging, len(regions), regions)
 
     def _from_shadow(self, commands: Handle) -> None:

@@ -10,7 +10,7 @@ from contextlib import ExitStack
 from contextvars import copy_context
 from functools import partial
 from itertools import groupby
-from typing import Any, NamedTuple
+from typing import Any
 
 from scenario_runner import errors
 from scenario_runner.plan.records import Source
@@ -19,7 +19,7 @@ from scenario_runner.vulkan import Handle
 from scenario_runner.vulkan._generated import constants as vk
 from scenario_runner.vulkan.device import CommandPool, Device, Submission
 from scenario_runner.vulkan.memory import Allocation, align, allocate, choose_type, populate
-from scenario_runner.vulkan.resources import Resource, bind_buffer, create_buffer
+from scenario_runner.vulkan.resources import Piece, Resource, bind_buffer, create_buffer
 
 # Half of the staging buffer: no more than this, and no less than the other.
 _LARGEST_HALF_BYTES = 16 << 20
@@ -36,15 +36,6 @@ _COPIED = vk.PIPELINE_STAGE_TRANSFER_BIT, vk.ACCESS_TRANSFER_WRITE_BIT
 
 # Pieces of resources, in order: (uid, bytes). A piece is valid until the next one is asked for.
 Pieces = Generator[tuple[str, memoryview], None, None]
-
-
-class Piece(NamedTuple):
-    """``size_bytes`` bytes of a resource from ``offset_bytes`` on, and where they lie in the staging buffer."""
-
-    resource: Resource
-    offset_bytes: int
-    size_bytes: int
-    staging_offset: int
 
 
 class Transfer:
@@ -131,13 +122,12 @@ class Transfer:
                 half = turn % 2
                 commands, submission = self._commands[half], self._submissions[half]
                 submission.wait("uploading", timeout_s)
-                base = half * self._half_size_bytes
                 for piece in batch:
-                    view = memory.view(base + piece.staging_offset, piece.size_bytes)
+                    view = memory.view(piece.staging_offset, piece.size_bytes)
                     sources[piece.resource].read_into(view, piece.offset_bytes)
                 with self._pool.recording(commands):
-                    for resource, offset, size, staging_offset in batch:
-                        resource.record_upload(commands, staging, base + staging_offset, offset, size)
+                    for piece in batch:
+                        piece.resource.record_upload(commands, staging, piece)
                     # what was transferred comes before everything that is submitted later
                     self._device.barrier(commands, _COPIED)
                 submission.submit(commands)
@@ -151,10 +141,10 @@ class Transfer:
         try:
             for turn, batch in enumerate(_batches(resources, sizes, self._half_size_bytes)):
                 half = turn % 2
-                commands, base = self._commands[half], half * self._half_size_bytes
+                commands = self._commands[half]
                 with self._pool.recording(commands):
-                    for resource, offset, size, staging_offset in batch:
-                        resource.record_download(commands, staging, base + staging_offset, offset, size)
+                    for piece in batch:
+                        piece.resource.record_download(commands, staging, piece)
                     self._device.barrier(commands, _COPIED, (vk.PIPELINE_STAGE_HOST_BIT, vk.ACCESS_HOST_READ_BIT))
                 self._submissions[half].submit(commands)
                 if ready is not None:
@@ -168,8 +158,7 @@ class Transfer:
     def _pieces(self, memory: Allocation, half: int, batch: Sequence[Piece], timeout_s: float | None) -> Pieces:
         self._submissions[half].wait("reading back", timeout_s)
         for piece in batch:
-            start = half * self._half_size_bytes + piece.staging_offset
-            yield piece.resource.plan.uid, memory.view(start, piece.size_bytes)
+            yield piece.resource.plan.uid, memory.view(piece.staging_offset, piece.size_bytes)
 
     def _settle(self, what: str, timeout_s: float | None) -> None:
         """Wait for what is still on its way, unless the device is past waiting for."""
@@ -179,9 +168,9 @@ class Transfer:
 
 
 def _batches(resources: Sequence[Resource], sizes_bytes: Sequence[int], half_size_bytes: int) -> Iterator[list[Piece]]:
-    """Cut the resources into pieces and the pieces into batches that fit in half of the staging buffer."""
+    """Cut resources into pieces, in batches that take turns in the halves of the staging buffer."""
     batch: list[Piece] = []
-    used = 0
+    start = used = 0
     for resource, size_bytes in zip(resources, sizes_bytes, strict=True):
         offset = 0
         while offset < size_bytes:
@@ -189,9 +178,9 @@ def _batches(resources: Sequence[Resource], sizes_bytes: Sequence[int], half_siz
             if not size:
                 assert batch, "half of the staging buffer holds a portion of any resource"
                 yield batch
-                batch, used = [], 0
+                batch, start, used = [], half_size_bytes - start, 0
                 continue
-            batch.append(Piece(resource, offset, size, used))
+            batch.append(Piece(resource, offset, size, start + used))
             used = min(align(used + size, _STAGING_ALIGNMENT), half_size_bytes)
             offset += size
     if batch:
