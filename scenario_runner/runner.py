@@ -187,22 +187,11 @@ class Runner(DeviceSession):
         output_dir: StrPath | None = None,
     ) -> Plan:
         """Plan a run without a device; see `plan.resolve.resolve`."""
+        from scenario_runner.plan.resolve import resolve
         from scenario_runner.scenario.loader import as_scenario
 
         with self._reading(scenario, output_dir):
-            return self._resolve(as_scenario(scenario), inputs or {}, outputs, output_dir)
-
-    def _resolve(
-        self,
-        scenario: Scenario,
-        inputs: Mapping[str, ArrayLike],
-        outputs: Collection[str] | None,
-        output_dir: StrPath | None,
-    ) -> Plan:
-        from scenario_runner.plan.resolve import resolve
-
-        names = [outputs] if isinstance(outputs, str) else outputs
-        return resolve(scenario, inputs=inputs, outputs=names, output_dir=output_dir, compiler=self.compiler)
+            return resolve(as_scenario(scenario), inputs, outputs, output_dir, self.compiler)
 
     def prepare(
         self,
@@ -224,6 +213,7 @@ class Runner(DeviceSession):
         self, scenario: AnyScenario, inputs: Inputs, outputs: Collection[str] | None, output_dir: StrPath | None
     ) -> Prepared:
         """Read and plan a scenario or a model. The inputs of a scenario stay part of the plan."""
+        from scenario_runner.plan.resolve import resolve
         from scenario_runner.run.result import Prepared, by_uid
         from scenario_runner.scenario.loader import as_scenario
 
@@ -244,7 +234,7 @@ class Runner(DeviceSession):
 
         def plan_with(changed: Mapping[str, ArrayLike]) -> Plan:
             with phases.phase("plan"):
-                return self._resolve(loaded, {**own, **changed}, outputs, output_dir)
+                return resolve(loaded, {**own, **changed}, outputs, output_dir, self.compiler)
 
         return Prepared(loaded, plan_with, self._collect, uids, self._forget)
 

@@ -64,10 +64,11 @@ def confined(
 def allowing(*chosen: StrPath | None) -> Iterator[None]:
     """Allow folders and files that the caller named during the block, unless a link in a home leads there."""
     allowed = _allowed.get()
-    if allowed is not None and allowed.folders is not None:
-        more = _real_folders(path for path in chosen if path is not None)
-        allowed = allowed._replace(folders=allowed.folders + more)
-    with _set(allowed):
+    if allowed is None or allowed.folders is None:
+        yield
+        return
+    more = _real_folders(path for path in chosen if path is not None)
+    with _set(allowed._replace(folders=allowed.folders + more)):
         yield
 
 

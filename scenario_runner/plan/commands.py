@@ -44,7 +44,7 @@ from scenario_runner.shaders.spirv.interface import push_constants_read
 if TYPE_CHECKING:
     from scenario_runner.plan.graph_files import GraphFiles
     from scenario_runner.plan.image_layouts import LayoutTracker
-    from scenario_runner.plan.images import FittedShaders
+    from scenario_runner.plan.images import ImageUses
 
 
 class Entries(list[Any]):
@@ -179,7 +179,7 @@ class CommandContext(NamedTuple):
     """The input of command resolvers.
 
     ``shaders`` are the loaded shaders by uid. ``readonly`` are the uids of resources with the shader_access 'readonly'.
-    ``layouts`` and ``fitted`` are None without images, ``graphs`` is None without commands that run graphs.
+    ``layouts`` and ``image_uses`` are None without images, ``graphs`` is None without commands that run graphs.
     """
 
     scenario: Scenario
@@ -189,7 +189,7 @@ class CommandContext(NamedTuple):
     push_constants: PushConstants
     readonly: frozenset[str]
     layouts: LayoutTracker | None
-    fitted: FittedShaders | None
+    image_uses: ImageUses | None
     graphs: GraphFiles | None
 
 

@@ -90,8 +90,8 @@ class Dispatches(CommandResolver):
         push_constants = self.context.push_constants.of([shader], command.push_data_ref, pointer, place)
         if declared.layouts is None:
             return None
-        if self.context.fitted is not None:
-            shader = self.context.fitted.of(shader, bindings, pointer, problems)
+        if self.context.image_uses is not None:
+            shader = self.context.image_uses.fit_shader(shader, bindings, pointer, problems)
         pipeline = shader.pipeline(declared.layouts, shader.push_constants_size)
         sets = DescriptorList(declared.layouts, bound)
         indices = tables.pipelines.add(pipeline, pipeline.content), tables.lists.add(sets, sets)

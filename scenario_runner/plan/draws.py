@@ -146,8 +146,8 @@ class _Drawing:
         self._check_memory([attachment.image for attachment in known], bound)
         if declared.layouts is None or len(known) < len(attachments):
             return None
-        if context.fitted is not None:
-            fit = partial(context.fitted.of, bindings=command.bindings, pointer=pointer, problems=problems)
+        if context.image_uses is not None:
+            fit = partial(context.image_uses.fit_shader, bindings=command.bindings, pointer=pointer, problems=problems)
             vertex, fragment = (stage._replace(shader=fit(stage.shader)) for stage in (vertex, fragment))
         masks = tuple(sum(1 << component for component in written.get(index, ())) for index in range(len(known)))
         if len(set(masks)) > 1:

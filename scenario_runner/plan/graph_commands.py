@@ -183,8 +183,8 @@ class VgfDispatch:
             inside.error("SR-GRAPH-006", "", f"it has {workgroups} workgroups, which is none")
         if declared.layouts is None or push_constants is None:
             return None
-        assert context.fitted is not None, "graphs may have images inside"
-        shader = context.fitted.of(shader, bindings, self._pointer, inside)
+        assert context.image_uses is not None, "graphs may have images inside"
+        shader = context.image_uses.fit_shader(shader, bindings, self._pointer, inside)
         sets, plan = DescriptorList(declared.layouts, bound), shader.pipeline(declared.layouts, len(push_constants))
         pipeline = tables.pipelines.add(plan, plan.content)
         return Dispatch(pipeline, tables.lists.add(sets, sets), workgroups, push_constants, barrier, self._index)

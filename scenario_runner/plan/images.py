@@ -93,7 +93,7 @@ class Images(ResourceResolver):
                 self._shown.update(command.resources)
 
     def resolve(self, resource: Image, pointer: str) -> ImagePlan | None:
-        """Return the plan without the uses of the image, which the commands decide (`with_usage`)."""
+        """Return the plan without the uses of the image, which the commands decide (`ImageUses`)."""
         problems = self.context.problems
         dims = resource.dims
         if len(dims) != 4 or dims[0] != 1 or dims[3] != 1 or not dims[1] or not dims[2]:
@@ -155,69 +155,8 @@ class Images(ResourceResolver):
         return planned._replace(source=source) if source.levels == planned.source_levels else None
 
 
-def with_usage(
-    resources: Mapping[str, ResourcePlan],
-    descriptor_lists: Iterable[DescriptorList],
-    frames: Collection[FramePlan],
-    problems: Problems,
-    special_accesses: Mapping[str, Collection[TexelAccess]],
-) -> tuple[dict[str, ResourcePlan], tuple[NeededFeature, ...]]:
-    """Add the uses by all commands to the images, and return the resources and the device features for these uses."""
-    usage: dict[str, set[ImageUsage]] = {
-        uid: set(plan.usage) for uid, plan in resources.items() if plan.kind == "image"
-    }
-    filtered: set[str] = set()
-    moved: dict[str, set[str]] = {}
-    for descriptor in chain.from_iterable(descriptor_list.descriptors for descriptor_list in descriptor_lists):
-        if descriptor.kind in _USAGE_OF_KIND:
-            usage[descriptor.uid].add(_USAGE_OF_KIND[descriptor.kind])
-        if descriptor.kind in _WITH_SAMPLER:
-            filtered.add(descriptor.uid)
-    for operation in chain.from_iterable(frame.operations for frame in frames):
-        for target in operation.targets if operation.kind == "draw" else ():
-            usage[target.uid].add("color_attachment")
-        for barrier in operation.barriers if operation.kind == "barrier" else ():
-            if barrier.kind == "image":
-                moved.setdefault(barrier.uid, set()).add(barrier.new_layout)
-    # images with OPTIMAL tiling have equal placement of texels only with equal uses
-    shared: dict[str, set[ImageUsage]] = {}
-    for uid, plan in resources.items():
-        if plan.kind == "image" and plan.aliased and plan.group is not None and plan.tiling == "OPTIMAL":
-            shared.setdefault(plan.group, set()).update(usage[uid])
-            usage[uid] = shared[plan.group]
-    result: dict[str, ResourcePlan] = {}
-    features: list[NeededFeature] = []
-    for uid, plan in resources.items():
-        if plan.kind != "image":
-            result[uid] = plan
-            continue
-        uses = set(usage[uid])
-        if "tensor_aliasing" in moved.get(uid, ()):
-            uses.add("tensor_aliasing")
-        sampler = plan.sampler
-        if uid in filtered and sampler.is_linear and is_integer(plan.format):
-            message = f"image {uid!r} of {plan.format.name} is sampled with NEAREST: integers cannot be interpolated"
-            problems.warn("SR-IMAGE-012", plan.pointer, message)
-            sampler = sampler._replace(min_filter="NEAREST", mag_filter="NEAREST", mip_filter="NEAREST")
-        if uid in filtered and sampler.custom_color:
-            what = f"the custom border color of image {uid!r} (VK_EXT_custom_border_color)"
-            place = f"{plan.pointer}/custom_border_color"
-            features.append(NeededFeature(_BORDER_FEATURES, "customBorderColors", what, place))
-        if "tensor_aliasing" in uses:
-            what = f"the layout tensor_aliasing of image {uid!r} (VK_ARM_tensors)"
-            features.append(NeededFeature("VkPhysicalDeviceTensorFeaturesARM", "tensors", what, plan.pointer))
-        result[uid] = plan._replace(
-            usage=frozenset(uses),
-            sampler=sampler,
-            filters=uid in filtered,
-            special_accesses=frozenset(special_accesses.get(uid, ())),
-            constant=uses == {"sampled"} and uid not in moved and not plan.aliased,
-        )
-    return result, tuple(features)
-
-
-class FittedShaders:
-    """Shaders with formats of storage images that match the images of commands.
+class ImageUses:
+    """The uses of images by commands, and shaders with formats of storage images that match these images.
 
     ``declared`` maps code without formats to the code as shaders declare their storage images. ``capabilities`` are
     needed by code without formats, each with the uid of a shader. ``special_accesses`` has the images with accesses to
@@ -232,7 +171,9 @@ class FittedShaders:
         self.capabilities: dict[str, str] = {}
         self.special_accesses: defaultdict[str, set[TexelAccess]] = defaultdict(set)
 
-    def of(self, shader: LoadedShader, bindings: Iterable[Binding], pointer: str, problems: Problems) -> LoadedShader:
+    def fit_shader(
+        self, shader: LoadedShader, bindings: Iterable[Binding], pointer: str, problems: Problems
+    ) -> LoadedShader:
         """Return the shader for the command at ``pointer``; warn of the first command that needs other code."""
         variables = {
             (variable.set, variable.binding): variable
@@ -273,6 +214,64 @@ class FittedShaders:
                 if variable.writes:
                     accesses.add("write")
         return fitted
+
+    def apply_usage(
+        self, descriptor_lists: Iterable[DescriptorList], frames: Collection[FramePlan], problems: Problems
+    ) -> tuple[dict[str, ResourcePlan], tuple[NeededFeature, ...]]:
+        """Add the uses by all commands to the images. Return the resources, and the device features for these uses."""
+        usage: dict[str, set[ImageUsage]] = {
+            uid: set(plan.usage) for uid, plan in self._resources.items() if plan.kind == "image"
+        }
+        filtered: set[str] = set()
+        moved: dict[str, set[str]] = {}
+        for descriptor in chain.from_iterable(descriptor_list.descriptors for descriptor_list in descriptor_lists):
+            if descriptor.kind in _USAGE_OF_KIND:
+                usage[descriptor.uid].add(_USAGE_OF_KIND[descriptor.kind])
+            if descriptor.kind in _WITH_SAMPLER:
+                filtered.add(descriptor.uid)
+        for operation in chain.from_iterable(frame.operations for frame in frames):
+            for target in operation.targets if operation.kind == "draw" else ():
+                usage[target.uid].add("color_attachment")
+            for barrier in operation.barriers if operation.kind == "barrier" else ():
+                if barrier.kind == "image":
+                    moved.setdefault(barrier.uid, set()).add(barrier.new_layout)
+        # images with OPTIMAL tiling have equal placement of texels only with equal uses
+        shared: dict[str, set[ImageUsage]] = {}
+        for uid, plan in self._resources.items():
+            if plan.kind == "image" and plan.aliased and plan.group is not None and plan.tiling == "OPTIMAL":
+                shared.setdefault(plan.group, set()).update(usage[uid])
+                usage[uid] = shared[plan.group]
+        result: dict[str, ResourcePlan] = {}
+        features: list[NeededFeature] = []
+        for uid, plan in self._resources.items():
+            if plan.kind != "image":
+                result[uid] = plan
+                continue
+            uses = set(usage[uid])
+            if "tensor_aliasing" in moved.get(uid, ()):
+                uses.add("tensor_aliasing")
+            sampler = plan.sampler
+            if uid in filtered and sampler.is_linear and is_integer(plan.format):
+                message = (
+                    f"image {uid!r} of {plan.format.name} is sampled with NEAREST: integers cannot be interpolated"
+                )
+                problems.warn("SR-IMAGE-012", plan.pointer, message)
+                sampler = sampler._replace(min_filter="NEAREST", mag_filter="NEAREST", mip_filter="NEAREST")
+            if uid in filtered and sampler.custom_color:
+                what = f"the custom border color of image {uid!r} (VK_EXT_custom_border_color)"
+                place = f"{plan.pointer}/custom_border_color"
+                features.append(NeededFeature(_BORDER_FEATURES, "customBorderColors", what, place))
+            if "tensor_aliasing" in uses:
+                what = f"the layout tensor_aliasing of image {uid!r} (VK_ARM_tensors)"
+                features.append(NeededFeature("VkPhysicalDeviceTensorFeaturesARM", "tensors", what, plan.pointer))
+            result[uid] = plan._replace(
+                usage=frozenset(uses),
+                sampler=sampler,
+                filters=uid in filtered,
+                special_accesses=frozenset(self.special_accesses.get(uid, ())),
+                constant=uses == {"sampled"} and uid not in moved and not plan.aliased,
+            )
+        return result, tuple(features)
 
 
 def _finding(

@@ -12,8 +12,7 @@ import os
 import sys
 import zlib
 from _pickle import dumps, loads  # without the import of re that pickle itself takes: 5 ms
-from collections.abc import Iterable
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from scenario_runner.errors import ScenarioRunnerError
 from scenario_runner.errors.version import program_version
@@ -22,14 +21,10 @@ from scenario_runner.files.input import Identity, ParameterizedFile, SourceFile,
 from scenario_runner.plan import phases
 from scenario_runner.plan.plan import Plan
 from scenario_runner.plan.records import CompilerOptions
-from scenario_runner.plan.sources import ArraySource, NpySource, content_of
+from scenario_runner.plan.sources import NpySource, content_of
 from scenario_runner.shaders.compile import compile_all
 from scenario_runner.shaders.compilers.search import find_validator
 from scenario_runner.shaders.source import CompileRequest
-
-if TYPE_CHECKING:
-    from scenario_runner.plan.commands import CommandContext
-    from scenario_runner.scenario import Scenario, Shader
 
 _LARGEST_TEXT_BYTES = 16 << 20
 # Eviction looks at each file of the folder, which takes as long as dozens of plans. It happens about once for so many
@@ -59,6 +54,7 @@ def plan_of_file(
     plan = cache.load()
     if plan is not None:
         return plan
+    from scenario_runner.plan.resolve import resolve_to_keep
     from scenario_runner.scenario.loader import load, loads
 
     with phases.phase("parse", "scenario"):
@@ -68,45 +64,6 @@ def plan_of_file(
     if facts is not None:
         cache.store(plan, facts)
     return plan
-
-
-def resolve_to_keep(
-    scenario: Scenario,
-    *,
-    output_dir: str | None = None,
-    compiler: CompilerOptions = CompilerOptions(),  # noqa: B008 - a tuple
-) -> tuple[Plan, Facts | None]:
-    """Plan a scenario, and collect the facts to store with the plan; None if the plan cannot be stored."""
-    from scenario_runner.plan.resolve import resolve_with_context
-
-    plan, context, shaders = resolve_with_context(scenario, {}, (), output_dir, compiler)
-    return plan, _facts(context, shaders)
-
-
-def _facts(context: CommandContext, shaders: Iterable[Shader]) -> Facts | None:
-    """Collect the facts of a new plan; None if the plan cannot be stored."""
-    from scenario_runner.plan.shader_modules import compile_request
-
-    scenario, loaded = context.scenario, context.shaders
-    models = []
-    for graph in () if context.graphs is None else context.graphs.graphs.values():
-        if graph.identity is None or not graph.identity.settled:
-            return None
-        models.append((graph.path, graph.identity))
-    sources, binaries = [], []
-    for shader in shaders:
-        code = loaded[shader.uid].code
-        if shader.type != "SPIR-V":
-            sources.append((compile_request(scenario, shader), code))
-        elif isinstance(shader.src, str):  # shaders inside a model change with its file
-            binaries.append((os.path.join(scenario.base_dir, shader.src), code))
-    contents = []
-    for uid, source in context.push_constants.sources.items():
-        if isinstance(source, ArraySource):
-            return None
-        if isinstance(source, NpySource):  # an object in src is part of the text
-            contents.append((source, context.push_constants.read.get(uid)))
-    return Facts(tuple(sources), tuple(binaries), tuple(contents), tuple(models))
 
 
 class PlanCache:

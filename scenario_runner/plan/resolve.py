@@ -4,7 +4,7 @@ import os
 from collections.abc import Collection, Iterable, Mapping
 from itertools import chain
 from operator import attrgetter
-from typing import Any
+from typing import Any, NamedTuple
 
 from scenario_runner.errors import SandboxError, ScenarioRunnerError, UsageError
 from scenario_runner.files.byte_data import ArrayLike
@@ -12,11 +12,14 @@ from scenario_runner.files.sandbox import check_path
 from scenario_runner.plan.commands import CommandContext, CommandResolver, PushConstants, Tables
 from scenario_runner.plan.dispatches import Barriers, Boundaries, Dispatches
 from scenario_runner.plan.graph_records import GraphPipelinePlan, OpticalFlowPlan
+from scenario_runner.plan.image_layouts import LayoutTracker
 from scenario_runner.plan.plan import Output, Plan, ResourcePlan
+from scenario_runner.plan.plan_cache import Facts
 from scenario_runner.plan.records import CompilerOptions, NeededFeature, Requirements, Source
 from scenario_runner.plan.resources import Buffers, ResourceContext, ResourceResolver, check_groups, source_of
-from scenario_runner.plan.shader_modules import load_shaders, used_shaders
-from scenario_runner.plan.sources import ArraySource, content_of
+from scenario_runner.plan.shader_modules import compile_request, load_shaders, used_shaders
+from scenario_runner.plan.sources import ArraySource, NpySource, content_of
+from scenario_runner.plan.tensors import Tensors, values_of_constant
 from scenario_runner.scenario import GraphConstant, RawData, Resource, Scenario, Shader
 from scenario_runner.scenario.inline_contents import file_of
 from scenario_runner.scenario.scenario import Problems
@@ -25,9 +28,16 @@ StrPath = str | os.PathLike[str]
 _MOST_SHOWN = 20  # uids in a message
 
 
+class Resolution(NamedTuple):
+    """A plan, the context of its commands, and the shaders that they use."""
+
+    plan: Plan
+    context: CommandContext
+    shaders: list[Shader]
+
+
 def resolve(
     scenario: Scenario,
-    *,
     inputs: Mapping[str, ArrayLike] | None = None,
     outputs: Collection[str] | None = None,
     output_dir: StrPath | None = None,
@@ -41,7 +51,8 @@ def resolve(
     Raises ScenarioError, FileError or ShaderError with every problem of the scenario, UnsupportedError for a feature
     that this version does not run, and UsageError for unknown inputs and outputs.
     """
-    return resolve_with_context(scenario, inputs or {}, outputs or (), output_dir, compiler)[0]
+    names = [outputs] if isinstance(outputs, str) else outputs or ()
+    return resolve_with_context(scenario, inputs or {}, names, output_dir, compiler).plan
 
 
 def resolve_with_context(
@@ -51,11 +62,8 @@ def resolve_with_context(
     output_dir: StrPath | None,
     compiler: CompilerOptions | None,
     thorough: Problems | None = None,
-) -> tuple[Plan, CommandContext, list[Shader]]:
-    """Plan a run like `resolve`; also return the context of its commands and the shaders that they use.
-
-    With ``thorough``, collect errors there and go on, instead of raising them.
-    """
+) -> Resolution:
+    """Plan a run like `resolve`. With ``thorough``, collect errors there and go on, instead of raising them."""
     problems = thorough or Problems(scenario)
     declared: dict[str, Resource] = {}
     readonly: set[str] = set()
@@ -82,24 +90,58 @@ def resolve_with_context(
     loaded = load_shaders(
         scenario, shaders, compiler or CompilerOptions(), problems, places, thorough=thorough is not None
     )
-    layouts = fitted = None
+    layouts = image_uses = None
     tables = Tables(resources)
     if "image" in kinds:
-        from scenario_runner.plan.image_layouts import LayoutTracker
-
         layouts = LayoutTracker(resources, tables.lists, scenario, problems)
     if "image" in kinds or graphs is not None:
-        from scenario_runner.plan.images import FittedShaders
+        from scenario_runner.plan.images import ImageUses
 
-        fitted = FittedShaders(resources)
+        image_uses = ImageUses(resources)
     push_constants, called = PushConstants(scenario, problems, sources, {}), frozenset(readonly)
-    context = CommandContext(scenario, problems, tables, loaded, push_constants, called, layouts, fitted, graphs)
+    context = CommandContext(scenario, problems, tables, loaded, push_constants, called, layouts, image_uses, graphs)
     plan = _assemble(context)
     if thorough is None:
         problems.raise_if_any()
     folder = scenario.base_dir if output_dir is None else output_dir
     written = _outputs(context, declared, outputs, folder)
-    return plan._replace(outputs=written, warnings=(*scenario.warnings, *problems.warnings)), context, shaders
+    plan = plan._replace(outputs=written, warnings=(*scenario.warnings, *problems.warnings))
+    return Resolution(plan, context, shaders)
+
+
+def resolve_to_keep(
+    scenario: Scenario,
+    *,
+    output_dir: str | None = None,
+    compiler: CompilerOptions = CompilerOptions(),  # noqa: B008 - a tuple
+) -> tuple[Plan, Facts | None]:
+    """Plan a scenario, and collect the facts to store with the plan; None if the plan cannot be stored."""
+    plan, context, shaders = resolve_with_context(scenario, {}, (), output_dir, compiler)
+    return plan, _facts(context, shaders)
+
+
+def _facts(context: CommandContext, shaders: Iterable[Shader]) -> Facts | None:
+    """Collect the facts of a new plan; None if the plan cannot be stored."""
+    scenario, loaded = context.scenario, context.shaders
+    models = []
+    for graph in () if context.graphs is None else context.graphs.graphs.values():
+        if graph.identity is None or not graph.identity.settled:
+            return None
+        models.append((graph.path, graph.identity))
+    sources, binaries = [], []
+    for shader in shaders:
+        code = loaded[shader.uid].code
+        if shader.type != "SPIR-V":
+            sources.append((compile_request(scenario, shader), code))
+        elif isinstance(shader.src, str):  # shaders inside a model change with its file
+            binaries.append((os.path.join(scenario.base_dir, shader.src), code))
+    contents = []
+    for uid, source in context.push_constants.sources.items():
+        if isinstance(source, ArraySource):
+            return None
+        if isinstance(source, NpySource):  # an object in src is part of the text
+            contents.append((source, context.push_constants.read.get(uid)))
+    return Facts(tuple(sources), tuple(binaries), tuple(contents), tuple(models))
 
 
 def _assemble(context: CommandContext) -> Plan:
@@ -110,11 +152,9 @@ def _assemble(context: CommandContext) -> Plan:
     resources: Mapping[str, ResourcePlan] = tables.resources
     frames = tuple(tables.frames)
     kinds = set(map(attrgetter("kind"), resources.values()))  # resources inside graphs included
-    fitted = context.fitted
-    if fitted is not None:
-        from scenario_runner.plan.images import with_usage
-
-        resources, needed = with_usage(resources, tables.lists, frames, problems, fitted.special_accesses)
+    image_uses = context.image_uses
+    if image_uses is not None:
+        resources, needed = image_uses.apply_usage(tables.lists, frames, problems)
         features = (*needed, *features)
     if tables.graph_pipelines or "tensor" in kinds:
         features += _ml_features(tables.resources.values(), tables.graph_pipelines)
@@ -134,7 +174,7 @@ def _assemble(context: CommandContext) -> Plan:
         outputs=(),
         requirements=_requirements(context, features),
         graph_pipelines=tuple(tables.graph_pipelines),
-        declared={} if fitted is None else fitted.declared,
+        declared={} if image_uses is None else image_uses.declared,
         reads=tuple(dict.fromkeys(files)),
         names=tables.names,
         graphics_pipelines=tuple(tables.graphics_pipelines),
@@ -210,7 +250,7 @@ def _requirements(context: CommandContext, features: tuple[NeededFeature, ...]) 
         if shader.module.version > version:
             version, newest = shader.module.version, shader.uid
         features += shader.features
-    for capability, uid in () if context.fitted is None else context.fitted.capabilities.items():
+    for capability, uid in () if context.image_uses is None else context.image_uses.capabilities.items():
         capabilities.setdefault(capability, uid)
     graphs: dict[str, str] = {}
     for label, (module, pointer) in tables.graph_modules.items():
@@ -262,8 +302,6 @@ def _resource_resolver(kind: str) -> type[ResourceResolver] | None:
 
         return Images
     if kind == "tensor":
-        from scenario_runner.plan.tensors import Tensors
-
         return Tensors
     return None
 
@@ -305,8 +343,6 @@ def resolve_resources(context: ResourceContext) -> tuple[dict[str, ResourcePlan]
                 assert source is not None, "the model requires a source of raw_data"
                 sources[resource.uid] = source
             elif isinstance(resource, GraphConstant):
-                from scenario_runner.plan.tensors import values_of_constant
-
                 constant = values_of_constant(context, resource, pointer)
                 if constant is not None:
                     sources[resource.uid] = constant

@@ -144,41 +144,28 @@ class DeviceSession:
         if not self._running.acquire(blocking=False):
             help = "take turns, or use a Runner for each process"
             raise UsageError("another thread is running a scenario on this Runner", help=help)
-        try:
-            return self._execute_alone(plan, sinks, options, timings, capture_dir)
-        finally:
-            self._running.release()
-
-    def _execute_alone(
-        self,
-        plan: Plan,
-        sinks: tuple[Sink, ...],
-        options: RunOptions,
-        timings: Timings | None,
-        capture_dir: StrPath | None,
-    ) -> tuple[Printed, ...]:
-        """Carry out a plan while no other thread can; see `_execute`."""
-        tools = self._tools
-        if self.strict and plan.warnings:
-            raise error_of(warning._replace(severity="error") for warning in plan.warnings)
-        for warning in plan.warnings:
-            log.warning(__name__, "%s", warning)
-        if capture_dir is not None:
-            from scenario_runner.run.capture_files import CaptureFiles
-
-            sinks += (CaptureFiles(plan, os.fspath(capture_dir), options.repeat),)
-        for sink in sinks:
-            sink.check()
-        with phases.phase("device"):
-            objects = self._device_for(plan, None if timings is None else timings.required)
-        if timings is not None:
-            timings.starting(plan, objects.device, options.repeat, options.dry_run)
-        if tools.graph_reports is not None:
-            tools.graph_reports.announce(plan)
-        options = self._run_options(options, plan, objects.device, sinks, timings)
-        if tools.printer is not None:
-            tools.printer.begin(plan)
         with ExitStack() as stack:
+            stack.callback(self._running.release)
+            tools = self._tools
+            if self.strict and plan.warnings:
+                raise error_of(warning._replace(severity="error") for warning in plan.warnings)
+            for warning in plan.warnings:
+                log.warning(__name__, "%s", warning)
+            if capture_dir is not None:
+                from scenario_runner.run.capture_files import CaptureFiles
+
+                sinks += (CaptureFiles(plan, os.fspath(capture_dir), options.repeat),)
+            for sink in sinks:
+                sink.check()
+            with phases.phase("device"):
+                objects = self._device_for(plan, None if timings is None else timings.required)
+            if timings is not None:
+                timings.starting(plan, objects.device, options.repeat, options.dry_run)
+            if tools.graph_reports is not None:
+                tools.graph_reports.announce(plan)
+            options = self._run_options(options, plan, objects.device, sinks, timings)
+            if tools.printer is not None:
+                tools.printer.begin(plan)
             for sink in sinks:
                 stack.enter_context(sink)
             if tools.pipeline_caching is not None:

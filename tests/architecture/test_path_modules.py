@@ -52,7 +52,8 @@ RUN = modules(
 PLANNING = modules(
     {
         "checks": "bindings entry_points",
-        "plan": "commands dispatches graph_records image_records resolve resources shader_modules",
+        "plan": "commands dispatches graph_records image_layouts image_records resolve resources"
+        " shader_modules tensors",
         "processes": "programs",
         "shaders.compilers": "compiler_processes",
         "scenario": "commands entries inline_contents json_model loader parameters resources scenario shaders syntax",

@@ -11,8 +11,9 @@ from scenario_runner.files.input import file_identity
 from scenario_runner.ml.vgf_file import read_vgf
 from scenario_runner.ml.vgf_model import Port
 from scenario_runner.plan.graph_records import GraphPipelinePlan
-from scenario_runner.plan.plan_cache import PlanCache, resolve_to_keep
+from scenario_runner.plan.plan_cache import PlanCache
 from scenario_runner.plan.records import CompilerOptions
+from scenario_runner.plan.resolve import resolve_to_keep
 from scenario_runner.plan.sources import in_memory
 from scenario_runner.runner import Runner
 from scenario_runner.scenario import load
