@@ -17,7 +17,7 @@ from scenario_runner.files.input import ParameterizedFile, is_model
 from scenario_runner.files.sandbox import allowing, confined
 from scenario_runner.plan import phases
 from scenario_runner.plan.plan import Plan
-from scenario_runner.plan.plan_cache import plan_of_file
+from scenario_runner.plan.plan_cache import PlanCache
 from scenario_runner.plan.records import CompilerOptions
 from scenario_runner.processes import progress
 from scenario_runner.run.device_session import DeviceOptions, DeviceSession, RunTools, Validation
@@ -333,7 +333,21 @@ class Runner(DeviceSession):
             return self.plan(scenario, output_dir=output_dir)
         folder = None if output_dir is None else os.fspath(output_dir)
         file = scenario if isinstance(scenario, ParameterizedFile) else os.fspath(scenario)
-        return plan_of_file(file, folder, self.compiler, sandbox=self.sandbox)
+        cache = PlanCache(file, folder, self.compiler, sandbox=self.sandbox)
+        plan = cache.load()
+        if plan is not None:
+            return plan
+        from scenario_runner.plan.resolve import resolve_to_keep
+        from scenario_runner.scenario.loader import load, loads
+
+        with phases.phase("parse", "scenario"):
+            parameters = file.parameters if isinstance(file, ParameterizedFile) else None
+            text, path = cache.text, os.fspath(file)
+            loaded = load(file) if text is None else loads(text, path, parameters=parameters)
+        plan, facts = resolve_to_keep(loaded, output_dir=folder, compiler=self.compiler)
+        if facts is not None:
+            cache.store(plan, facts)
+        return plan
 
     def _confined(self, scenario: AnyScenario) -> AbstractContextManager[None]:
         """Return the sandbox of a scenario, where the Runner has one."""

@@ -46,26 +46,6 @@ class Facts(NamedTuple):
     models: tuple[tuple[str, Identity], ...]
 
 
-def plan_of_file(
-    path: str | ParameterizedFile, output_dir: str | None, compiler: CompilerOptions, *, sandbox: bool
-) -> Plan:
-    """Return the plan of a scenario file, from the cache if no file has changed. Raise as `plan.resolve.resolve`."""
-    cache = PlanCache(path, output_dir, compiler, sandbox=sandbox)
-    plan = cache.load()
-    if plan is not None:
-        return plan
-    from scenario_runner.plan.resolve import resolve_to_keep
-    from scenario_runner.scenario.loader import load, loads
-
-    with phases.phase("parse", "scenario"):
-        parameters = path.parameters if isinstance(path, ParameterizedFile) else None
-        scenario = load(path) if cache.text is None else loads(cache.text, os.fspath(path), parameters=parameters)
-    plan, facts = resolve_to_keep(scenario, output_dir=output_dir, compiler=compiler)
-    if facts is not None:
-        cache.store(plan, facts)
-    return plan
-
-
 class PlanCache:
     """The stored plan of the scenario file ``path``; the plan depends on the other arguments, too.
 
