@@ -42,7 +42,7 @@ def read_image_header(path: str | PathLike[str]) -> ImageHeader:
 
 
 def read_texels(path: str | PathLike[str], format: Format) -> bytes:
-    """The first level of an image file whose extent is what the file says."""
+    """Return the first level of an image file, with the extent from the file."""
     header = read_image_header(path)
     with open_image(path, format, header.width, header.height, header.mip_count) as reader:
         texels = bytearray(reader.level_size_bytes())

@@ -27,7 +27,7 @@ def left_out(package: str) -> bool:
 
 
 def needs(package: str, *cases: str) -> pytest.MarkDecorator:
-    """Mark a test or a module that needs a package, or those of its cases whose names hold one of these texts."""
+    """Mark a test or a module that needs a package, or only the cases whose names contain one of the texts."""
     return pytest.mark.needs(package, *cases)
 
 
@@ -52,6 +52,6 @@ def module_of(package: str, name: str) -> Any:
 
 
 def examples_with(text: str) -> list[str]:
-    """List the examples whose scenarios hold a text."""
+    """List the examples whose scenarios contain a text."""
     paths = sorted(CHECKOUT.glob("scenarios/*/*/scenario.json"))
     return [path.parent.relative_to(CHECKOUT / "scenarios").as_posix() for path in paths if text in path.read_text()]

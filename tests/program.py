@@ -66,7 +66,7 @@ def old_glslang(folder: Path) -> Path:
 
 
 def python_path(folder: Path) -> str:
-    """PYTHONPATH with ``folder`` before what this process was given."""
+    """Return PYTHONPATH with ``folder`` first."""
     return os.pathsep.join(filter(None, [str(folder), os.environ.get("PYTHONPATH")]))
 
 
@@ -103,7 +103,7 @@ def run_program(
 
 
 def run_python(code: str, *arguments: str | Path, env: dict[str, str] | None = None) -> str:
-    """Run Python code in a forked process; it must succeed. Returns what it printed."""
+    """Run Python code in a forked process, check that it succeeds, and return its output."""
     words = [code, *map(str, arguments)]
     exit_code, out, err = FORKS.run(words, Path.cwd(), {**os.environ, **(env or {})}, "", 120, python=True)
     assert exit_code == 0, err.decode()
@@ -124,7 +124,7 @@ def on_terminal(folder: Path, *arguments: str, columns: int = 80, env: dict[str,
 
 
 def all_of(terminal: int) -> bytes:
-    """Read what is written to a terminal until nobody has it open, and close it."""
+    """Read a terminal until no process has it open, and close it."""
     printed = b""
     with suppress(OSError):  # everybody has closed it
         while part := os.read(terminal, 1 << 16):

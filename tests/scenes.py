@@ -27,10 +27,8 @@ def assemble(text: str, target: str = "spv1.3") -> bytes:
 
 
 def kernel(text: str = "") -> str:
-    """SPIR-V assembly of a module: its declarations in ``text`` and, behind a line "main:", the instructions of %main.
-
-    What every module has is added: %void, %uint, and %nothing, the type of %main; an entry point where there is none.
-    """
+    """Return SPIR-V assembly with the declarations of ``text`` and, after a line "main:", the instructions of %main.
+    %void, %uint, the type %nothing of %main and a missing entry point are added."""
     declared, _, body = text.partition("main:\n")
     lines = ["OpCapability Shader", "OpMemoryModel Logical GLSL450"]
     lines += [] if "OpEntryPoint" in text else ['OpEntryPoint GLCompute %main "main"']
@@ -135,7 +133,7 @@ class Scene:
         return self
 
     def dispatch(self, shader: str, bindings: Bindings, groups: Sequence[int] = (1,), **keys: Any) -> Scene:
-        """A dispatch_compute; `bound` says what the bindings may be."""
+        """Add a dispatch_compute with the bindings of `bound`."""
         return self.command("dispatch_compute", shader_ref=shader, bindings=bound(bindings), rangeND=[*groups], **keys)
 
     def command(self, kind: str, **keys: Any) -> Scene:
@@ -147,14 +145,14 @@ class Scene:
         return self.file(name, json.dumps({"resources": self.resources, "commands": self.commands}, indent=1))
 
     def refusal(self, run: Callable[[Path], object], kind: type[ScenarioRunnerError] = ScenarioError) -> Diagnostic:
-        """The one problem of the error that ``run`` (or ``plan``) of the scenario ends with."""
+        """Return the only problem of the error that ``run`` (or ``plan``) of the scenario raises."""
         with pytest.raises(kind) as caught:
             run(self.write())
         (problem,) = caught.value.problems
         return problem
 
     def output(self, uid: str, dtype: Any = "int8") -> Any:
-        """What a run wrote for a buffer; the file must be what the reference runner writes: 1-D int8."""
+        """Return the output of a buffer, whose file must be 1-D int8 as in the reference runner."""
         array = numpy.load(self.folder / f"{uid}.out.npy")
         assert array.dtype == numpy.int8
         assert array.ndim == 1

@@ -83,7 +83,7 @@ def test_scenario_built_in_code(runner: Runner, tmp_path: Path, monkeypatch: pyt
     ],
 )
 def test_kinds_of_inputs(runner: Runner, given: Any) -> None:
-    """Arrays of any byte order and memory order, and bytes, are inputs; ``inputs`` go before what the scenario has."""
+    """Arrays of any byte order and memory order, and bytes, are inputs; ``inputs`` replace content of the scenario."""
     scenario = in_code(numpy.zeros(4, numpy.float32), 1, 0)
     assert runner.run(scenario, {"x": given}).array("y", "f4").tolist() == [1, -2, 3.5, 4]
 
@@ -106,7 +106,7 @@ def test_inputs_that_do_not_fit(runner: Runner, inputs: dict[str, Any], message:
 
 
 def test_outputs_are_chosen(runner: Runner) -> None:
-    """``outputs`` names what is returned; what is not a resource with content is a UsageError."""
+    """``outputs`` names the returned resources, and a name without content is a UsageError."""
     scenario = in_code(numpy.arange(4, dtype=numpy.float32), 1, 1)
     result = runner.run(scenario, outputs=["x"])
     assert sorted(result) == ["x"]
@@ -169,7 +169,7 @@ def test_a_device_is_opened_anew_for_new_needs(scene: Scene, shader_cache: Path)
 
 
 def test_nothing_stays_alive_after_a_failure(runner: Runner, scene: Scene) -> None:
-    """A run that fails half-way releases what it made."""
+    """A run that fails half-way releases all its objects."""
     runner.run(in_code(numpy.ones(4, numpy.float32), 2, 1))
     before = runner.live_objects
     (scene.folder / "folder").mkdir()
@@ -235,7 +235,7 @@ def test_public_names() -> None:
 
 
 def test_public_names_of_a_runner() -> None:
-    """A Runner has no other names than those that are meant to be used."""
+    """A Runner has only its documented public names."""
     methods = {"close", "plan", "prepare", "release", "run", "run_into", "run_to_files"}
     facts = {"frame_captures", "live_objects", "physical_device", "printed", "validation_messages"}
     settings = {"compiler", "renderdoc", "sandbox", "strict", "timeout_s"}

@@ -53,7 +53,7 @@ class Graph:
         return self._line(f"tosa.const_shape {{values = {values}}} : () ->", kind)
 
     def add(self, name: str, operands: Sequence[Value], results: str | Sequence[str], attributes: str = "") -> None:
-        """An operator, whose results are outputs."""
+        """Add an operator with results as outputs."""
         results = (results,) if isinstance(results, str) else results
         names = [f"%r{len(self.outputs) + i}" for i in range(len(results))]
         self.outputs += zip(names, results, strict=True)
@@ -68,7 +68,7 @@ class Graph:
         self, name: str, shapes: Sequence[Sequence[int | str]], result: Sequence[int | str],
         attributes: str = "", kind: str = "f32", gives: str = "",
     ) -> None:  # fmt: skip
-        """An operator whose operands are all of one type."""
+        """Add an operator with operands of one type."""
         self.add(name, [self.input(shape, kind) for shape in shapes], tensor(result, gives or kind), attributes)
 
     def text(self) -> str:
@@ -102,7 +102,7 @@ def convolutions(g: Graph) -> None:
 
 
 def elementwise(g: Graph) -> None:
-    """All that work number by number, and those that change the type."""
+    """All elementwise operators, and the operators that change a type."""
     one, two = [(2, 3)], [(2, 3), (2, 1)]
     for name in ["abs", "ceil", "cos", "erf", "exp", "floor", "log", "reciprocal", "rsqrt", "sigmoid", "sin", "tanh"]:
         g.simple(name, one, (2, 3))

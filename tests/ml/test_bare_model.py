@@ -127,7 +127,7 @@ def two(tmp_path_factory: pytest.TempPathFactory) -> Path:
     ],
 )
 def test_inputs_go_by_position_name_and_number(runner: Runner, two: Path, inputs: tuple[Any, ...]) -> None:
-    """All ways of giving inputs mean the same for a run, and for what is prepared with them or takes them later."""
+    """Inputs by position, name and number mean the same for a run, for prepared inputs and for later ones."""
     expected = (X - H).tolist()
     assert runner.run(two, *inputs).array("y", "f4").tolist() == expected
     assert runner.prepare(two, *inputs).run().array("y", "f4").tolist() == expected
@@ -166,7 +166,7 @@ def test_a_tensor_of_a_type_that_vulkan_lacks() -> None:
     ],
 )
 def test_inputs_that_are_not_taken(runner: Runner, two: Path, inputs: tuple[Any, ...], message: str) -> None:
-    """A run, and what was prepared, say what they take."""
+    """A run and a prepared model refuse unknown inputs and list their own."""
     prepared = runner.prepare(two, X, H)
     for run in (lambda: runner.run(two, *inputs), lambda: prepared.run(*inputs)):
         with pytest.raises(UsageError) as caught:
@@ -188,7 +188,7 @@ def test_a_model_by_its_entry_in_a_folder(runner: Runner, two: Path) -> None:
 
 
 def test_a_runner_releases_what_it_keeps(two: Path, shader_cache: Path) -> None:
-    """After `release` nothing is kept on the device, and what was prepared runs again."""
+    """`release` frees everything on the device, and a prepared model runs again."""
     with Runner(timeout_s=60) as runner:
         runner.release()
         prepared = runner.prepare(two, X, H)
@@ -200,7 +200,7 @@ def test_a_runner_releases_what_it_keeps(two: Path, shader_cache: Path) -> None:
 
 
 def test_every_model_runs_or_says_why_not(runner: Runner) -> None:
-    """What a model needs beyond its inputs is an error of ours."""
+    """A model that needs more than inputs is refused with an error of this program."""
     for path in FIXTURES.glob("*.vgf"):
         with pytest.raises(ScenarioRunnerError):
             runner.run(path)

@@ -25,7 +25,7 @@ def shapes(
     attributes: Mapping[str, tuple[int, ...]] | None = None,
     constants: Mapping[str, tuple[int, ...]] | None = None,
 ) -> Any:
-    """What one operator makes; the only shape where there is one."""
+    """Return the shapes of an operator's results, or the only shape."""
     found = result_shapes(name, list(inputs.values()), {**(attributes or {}), **(constants or {})})
     return found[0] if len(found) == 1 else found
 
@@ -59,7 +59,7 @@ def test_convolutions_and_pools(size: int, pad: int, kernel: int, stride: int, d
 
 @pytest.mark.parametrize("stride, kernel, pad", list(product((1, 2, 3), (1, 3), (0, 2))))
 def test_a_transposed_convolution(stride: int, kernel: int, pad: int) -> None:
-    """Its result is what its counterpart turns into its input: all places that some input element reaches, padded."""
+    """The result covers every element that some input element reaches, plus the padding."""
     reached = {start * stride + offset for start in range(5) for offset in range(kernel)}
     attributes = {"out_pad": (pad, 0, 0, 0), "stride": (stride, 1)}
     inputs = {"input": (1, 5, 4, 3), "weight": (2, kernel, 3, 3), "bias": (2,)}
@@ -102,7 +102,7 @@ def test_as_numpy_does(name: str, inputs: dict[str, Shape], more: dict[str, tupl
     ],
 )
 def test_with_shapes_as_operands(name: str, constants: dict[str, tuple[int, ...]], expected: Shape) -> None:
-    """Operators that are told a shape make that of NumPy."""
+    """Operators with a shape as operand give NumPy's shape."""
     assert shapes(name, {"input1": X.shape}, {}, constants) == expected
 
 
@@ -130,7 +130,7 @@ def test_a_resize() -> None:
 def test_sizes_that_are_not_known(
     name: str, inputs: dict[str, Shape], attributes: Any, constants: Any, expected: Shape
 ) -> None:
-    """What does not depend on an unknown size is known."""
+    """Sizes that do not depend on an unknown size are known."""
     assert shapes(name, inputs, attributes, constants) == expected
 
 
@@ -151,7 +151,7 @@ def test_sizes_that_are_not_known(
     ],
 )
 def test_inputs_that_do_not_fit(name: str, inputs: dict[str, Shape], message: str) -> None:
-    """What contradicts the operator's rule is said."""
+    """Inputs that contradict the operator's rule have a message."""
     with pytest.raises(ValueError, match=message):
         shapes(name, inputs)
 
@@ -188,8 +188,7 @@ def test_every_operator_that_a_converter_writes_is_read() -> None:
 
 @needs(VGF_LIBRARY)
 def test_a_type_that_two_types_become_is_defined_once() -> None:
-    """Two equal pointer types, the second of which is used first, have one type in place of both once sizes are known:
-    it is defined before what uses it, and nowhere else."""
+    """Two equal pointer types become one type once sizes are known, defined before the first use and once."""
     code = read_vgf(FIXTURES / "dynamic.vgf").modules[0].code
     assert isinstance(code, bytes)
     graph = Graph(code)
@@ -210,7 +209,7 @@ def test_a_type_that_two_types_become_is_defined_once() -> None:
 
 @pytest.mark.parametrize("name", ["ARGMAX", "MUL"])
 def test_an_operand_too_many(name: str) -> None:
-    """Only a concatenation has as many inputs as there are."""
+    """Only a concatenation takes any number of inputs."""
     graph = Graph(CODE)
     operands = graph.operator(name)
     operands.append(operands[-1])
@@ -220,7 +219,7 @@ def test_an_operand_too_many(name: str) -> None:
 
 @needs(VGF_LIBRARY)
 def test_a_value_of_an_unknown_type() -> None:
-    """In a model of open shapes, a value whose type an unknown instruction defines is left as it is."""
+    """A value with a type from an unknown instruction stays unchanged in a model of open shapes."""
     code = read_vgf(FIXTURES / "dynamic.vgf").modules[0].code
     assert isinstance(code, bytes)
     graph = Graph(code)
@@ -235,7 +234,7 @@ def test_a_value_of_an_unknown_type() -> None:
 
 @pytest.mark.parametrize("code", SMALL, ids=range(len(SMALL)))
 def test_a_damaged_graph_is_read_or_refused(code: bytes) -> None:
-    """Whatever is changed in a graph, reading it ends with an error of ours or without one."""
+    """Reading a changed graph ends well or with an error of this program."""
     refused = []
     for seed in range(500):
         changed = mutated(code, random.Random(seed))

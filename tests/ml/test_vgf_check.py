@@ -45,7 +45,7 @@ def changed(table: str, index: int, **changes: Any) -> Vgf:
 
 
 def test_sound_files_have_no_problems() -> None:
-    """Neither the encoded sample nor a converted model is complained about."""
+    """The encoded sample and a converted model have no problem."""
     assert said(SOUND) == []
     assert said(read_vgf(FIXTURES / "image.vgf")) == []
 
@@ -86,13 +86,13 @@ def test_an_input_that_no_caller_can_supply_is_reported() -> None:
 
 
 def test_segments_number_as_they_like() -> None:
-    """Numbers of a segment may be those of its shader: what is bound where is said by the descriptor sets."""
+    """Segments may have the port numbers of their shaders, since descriptor sets give the bindings."""
     for inputs in ((Slot(0, 0), Slot(0, 2)), (Slot(0, 0), Slot(1, 1))):
         assert said(changed("segments", 3, inputs=inputs)) == []
 
 
 def test_segments_out_of_order_are_found() -> None:
-    """A segment that reads what only a later one writes reads what nothing has written."""
+    """A segment that reads a value written by a later segment is a problem."""
     first, second, *rest = SOUND.segments
     swapped = (second._replace(index=0), first._replace(index=1), *rest)
     model = SOUND._replace(segments=swapped)

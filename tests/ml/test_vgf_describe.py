@@ -15,7 +15,7 @@ from scenario_runner.ml.vgf_model import Vgf, describe, find_port
 
 @pytest.mark.parametrize("name", SOUND_FILES)
 def test_a_description_survives_json(name: str) -> None:
-    """The description consists of what JSON can hold, keys included."""
+    """The description has only values that JSON can hold, keys included."""
     described = describe(read_vgf(FIXTURES / f"{name}.vgf"))
     assert json.loads(json.dumps(described)) == described
 
@@ -223,7 +223,7 @@ def test_push_constants_get_data_and_a_size() -> None:
 
 
 def test_a_placeholder_with_another_entry_point_is_spirv() -> None:
-    """Only SPIR-V can have an entry point that is not called main."""
+    """Only SPIR-V has entry points with another name than main."""
     found = resources(scenario_for(parse_vgf(everything()), "m.vgf"))
     assert found["absent_3"][1] == {"uid": "absent_3", "src": "absent_3.spv", "type": "SPIR-V", "entry": "entry"}
 

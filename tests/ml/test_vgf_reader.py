@@ -1,4 +1,4 @@
-"""Reading whole files: what is in them, and what a bad one gets."""
+"""Reading whole files: their content, and the error of each bad file."""
 
 import os
 import struct
@@ -122,7 +122,7 @@ def test_legacy_constants_are_read_and_copied() -> None:
 
 
 def test_the_twice_bound_model_is_refused() -> None:
-    """A shader whose input and output have one binding, which the converter accepts, is refused."""
+    """A shader with one binding for an input and an output, which the converter accepts, is refused."""
     assert refusal(fixture_bytes("twice_bound")) == (
         "model.vgf: /segments/0/descriptor_sets/0/slots/1: the binding 0 is used twice, for the resources 0 and 2"
     )
@@ -142,7 +142,7 @@ def test_what_is_no_vgf_file_is_refused(content: bytes, message: str) -> None:
 
 @pytest.mark.parametrize("version", [(0, 6, 0), (1, 0, 0), (0, 2, 9), (255, 5, 0)])
 def test_an_unknown_version_is_refused(version: tuple[int, int, int]) -> None:
-    """A newer or invented format version is named with those that can be read."""
+    """A newer or invented format version is refused with the readable versions."""
     content = bytearray(fixture_bytes("conv"))
     content[8:11] = bytes(version)
     text = ".".join(map(str, version))
@@ -199,7 +199,7 @@ def test_a_name_that_is_no_text_is_refused() -> None:
 
 
 def test_a_missing_file_a_directory_and_a_pipe_are_refused(tmp_path: Path) -> None:
-    """What is not a regular file is refused at once, without waiting for a writer."""
+    """A directory, a pipe or a missing file is refused at once, without waiting for a writer."""
     os.mkfifo(tmp_path / "pipe")
     (tmp_path / "empty").touch()
     for name, reason in {

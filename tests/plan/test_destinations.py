@@ -1,4 +1,4 @@
-"""Output files: what they must not be, told by ``validate`` and by a run before it begins."""
+"""Output files that ``validate`` and a run refuse before the run begins."""
 
 import os
 from pathlib import Path
@@ -61,7 +61,7 @@ def test_a_kept_plan_is_checked_as_well(program: Program, adding: Scene) -> None
 
 
 def test_another_output_folder(adding: Scene) -> None:
-    """What counts is where the file goes: the same dst is right where the output folder is another one."""
+    """The final path counts: the same dst is right with another output folder."""
     path = with_dst(adding, "x.npy")
     assert validate_file(path).exit_code == 3
     assert validate_file(path, Options(output_dir=str(adding.folder / "out"))).exit_code == 0

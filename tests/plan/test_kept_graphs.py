@@ -59,7 +59,7 @@ void main() {
 
 
 def placeholder(scene: Scene) -> Path:
-    """A model between whose graphs a substituted shader runs."""
+    """Add a model with a substituted shader between two graphs."""
     scene.tensor("x", random((4, 16))).tensor("shaded", dims=[4, 16]).tensor("sum", dims=[4, 16])
     scene.shader("square", SQUARE)
     scene.file("model.vgf", (VGF / "placeholder.vgf").read_bytes())

@@ -57,7 +57,7 @@ def path(scene: Scene) -> Path:
 
 
 def outcome(path: Path, runner: Runner) -> list[int]:
-    """What a run for files leaves in the output."""
+    """Run for files, and return the values of the output."""
     runner.run_to_files(path)
     return list(numpy.load(path.parent / "c.out.npy").view("<i4"))
 
@@ -68,7 +68,7 @@ def kept(cache: Path) -> int:
 
 
 def test_second_run_needs_no_models(cache: Path, path: Path) -> None:
-    """A run whose plan is kept imports neither pydantic nor what reads scenarios."""
+    """A run with a kept plan imports neither pydantic nor the reader of scenarios."""
     program = (
         "import sys; from scenario_runner.cli import main; code = main([sys.argv[1]]);"
         "print(code, 'pydantic' in sys.modules, 'scenario_runner.plan.resolve' in sys.modules, 'numpy' in sys.modules)"
@@ -82,7 +82,7 @@ def test_second_run_needs_no_models(cache: Path, path: Path) -> None:
 
 
 def test_changed_data_is_used(cache: Path, path: Path, runner: Runner) -> None:
-    """New values in a .npy file of the same type and shape are what the next run computes with."""
+    """The next run computes with new values from a .npy file of the same type and shape."""
     outcome(path, runner)
     numpy.save(path.parent / "a.npy", numpy.array([5, 6, 7, 8], dtype="<i4"))
     assert outcome(path, runner) == [15, 16, 17, 18]
@@ -131,7 +131,7 @@ def test_a_changed_program_plans_anew(cache: Path, path: Path, tmp_path: Path) -
 
 @pytest.mark.parametrize("value", [b"", b"\xff" * 40, b"(\x02\x00\x00\x00", pickle.dumps((("no plan",), ()))])
 def test_an_entry_that_cannot_be_decoded_is_not_used(cache: Path, path: Path, runner: Runner, value: bytes) -> None:
-    """Whatever a sound entry holds that is not a plan, the plan is made anew."""
+    """A sound entry that holds no plan is ignored, and the plan is made again."""
     assert outcome(path, runner) == [11, 12, 13, 14]
     (entry,) = (cache / "plans").glob("*.entry")
     data = entry.read_bytes()
@@ -156,7 +156,7 @@ def test_a_pipe_in_the_place_of_an_entry_is_not_waited_for(cache: Path, path: Pa
 def test_a_folder_that_others_may_write_to_is_ignored(
     cache: Path, path: Path, program: Program, part: str, mode: int
 ) -> None:
-    """Neither read nor written, with a warning that says what to do."""
+    """A folder that others may write to is neither read nor written, with a warning and a help."""
     environment = {"SCENARIO_RUNNER_CACHE": str(cache)}
     assert program(path, env=environment).code == 0
     (cache / part).chmod(mode)
@@ -177,7 +177,7 @@ def test_a_folder_that_others_may_write_to_is_ignored(
 
 
 def test_folders_and_entries_of_others_are_not_used(cache: Path, path: Path, program: Program) -> None:
-    """What belongs to another user is left alone."""
+    """Folders and entries of another user are left alone."""
     environment = {"SCENARIO_RUNNER_CACHE": str(cache)}
     assert program(path, env=environment).code == 0
     (entry,) = (cache / "plans").glob("*.entry")
@@ -212,7 +212,7 @@ def test_what_is_kept_is_this_users_alone(cache: Path, path: Path, program: Prog
 def test_large_plans_are_bounded_often(
     cache: Path, path: Path, runner: Runner, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What must go is looked for after so many plans, or so many bytes of them, as the bounds allow for."""
+    """Old plans are removed after the number of plans, or of bytes, that the bounds allow."""
     monkeypatch.setitem(cache_folder.KINDS, "plans", cache_folder.KINDS["plans"]._replace(most_files=2))
     monkeypatch.setattr(plan_cache, "_BYTES_BETWEEN_LOOKS", 1)
     text = path.read_text()

@@ -38,7 +38,7 @@ def path(scene: Scene, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_a_kept_plan_is_the_same(path: Path) -> None:
-    """The plan that comes out of the cache says of every image what the plan said that went in."""
+    """A kept plan equals the original plan for every image."""
     with Runner() as runner:
         runner.run_to_files(path)
         first = (path.parent / "y.npy").read_bytes()
@@ -119,7 +119,7 @@ def drawings(scene: Scene, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> P
 
 
 def outcome(path: Path) -> list[int]:
-    """What a run for files leaves in each image, of one value everywhere."""
+    """Run for files, and return the one value of each image."""
     with Runner() as runner:
         runner.run_to_files(path)
     arrays = [numpy.load(path.parent / f"{uid}.out.npy") for uid in ("x", "y")]
@@ -128,7 +128,7 @@ def outcome(path: Path) -> list[int]:
 
 
 def test_changed_shaders_and_push_constants(drawings: Path) -> None:
-    """What a kept plan draws with is read again: sources, modules and raw_data."""
+    """A draw with a kept plan reads sources, modules and raw_data again."""
     assert outcome(drawings) == [3, 5]
     kept = PlanCache(str(drawings)).load()
     assert kept is not None

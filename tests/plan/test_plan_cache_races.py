@@ -22,10 +22,8 @@ _MOST_OPENINGS = 40
 
 
 class Exchange:
-    """Puts another file in the place of one just before it is opened for the n-th time.
-
-    Python tells its audit hooks of every opening before it happens. Hooks stay until the process ends, so there is one.
-    """
+    """Replaces a file just before its n-th opening. Python calls audit hooks before each opening; hooks stay until
+    the process ends, so there is one."""
 
     def __init__(self) -> None:
         self.path = ""
@@ -144,7 +142,7 @@ def test_a_file_that_is_exchanged_meanwhile(
     make: Callable[[Scene], Case],
     then: str,
 ) -> None:
-    """Whichever opening of a file finds another content, each later run gives the result of what is there then."""
+    """A file exchanged at any opening gives later runs with its current content."""
     case = make(scene)
     first, other = scene.folder / "first", scene.folder / "other"
     os.link(case.file, first)  # the same file comes back, with its times

@@ -168,7 +168,7 @@ def test_arrays(data: Any, expected: bytes, piece: int | None) -> None:
     ],
 )
 def test_what_is_no_array(data: Any, message: str) -> None:
-    """What has no plain bytes is a UsageError that names the input."""
+    """Content without plain bytes is a UsageError with the input's name."""
     with pytest.raises(UsageError) as caught:
         ArraySource(data, "x")
     assert str(caught.value) == message
@@ -192,7 +192,7 @@ def large(tmp_path: Path) -> Path:
 
 
 def test_a_file_that_changed_is_refused(tmp_path: Path) -> None:
-    """A file that is not what was planned is an error, whether it got longer, shorter or another time."""
+    """A file changed after planning is refused, whether longer, shorter or newer."""
     path = tmp_path / "a"
     for change in (lambda: path.write_bytes(bytes(99)), lambda: path.write_bytes(b"x" * 200), lambda: os.utime(path)):
         path.write_bytes(bytes(100))
@@ -224,7 +224,7 @@ def _waits(pid: int) -> bool:
 
 
 def test_a_large_file_without_a_lease_is_copied(large: Path) -> None:
-    """A file that somebody has open for writing is read before it is used: what happens to it then does not matter."""
+    """A file that another process has open for writing is copied first, so that later writes have no effect."""
     constant = part(large)
     with large.open("r+b") as writing, SourceFile(large) as file:
         with lease(file) as granted:
@@ -263,7 +263,7 @@ BODY = "table[gl_LocalInvocationIndex] = more[0]; barrier(); data[0] = table[1] 
 
 @pytest.fixture(scope="module")
 def report() -> dict[str, Any]:
-    """The doctor's report of this machine, whose first device is called "card"."""
+    """The doctor's report of this machine, with its first device called "card"."""
     content: dict[str, Any] = json.loads(json.dumps(gather()))
     content["devices"] = content["devices"][:1]
     content["devices"][0]["name"] = "card"
@@ -288,7 +288,7 @@ def findings(scene: Scene, report: dict[str, Any], limits: dict[str, Any]) -> tu
 
 
 def test_exactly_enough(limited: Scene, report: dict[str, Any]) -> None:
-    """A scenario that needs exactly what the device has is fine, and so is a device that reports no limits."""
+    """A scenario at the device's limits has no finding, and a report without limits has none either."""
     assert findings(limited, report, ENOUGH) == ()
     assert findings(limited, report, {}) == ()
 
@@ -329,7 +329,7 @@ COMMAND = "/commands/0/dispatch_compute"
 def test_one_too_little(
     limited: Scene, report: dict[str, Any], code: str, name: str, limit: int, pointer: str, words: str
 ) -> None:
-    """Whatever goes beyond a limit is one finding, with the limit's name, both numbers and the place."""
+    """A scenario beyond a limit has one finding with the limit's name, both numbers and the place."""
     member, _, axis = name.removesuffix("]").partition("[")
     limits = dict(ENOUGH)
     if axis:
@@ -354,14 +354,14 @@ def test_misaligned_members_of_a_group(limited: Scene, report: dict[str, Any]) -
 
 
 def test_all_at_once(limited: Scene, report: dict[str, Any]) -> None:
-    """Everything that is too much is reported together."""
+    """All exceeded limits are reported together."""
     nothing = {name: [0] * 3 if isinstance(ENOUGH[name], list) else 0 for name in NOTHING}
     assert len(findings(limited, report, nothing)) == 16  # three axes twice, and ten limits of one number
 
 
 @pytest.mark.parametrize("scope, has_workgroup_scope", [(3, False), (2, False), (2, True)])
 def test_cooperative_matrices(report: dict[str, Any], tmp_path: Path, scope: int, has_workgroup_scope: bool) -> None:
-    """A report lists the combinations of a device, and they are compared with those of the shaders."""
+    """The combinations in a report are compared with the shaders' matrices."""
     components = ["float16", "float16", "float32", "float32"]
     row = {"sizes": [16, 16, 16], "components": components, "scope": scope, "saturating": False}
     report = copy.deepcopy(report)

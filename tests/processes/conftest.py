@@ -1,4 +1,4 @@
-"""Scenarios that do well and scenarios that end their process, and what runs them."""
+"""Scenarios that succeed or end their process, and workers that run them."""
 
 from pathlib import Path
 from typing import Any
@@ -26,7 +26,7 @@ TROUBLES = (
 
 @pytest.fixture(autouse=True)
 def _compiled_once(shader_cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Workers find what was compiled for the test before: shaders, and Python where it is told to keep nothing."""
+    """Keep compiled shaders and Python code for workers in the session's folder."""
     monkeypatch.setenv("PYTHONPYCACHEPREFIX", str(shader_cache / "python"))
     monkeypatch.delenv("PYTHONDONTWRITEBYTECODE", raising=False)
 
@@ -68,7 +68,7 @@ class Folder:
         return self.item(what, size=7000 + 4 * TROUBLES.index(what))
 
     def result(self, item: Item) -> list[int]:
-        """What an item has written."""
+        """Return the values that an item wrote."""
         content: list[int] = numpy.load(Path(item.path).with_name("a.out.npy")).view("u4")[:4].tolist()
         return content
 

@@ -1,4 +1,4 @@
-"""What workers do in these tests."""
+"""Tasks of workers in these tests."""
 
 import json
 import os
@@ -46,7 +46,7 @@ def show_process(item: Item, runners: Runners, options: Any) -> Outcome:
 
 
 def show_start(item: Item, runners: Runners, options: Any) -> Outcome:
-    """Write down what the process had loaded before and after the run."""
+    """Write down the loaded modules before and after the run."""
     before = _loaded()
     outcome = run(item, runners, options)
     Path(item.path + ".start").write_text(json.dumps([before, _loaded()]))

@@ -87,7 +87,7 @@ MOMENTS = [
 def test_what_was_being_done(
     program: Program, scene: Scene, crashing: Crashing, moment: tuple[str, str, str], by: signal.Signals, alone: bool
 ) -> None:
-    """The message names the scenario, the signal, and what the driver was asked to do; nothing is written."""
+    """The message names the scenario, the signal and the call of the driver, and no output is written."""
     call, place, what = moment
     scene.shader("add", ADD).buffer("x", size=16).dispatch("add", ["x"], [4]).dispatch("add", ["x"], [4]).write()
     Scene(scene.folder).write("empty.json")
@@ -112,7 +112,7 @@ def test_a_crash_when_all_is_done(program: Program, scene: Scene, four: list[str
 
 
 def test_the_first_failure_gives_the_exit_code(program: Program, four: list[str], crashing: Crashing) -> None:
-    """A failure before a crash keeps its exit code, and one after it does not change that of the crash."""
+    """The first failure gives the exit code, before or after a crash."""
     crash = crashing("vkQueueSubmit", at=2)
     assert program("missing.json", *four[:2], env=crash).code == 4
     ended = program(*four[:2], "missing.json", four[2], env=crash)
@@ -121,7 +121,7 @@ def test_the_first_failure_gives_the_exit_code(program: Program, four: list[str]
 
 
 def test_a_driver_that_crashes_at_once_ends_every_file(program: Program, four: list[str], crashing: Crashing) -> None:
-    """Where no scenario can run, each is named once and the call ends."""
+    """A driver that crashes at once ends the call with one error for each scenario."""
     ended = program(*four, env=crashing("vkCreateInstance"))
     assert (ended.code, ended.out) == (CRASHED, "")
     errors = [line for line in ended.err.splitlines() if line.startswith("error: ")]
@@ -235,7 +235,7 @@ LAUNCHERS = {
 
 @pytest.mark.parametrize("limit", LAUNCHERS)
 def test_a_thread_that_cannot_be_started(program: Program, small: Scene, limit: str) -> None:
-    """The first thread that the system refuses ends the run with exit code 15, the limit, and what to do."""
+    """The first refused thread ends the run with exit code 15, the limit and a help."""
     launcher, named = LAUNCHERS[limit]
     ended = program("scenario.json", launcher=launcher())
     assert (ended.code, ended.out) == (15, "")
@@ -257,7 +257,7 @@ def test_a_compiler_that_cannot_be_started(program: Program, small: Scene, limit
 
 
 def test_a_suite_without_file_handles(program: Program, small: Scene) -> None:
-    """The limit of open files is named, and not those of processes, which are far from theirs."""
+    """The error names the limit of open files, and not the distant limit of processes."""
     ended = program("test", "scenario.json", launcher=("prlimit", "--nofile=10"))
     assert ended.code == 15
     named = r"open files \(ulimit -n\): \d+ of 10 in use, 6 more asked for"
@@ -265,7 +265,7 @@ def test_a_suite_without_file_handles(program: Program, small: Scene) -> None:
 
 
 def test_doctor_reports_a_thread_that_cannot_be_started(program: Program, scene: Scene) -> None:
-    """The report of what else is there stays."""
+    """doctor reports the refused thread, and the other facts stay."""
     launcher, named = LAUNCHERS["ulimit -v"]
     ended = program("doctor", launcher=launcher())
     assert ended.code == 1

@@ -83,7 +83,7 @@ def items(
     shader_cache: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> Folder:
-    """Items that pass, fail, crash, and wait for the driver for ever. Interpreters find what others compiled."""
+    """Make items that pass, fail, crash and wait for the driver forever, with shared compiled Python code."""
     monkeypatch.setenv("PYTHONPYCACHEPREFIX", str(shader_cache / "python"))
     monkeypatch.delenv("PYTHONDONTWRITEBYTECODE", raising=False)
     for name, value in trouble_layer.items():
@@ -125,7 +125,7 @@ def test_a_suite(items: Folder) -> None:
 
 @pytest.mark.heavy
 def test_two_suites(items: Folder) -> None:
-    """A crash is repeated in a new process of two, and the next run keeps the journal of the one before."""
+    """A crash is repeated in the second of two new processes, and the next run keeps the earlier journal."""
     options = "--jobs", 2, "--results", items.path / "results"
     for paths in (("good",), ("good", "crash")):
         done = called("test", *paths, *options, cwd=items.path)

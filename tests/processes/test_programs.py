@@ -25,8 +25,8 @@ COMMANDS = {
 @pytest.mark.parametrize("command", COMMANDS)
 @pytest.mark.parametrize("sent", [signal.SIGKILL, signal.SIGTERM])
 def test_programs_end_with_us(tmp_path: Path, command: str, sent: int) -> None:
-    """A program that we started, and what that has started, end when we are killed; our temporary folder goes with the
-    next run."""
+    """A started program and its children end when this process is killed, and the next run removes the temporary
+    folder."""
     variable, arguments = COMMANDS[command]
     noted = tmp_path / "noted"
     # The program is tied to this process right after its start, not at its start.
@@ -61,7 +61,7 @@ def test_programs_end_with_us(tmp_path: Path, command: str, sent: int) -> None:
 
 
 def test_a_time_limit(tmp_path: Path) -> None:
-    """A program is killed with what it has started when its time is over."""
+    """A program beyond its time limit is killed with its children."""
     with Program(["sh", "-c", "sleep 1000 & echo $!; wait"], 0.5, stdout=subprocess.PIPE) as program:
         assert program.stdout is not None
         started = int(program.stdout.read())

@@ -1,4 +1,4 @@
-"""What killed runs left behind is removed by later ones; what belongs to anybody else stays."""
+"""Files of killed runs are removed by later runs, and files of others stay."""
 
 import os
 import signal
@@ -74,7 +74,7 @@ def test_process_ids_are_used_again(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("age_s, stays", [(0, True), (DAY_S - 600, True), (DAY_S + 600, False)])
 def test_other_hosts(tmp_path: Path, age_s: int, stays: bool) -> None:
-    """Whether a process of another machine or container runs cannot be told: its files stay for a day."""
+    """Files of processes on another machine or in a container stay for a day."""
     path = tmp_path / ".new-00112233-1-5-abc.tmp"
     path.touch()
     os.utime(path, (time.time() - age_s,) * 2)
@@ -83,7 +83,7 @@ def test_other_hosts(tmp_path: Path, age_s: int, stays: bool) -> None:
 
 
 def test_names_of_others_stay(tmp_path: Path) -> None:
-    """Nothing is removed whose name is not just like ours, however old."""
+    """A file with another name stays, however old it is."""
     names = [".new-1.tmp", ".new-a-b-c-d.tmp", ".new-0-1-2-3.txt", ".new-0-1-2.tmp", "new-0-1-2-3.tmp"]
     for name in names:
         (tmp_path / name).touch()
@@ -93,7 +93,7 @@ def test_names_of_others_stay(tmp_path: Path) -> None:
 
 
 def test_a_link_is_not_followed(tmp_path: Path) -> None:
-    """A symbolic link with such a name goes, and what it leads to stays."""
+    """A symbolic link with such a name is removed, and its target stays."""
     kept = tmp_path / "kept"
     kept.mkdir()
     (kept / "file").touch()

@@ -1,4 +1,4 @@
-"""What ends a worker, keeps it, or makes it unusable: it costs the item that it ran, which names what happened."""
+"""Workers that end, stay or become unusable: one item pays for it, and names the reason."""
 
 import os
 import signal
@@ -23,8 +23,8 @@ def by_id(results: list[Result]) -> dict[str, tuple[Outcome, ...]]:
 
 
 def test_a_crash_costs_one_item(folder: Folder) -> None:
-    """It is named with its signal, its place, the Python stack and what ran before; alone it runs once more; the
-    others pass."""
+    """The crashed item has its signal, place, Python stack and earlier items, and runs once more alone. The other
+    items pass."""
     items = [folder.good("a"), folder.crashing("b"), folder.good("c")]
     with SuiteWorkers(options(jobs=1, rules=TWICE)) as workers:
         outcomes = by_id(list(workers.run(items)))
@@ -86,7 +86,7 @@ def test_ways_to_end(folder: Folder, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.usefixtures("trouble")
 def test_a_driver_that_waits_for_ever(folder: Folder) -> None:
-    """It is killed when the time of its item is over, which is spent once, with a stack that shows the call."""
+    """The worker is killed at the time limit of its item, once, and the stack shows the call of the driver."""
     with SuiteWorkers(options(jobs=1, timeout_s=3)) as workers:
         outcomes = by_id(list(workers.run([folder.troubled("sleeps"), folder.good()])))
     (outcome,) = outcomes["sleeps"]
@@ -121,7 +121,7 @@ def test_a_slow_end_is_not_waited_for(folder: Folder) -> None:
     ],
 )
 def test_a_spoiled_process_runs_nothing_more(folder: Folder, what: str, status: str, code: int, words: str) -> None:
-    """A process whose device is lost or that has no file handles left ends with its item, and another goes on."""
+    """A worker with a lost device or without file handles ends with its item, and another worker continues."""
     crash = folder.crashing()
     with SuiteWorkers(options(jobs=1)) as workers:
         outcomes = by_id(list(workers.run([folder.troubled(what), folder.good(), crash])))
@@ -133,7 +133,7 @@ def test_a_spoiled_process_runs_nothing_more(folder: Folder, what: str, status: 
 
 @pytest.mark.usefixtures("trouble")
 def test_what_crashes_only_after_others_passes_alone(folder: Folder) -> None:
-    """The second run has a process of its own, so that it tells a flake: the list of what ran before is the first's."""
+    """The second run has a process of its own and passes. The list of earlier items belongs to the first run."""
     later = folder.troubled("crashes_later")
     with SuiteWorkers(options(jobs=1, rules=TWICE)) as workers:
         outcomes = by_id(list(workers.run([folder.good(), later])))
@@ -162,7 +162,7 @@ def test_a_process_that_has_grown_is_replaced(folder: Folder) -> None:
 def test_a_driver_that_cannot_be_started(
     folder: Folder, monkeypatch: pytest.MonkeyPatch, how: str, message: str
 ) -> None:
-    """Where every worker ends at its start, a few are tried, and then there is one error."""
+    """Workers that end at their start are tried a few times, and then give one error."""
     monkeypatch.setenv("TROUBLE_START", str(TROUBLES.index(how)))
     with (
         SuiteWorkers(options(start_timeout_s=1.5)) as workers,
@@ -242,7 +242,8 @@ def test_core_files_of_processes_that_crash_together(tmp_path: Path, monkeypatch
 
 
 def test_a_process_that_cannot_be_ended(folder: Folder, device_name: str) -> None:
-    """Its item is a Timeout at once; then its device is given up, and what is left is Missing."""
+    """The item of a worker that cannot be ended is a Timeout at once. Then the device is given up, and later items
+    are Missing."""
     notes: list[str] = []
     endless = folder.endless()
     first, good = folder.good("a"), folder.good()

@@ -37,7 +37,7 @@ def test_items_run_and_name_their_device(folder: Folder) -> None:
 
 
 def test_a_list_is_read_as_it_is_needed() -> None:
-    """Of an endless list no more is taken than a few items for each worker."""
+    """Workers take only a few items each from an endless list."""
     taken = 0
 
     def endless() -> Iterator[Item]:
@@ -111,13 +111,13 @@ def test_several_devices_share_the_items(folder: Folder, chosen: tuple[str, ...]
 
 @pytest.mark.parametrize("devices", [("7",), ("0", "no such device")])
 def test_a_device_that_is_not_there(folder: Folder, devices: tuple[str, ...]) -> None:
-    """It is an error that names the devices there are, before anything runs."""
+    """An unknown device is an error with a list of devices, before anything runs."""
     with SuiteWorkers(options(devices=devices)) as workers, pytest.raises(NoDeviceError, match=r"devices: 0: '"):
         next(workers.run([folder.good()]))
 
 
 def test_no_driver(folder: Folder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without a driver there is one error, the one of a run."""
+    """Without a driver the suite ends with the error of a run."""
     monkeypatch.setenv("VK_DRIVER_FILES", str(tmp_path / "none.json"))
     with SuiteWorkers(options()) as workers, pytest.raises(NoDeviceError) as raised:
         next(workers.run([folder.good()]))
@@ -125,7 +125,7 @@ def test_no_driver(folder: Folder, tmp_path: Path, monkeypatch: pytest.MonkeyPat
 
 
 def test_stopping_now_ends_what_runs(folder: Folder) -> None:
-    """What runs is killed and not given; nothing is waited for."""
+    """Stopping kills the running items without results, and waits for nothing."""
     with SuiteWorkers(options(), on_start=lambda item, worker: workers.stop(now=True)) as workers:
         assert list(workers.run([folder.endless()])) == []
 
@@ -151,7 +151,7 @@ with SuiteWorkers(suite_options(SuiteWork("tests.processes.tasks:show_process"),
 
 @pytest.mark.parametrize("by", [signal.SIGKILL, signal.SIGINT])
 def test_workers_end_with_the_supervisor(folder: Folder, checkout: Path, by: signal.Signals) -> None:
-    """Whatever ends the supervisor ends its workers and what they have started."""
+    """Any end of the supervisor ends its workers and their children."""
     item = folder.endless()
     process = subprocess.Popen([sys.executable, "-c", _SUPERVISOR, item.path], cwd=checkout, stderr=subprocess.DEVNULL)
     shown = Path(item.path + ".processes")
@@ -184,8 +184,8 @@ def test_workers_import_from_where_the_supervisor_does(folder: Folder) -> None:
 
 
 def test_a_new_worker_begins_with_what_others_needed(folder: Folder) -> None:
-    """The one that replaces a crashed one has its modules, types of Vulkan and libraries. The process that they are
-    forked from ends without the interpreter's tear-down, which would copy all that it shares."""
+    """A worker in place of a crashed one starts with its modules, Vulkan types and libraries. The process that
+    workers are forked from ends without a tear-down, which would copy the shared memory."""
     a, c = (folder.good(name) for name in "ac")
     with SuiteWorkers(options(jobs=1, task="show_start")) as workers:
         outcomes = [result.attempts[0].status for result in workers.run([a, folder.crashing("b"), c])]

@@ -1,5 +1,5 @@
-"""--capture-frame and --gfxr: what is captured, what is said where something is missing, and the commands of
-docs/capture.md where RenderDoc and gfxreconstruct are installed."""
+"""--capture-frame and --gfxr: captures, messages about missing tools, and the commands of docs/capture.md with
+RenderDoc and gfxreconstruct."""
 
 import os
 import re
@@ -56,7 +56,7 @@ def calls(path: Path) -> list[str]:
     ],
 )
 def test_captures(scene: Scene, frames: Path, program: Program, what: str, expected: dict[str, int]) -> None:
-    """Each capture holds the dispatches of its frame, command or run; the results are those of any run."""
+    """Each capture holds the dispatches of its frame, command or run, and the results equal other runs."""
     done = program("--capture-frame", what, frames.name, "--capture-dir", "captured")
     assert done.code == 0, done.err
     made = {path.stem.removeprefix("scenario-"): calls(path) for path in (scene.folder / "captured").glob("*.rdc")}
@@ -134,7 +134,7 @@ def test_reference_spelling(scene: Scene, frames: Path, program: Program) -> Non
     ],
 )
 def test_what_is_not_there(frames: Path, program: Program, scene: Scene, what: str, message: str) -> None:
-    """Frames and commands that the scenario does not have are one error, with those that it has."""
+    """A missing frame or command is one error with the existing ones."""
     done = program("--capture-frame", what, frames.name)
     assert (done.code, done.out) == (2, "")
     assert f"scenario.json: --capture-frame: {message}" in done.err
@@ -225,7 +225,7 @@ def test_files_under_gfxreconstruct(scene: Scene, frames: Path, program: Program
 
 @gfxreconstruct
 def test_tensors_under_gfxreconstruct(scene: Scene, program: Program) -> None:
-    """The layer is below the ML emulation layers: it sees what tensors become, whatever it knows of them."""
+    """The layer below the ML emulation layers records the commands that replace tensors."""
     scene.tensor("t", numpy.arange(4, dtype=numpy.float32))
     at = "uint[](gl_WorkGroupID.x)"
     body = f"float v; tensorReadARM(t, {at}, v); tensorWriteARM(t, {at}, v + 1.0);"
@@ -256,7 +256,7 @@ def test_a_full_disk_under_gfxreconstruct(
 
 
 def test_a_file_that_is_no_capture(frames: Path, program: Program, scene: Scene) -> None:
-    """--gfxr replaces captures only: another file, such as an input of the scenario, stays as it is."""
+    """--gfxr replaces captures only. Another file, such as an input, stays."""
     before = (scene.folder / "x.npy").read_bytes()
     done = program("--gfxr", "x.npy", frames.name)
     assert (done.code, done.out) == (4, "")
@@ -318,7 +318,7 @@ def commands(heading: str) -> list[tuple[str, list[str]]]:
 @pytest.mark.parametrize("page", [PAGE], ids=["capture.md"], indirect=True)
 @pytest.mark.parametrize("heading, needed", [("RenderDoc", "renderdoccmd"), ("gfxreconstruct", "gfxrecon-info")])
 def test_commands_of_tools(page: tuple[Path, Path, dict[str, str]], heading: str, needed: str) -> None:
-    """Each command prints what the page shows."""
+    """Each command prints the output of the page."""
     if shutil.which(needed) is None:
         pytest.skip(f"{heading} is not installed")
     _, folder, environment = page

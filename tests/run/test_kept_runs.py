@@ -1,4 +1,4 @@
-"""What is kept from one run of a prepared scenario to the next never shows in results, and has bounds."""
+"""Objects kept between runs of a prepared scenario have bounds and never show in results."""
 
 import gc
 import time
@@ -34,7 +34,7 @@ def own(request: pytest.FixtureRequest, shader_cache: Path) -> Iterator[Runner]:
 
 @pytest.fixture
 def frames(scene: Scene) -> Path:
-    """y, zero at first, gets x times the factor in each of two frames, of which the first is captured."""
+    """Add x times the factor to y, which starts at zero, in two frames. The first frame is captured."""
     scene.shader("add", glsl("uint i = gl_WorkGroupID.x; b[i] += a[i] * p.factor;", PUSH), push_constants_size=4)
     scene.buffer("x", X, dst=None).buffer("y", size=16, dst=None).raw_data("factor", numpy.uint32(1))
     scene.dispatch("add", ["x", "y"], [4], push_data_ref="factor").command("mark_boundary", resources=["y"], frame_id=3)
@@ -95,7 +95,7 @@ def test_two_scenarios_share_a_model(own: Runner, scene: Scene) -> None:
 
 
 def test_a_run_that_fails_leaves_nothing(own: Runner, scene: Scene) -> None:
-    """A file that is missing fails its run; the next ones read what it holds then."""
+    """A run with a missing file fails, and the next run reads the file again."""
     double = glsl("a[gl_WorkGroupID.x] *= 2u;", ONE)
     path = scene.shader("double", double).buffer("x", X, dst=None).dispatch("double", ["x"], [4]).write()
     prepared = own.prepare(path)
@@ -110,7 +110,7 @@ def test_a_run_that_fails_leaves_nothing(own: Runner, scene: Scene) -> None:
 
 
 def test_after_a_timeout_the_device_is_another_one(scene: Scene, shader_cache: Path) -> None:
-    """What was kept on a device that is given up is made anew."""
+    """Objects of an abandoned device are made again after a timeout."""
     text = glsl("for (uint i = 0u; i < a[0] * 60000u; i++) a[3] = a[3] * 3u + i; a[2] = 1u;", ONE)
     scene.shader("long", text).buffer("x", numpy.uint32([0, 0, 7, 0]), dst=None)
     with Runner(timeout_s=60) as runner:
@@ -144,7 +144,8 @@ def test_pipelines_that_were_destroyed_are_made_anew(
 
 
 def test_what_is_kept_has_bounds(own: Runner, scene: Scene) -> None:
-    """Few runs and little memory are kept, none of what runs once; `Prepared.close` and `release` free them."""
+    """Few runs and little memory are kept, and nothing of a scenario that runs once. `Prepared.close` and `release`
+    free them."""
     for size in range(4, 64, 4):
         path = Scene(scene.folder).buffer("x", size=size, dst=None).write("small.json")
         for _ in range(3):
@@ -184,7 +185,7 @@ def test_arrays_of_a_run_are_let_go(own: Runner, frames: Path) -> None:
 
 
 def test_inputs_of_another_size_fail_as_ever(own: Runner, scene: Scene) -> None:
-    """They are refused with what a first run says, and the next run is right."""
+    """Inputs of another size are refused with the message of a first run, and the next run is right."""
     double = glsl("a[gl_WorkGroupID.x] *= 2u;", ONE)
     path = scene.shader("double", double).buffer("x", X, dst=None).dispatch("double", ["x"], [4]).write()
     with pytest.raises(ScenarioRunnerError) as expected:
@@ -252,7 +253,7 @@ EXAMPLES = [
 
 @pytest.mark.parametrize("example", EXAMPLES)
 def test_examples(runner: Runner, checkout: Path, example: str) -> None:
-    """Each run of an example, with its content or with another, gives what a run that keeps nothing gives."""
+    """Each run of an example, with any content, equals a run that keeps nothing."""
     compare_runs(runner, runner, checkout / "scenarios" / example / "scenario.json")
 
 
@@ -270,13 +271,13 @@ def compare_runs(runner: Runner, fresh: Runner, path: Path) -> None:
 
 
 def contents(result: Any) -> dict[str, bytes]:
-    """The bytes of all results, those of frames under their numbers."""
+    """Return the bytes of all results, and those of frames under their numbers."""
     parts = [("", result), *((f"{number} ", frame) for number, frame in enumerate(result.frames))]
     return {f"{name}{uid}": part.array(uid).tobytes() for name, part in parts for uid in part}
 
 
 def moved(resource: Any, step: int) -> Any:
-    """The content of a resource with its elements moved by ``step``; None where it has none of its own."""
+    """Return the content of a resource with elements moved by ``step``, or None for a resource without content."""
     if resource.source is None or resource.group is not None:
         return None
     if resource.kind == "image" and resource.source_levels != 1:

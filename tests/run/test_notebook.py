@@ -23,7 +23,7 @@ NOTEBOOK = Path(__file__).resolve().parents[2] / "docs" / "notebook.ipynb"
 
 
 class Page(HTMLParser):
-    """The text, the rows of tables and the pictures of a page whose elements are all closed."""
+    """The text, table rows and pictures of a page with only closed elements."""
 
     def __init__(self, html: str) -> None:
         super().__init__()

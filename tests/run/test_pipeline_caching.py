@@ -1,7 +1,5 @@
-"""--pipeline-caching: hits and misses, the files, and what may be wrong with them.
-
-The hits are those of a layer over the real loader and driver, since software drivers keep no pipelines.
-"""
+"""--pipeline-caching: hits and misses, files, and their faults. A layer over the real loader counts the hits, since
+software drivers keep no pipelines."""
 
 import os
 import re
@@ -57,7 +55,7 @@ LINE = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d{3} \[Scenario-Runner\] (IN
 
 
 def told(ended: Ended) -> list[str]:
-    """What a run logged about its caches, without paths, sizes and times."""
+    """Return the log about caches, without paths, sizes and times."""
     lines = [match[2] for match in map(LINE.fullmatch, ended.out.splitlines()) if match]
     return [re.sub(r" \(.*\)$", "", line) for line in lines if not line.startswith("Dispatch ")]
 
@@ -153,7 +151,7 @@ def test_fail_on_a_miss(run: Run, drawing: Scene) -> None:
 
 
 def test_fail_on_a_miss_without_a_cache(run: Run, drawing: Scene) -> None:
-    """Where no cache was loaded, misses are not checked, which a warning says, and the cache is written."""
+    """Without a loaded cache misses are not checked: a warning says so, and the cache is written."""
     ended = run("scenario.json", *CACHING, "--fail-on-pipeline-cache-miss")
     assert (ended.code, told(ended)[0]) == (0, "pipeline cache misses are not checked: no pipeline cache was loaded")
     assert told(ended)[1:] == [*MISSES, *STORED]

@@ -96,7 +96,7 @@ def test_tensors_change_without_a_new_plan(runner: Runner, plans: list[object]) 
 
 @pytest.mark.parametrize("inputs", [{"x": numpy.zeros(5, "f4")}, {"q": b""}, {"x": [1, 2]}, {"first": "text"}])
 def test_what_does_not_fit_is_the_error_of_a_run(runner: Runner, scale: Path, inputs: dict[str, Any]) -> None:
-    """Inputs of a wrong name, kind or size raise what Runner.run raises, and the next run is right."""
+    """Wrong inputs raise the error of Runner.run, and the next run is right."""
     with pytest.raises(ScenarioRunnerError) as expected:
         runner.run(scale, inputs)
     prepared = runner.prepare(scale)
@@ -107,7 +107,7 @@ def test_what_does_not_fit_is_the_error_of_a_run(runner: Runner, scale: Path, in
 
 
 def test_shared_memory_is_planned_anew(runner: Runner, scene: Scene) -> None:
-    """What fills memory that resources share is checked as in any run."""
+    """Content for shared memory is checked as in any run."""
     group = {"id": "both"}
     scene.buffer("x", numpy.arange(4, dtype="u1"), memory_group=group).buffer("y", size=4, memory_group=group)
     prepared = runner.prepare(scene.write())
@@ -116,7 +116,7 @@ def test_shared_memory_is_planned_anew(runner: Runner, scene: Scene) -> None:
 
 
 def test_files_are_written_by_each_run(runner: Runner, scene: Scene) -> None:
-    """A prepared scenario writes its files where it was prepared for, with what the run gave."""
+    """A prepared scenario writes the results of each run to the prepared paths."""
     path = scene.buffer("x", numpy.arange(4, dtype="u1")).write()
     prepared = runner.prepare(path, output_dir=scene.folder / "out")
     prepared.run({"x": b"abcd"}, write_files=False)

@@ -53,7 +53,7 @@ def written(scene: Scene) -> dict[str, Any]:
 
 
 def log(scene: Scene) -> Counter[str]:
-    """What the layer wrote down; nothing may break the extension's rules."""
+    """Return the layer's log, after a check of the extension's rules."""
     lines = (scene.folder / "log.txt").read_text(encoding="utf-8").splitlines()
     assert [line for line in lines if line.startswith("WRONG")] == []
     return Counter(lines)
@@ -64,7 +64,7 @@ FOLDERS = ("--output", "out", "--folder-each")  # for scenarios with the same ou
 
 
 def test_every_dispatch_is_measured(counting: Scene, run: Run) -> None:
-    """The file has the metrics, and for each dispatch and basic block what the layer counted for it."""
+    """The file has the metrics, and the layer's counts for each dispatch and basic block."""
     ended = run("scenario.json", *OPTION)
     assert (ended.code, ended.err) == (0, "")
     content = written(counting)
@@ -188,7 +188,7 @@ def test_what_is_missing_is_named(
 
 
 def test_a_device_without_the_extension(counting: Scene, run: Run) -> None:
-    """Without the layer the device at hand lacks the extension, unless it is one of those that have it."""
+    """Without the layer, this device lacks the extension, unless its driver has it."""
     ended = run("scenario.json", *OPTION, layer=False)
     assert ended.code == 6
     assert " lacks the extension VK_ARM_shader_instrumentation" in ended.err
@@ -277,7 +277,7 @@ def environment(neural_layer: dict[str, str], tmp_path: Path) -> dict[str, str]:
 def test_statistics(
     program: Program, scene: Scene, tmp_path: Path, environment: dict[str, str], mode: int | None
 ) -> None:
-    """Each graph has a file with what the accelerator wrote, for the mode that was asked for; 1 by default."""
+    """Each graph has a file with the accelerator's data for the chosen mode, 1 by default."""
     options = () if mode is None else ("--neural-statistics-mode", str(mode))
     ended = program(mixed_model(scene).write(), "--output", "out", STATISTICS, "dump", *options, env=environment)
     assert (ended.code, ended.err) == (0, "")

@@ -1,4 +1,4 @@
-"""What capture tools see of a run: frames, names of objects and labels, written down by a layer of our own."""
+"""Runs as capture tools see them, in the log of a layer: frames, object names and labels."""
 
 from pathlib import Path
 
@@ -22,7 +22,7 @@ boundary_layer = layer_from(SOURCE, ["VK_EXT_frame_boundary"])
 
 
 def seen(scene: Scene, program: Program, layer: dict[str, str], *options: str) -> list[str]:
-    """What a run of the scenario shows to the layer."""
+    """Run the scenario, and return the layer's log."""
     log = scene.folder / "log"
     log.unlink(missing_ok=True)
     scene.write()
@@ -43,8 +43,8 @@ def two_frames(scene: Scene) -> Scene:
 
 
 def test_frame_boundaries_of_a_layer(two_frames: Scene, program: Program, boundary_layer: dict[str, str]) -> None:
-    """Where a layer brings VK_EXT_frame_boundary, each frame has the scenario's id and the resources that it names, and
-    later iterations go on counting."""
+    """With VK_EXT_frame_boundary each frame has the scenario's id and its resources, and later iterations continue
+    the count."""
     log = seen(two_frames, program, boundary_layer, "--repeat", "2")
     frames = [line for line in log if line.startswith("frame ")]
     # 2 is the frame of the command after the last boundary
@@ -62,8 +62,8 @@ def test_frame_boundaries_can_be_disabled(two_frames: Scene, program: Program, b
 
 
 def test_frame_ends_are_labels_elsewhere(two_frames: Scene, program: Program, layer: dict[str, str]) -> None:
-    """Without the extension the last thing in each frame's command buffer is the label that tools know, and a boundary
-    costs the one submission of its frame."""
+    """Without the extension each frame's command buffer ends with the label that tools know, in one submission for
+    each frame."""
     log = seen(two_frames, program, layer)
     assert log.count(END_OF_FRAME) == 3
     at = [index for index, line in enumerate(log) if line == END_OF_FRAME]

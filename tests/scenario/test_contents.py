@@ -1,4 +1,4 @@
-"""Objects in ``src``: what each gives is computed here from the definitions of docs/contents.md, with NumPy alone."""
+"""Objects in ``src``, computed here from the definitions of docs/contents.md with NumPy alone."""
 
 import json
 import struct
@@ -62,13 +62,13 @@ def rounded(values: Any, significant_bits: int, least_exponent: int) -> Any:
 
 
 def test_the_first_number_is_the_published_one() -> None:
-    """The first numbers of SplitMix64 with the seed 1234567 are those that its implementations are tested with."""
+    """SplitMix64 with the seed 1234567 gives the published first numbers."""
     expected = [6457827717110365317, 3203168211198807973, 9817491932198370423, 4593380528125082431]
     assert split_mix(1234567, 4).tolist() == expected
 
 
 def test_types_have_one_size() -> None:
-    """The types of items are those of all other places, with their sizes."""
+    """Types of items have the same names and sizes as elsewhere."""
     assert list(STRUCT_CODES) == list(ELEMENTS)
     for name, element in ELEMENTS.items():
         assert struct.calcsize(STRUCT_CODES[name]) == element.size_bytes
@@ -99,7 +99,7 @@ def test_random_numbers(runner: Runner) -> None:
 
 
 def test_values_fills_and_series(runner: Runner) -> None:
-    """Values, fills and series are what NumPy makes of them; texts stand for what JSON lacks."""
+    """Values, fills and series equal NumPy's, and texts stand for numbers that JSON lacks."""
     contents = {
         "floats": {"values": [0.1, -2, "inf", 1e-40, "0x7fc00001"]},
         "halves": {"values": [0.1, 65504, "-inf"], "dtype": "float16"},
@@ -132,7 +132,7 @@ def test_values_fills_and_series(runner: Runner) -> None:
 
 
 def test_pieces_and_memory(runner: Runner) -> None:
-    """Pieces that begin anywhere are those of the whole, and large content is never in memory as a whole."""
+    """Pieces equal parts of the whole, and large content is never whole in memory."""
     count = 1 << 22
     sources = {"random": {"random": 9, "count": count}, "fill": {"fill": [1, 2, 3, 4], "count": count}}
     plan = runner.plan(scenario(*(buffer(uid, src=src) for uid, src in sources.items())))
@@ -169,7 +169,7 @@ def test_images(runner: Runner) -> None:
 
 
 def test_tensors(runner: Runner) -> None:
-    """Tensors take the type of their format, and the shape of values where they have none of their own."""
+    """A tensor gets the type of its format, and takes a missing shape from its values."""
     for format, src, expected, keys in (
         ("R8_SINT", {"values": [[1, 2, 3], [4, 5, -6]]}, numpy.int8([[1, 2, 3], [4, 5, -6]]), {}),
         ("R32_SFLOAT", {"values": [1, 2, 3, 4]}, numpy.float32([[1, 2], [3, 4]]), {"dims": [2, 2]}),
@@ -246,7 +246,7 @@ TEXT = {"uid": "s", "src": {"text": "void main() {}"}}
     ],
 )
 def test_mistakes(tmp_path: Path, resource: dict[str, Any], place: str | None, message: str) -> None:
-    """Each mistake is one finding at its place; the exit code is that of a wrong scenario."""
+    """Each mistake is one finding at its place, with the exit code of a wrong scenario."""
     path = tmp_path / "scenario.json"
     path.write_text(json.dumps(scenario(resource)))
     validation = validate_file(path)
@@ -305,7 +305,7 @@ def test_compilers_errors_name_lines_of_the_scenario(tmp_path: Path, program: Pr
 
 
 def test_the_sandbox_holds_for_includes(tmp_path: Path) -> None:
-    """A text must not include what lies outside of the folder."""
+    """A text must not include a file outside of the sandbox."""
     (tmp_path / "out.glsl").write_text("")
     tree = scenario()
     tree["resources"] = [{"shader": {"uid": "nothing", "src": {"text": '#include "../out.glsl"\nvoid main() {}'}}}]

@@ -82,7 +82,7 @@ NO_KIND = "/resources/3/bufer: unknown kind of resource: 'bufer' (did you mean '
     ],
 )
 def test_wrong_dicts(change: Any, messages: list[str]) -> None:
-    """What is wrong with a dict is said as for a file: all of it, each with its pointer."""
+    """A wrong dict has the same problems as a file, each with its pointer."""
     tree = add()
     change(tree)
     with pytest.raises(ScenarioError) as caught:
@@ -92,7 +92,7 @@ def test_wrong_dicts(change: Any, messages: list[str]) -> None:
 
 
 def test_json_holds_no_arrays() -> None:
-    """Content given in code is an error of to_json, which says what does write it."""
+    """to_json refuses content from code, and names the method that writes such content."""
     with pytest.raises(ScenarioError, match=r"^the source of shader 'add' was given in code, and JSON cannot hold it"):
         from_dict(add()).to_json()
 
@@ -324,6 +324,6 @@ def test_a_type_checker_sees_the_types(tmp_path: Path) -> None:
     ],
 )
 def test_data_gives_the_size_of_a_buffer(data: Any, size: int) -> None:
-    """A buffer with data needs no size: it is that of the data."""
+    """A buffer with data takes its size from the data."""
     assert Buffer(uid="b", data=data, shader_access="readonly").size == size
     assert Buffer(uid="b", data=data, size=64, shader_access="readonly").size == 64  # the run says that they differ

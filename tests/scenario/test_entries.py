@@ -1,4 +1,4 @@
-"""Each kind of entry: the smallest one, what may be changed in it, and each way to write it wrong, from entries.txt."""
+"""Each kind of entry in entries.txt: the smallest entry, its changes, and each way to write it wrong."""
 
 import json
 from pathlib import Path
@@ -59,7 +59,7 @@ def _changed(body: Body, change: Body) -> Body:
 
 
 def read_table() -> tuple[dict[str, Body], dict[str, list[tuple[Body, str]]]]:
-    """The smallest entry of each kind, and the changes of each kind and group with what follows from them."""
+    """Read the smallest entry of each kind, and its changes with their results."""
     smallest: dict[str, Body] = {}
     changes: dict[str, list[tuple[Body, str]]] = {}
     for line in Path(__file__).with_name("entries.txt").read_text(encoding="utf-8").splitlines():
@@ -99,7 +99,7 @@ def changes(what: str) -> list[Any]:
 
 
 def assert_holds(found: Any, expected: Any) -> None:
-    """Values and types are the expected ones; of objects those that are named."""
+    """Check values and types, of objects only the named ones."""
     if isinstance(expected, dict):
         for key, value in expected.items():
             assert_holds(found[key], value)
@@ -113,7 +113,7 @@ def assert_holds(found: Any, expected: Any) -> None:
 
 @pytest.mark.parametrize("kind, change, expected", changes("load"))
 def test_right(kind: str, change: Body, expected: str) -> None:
-    """The smallest entry loads with the documented defaults, and each change of it means what it says."""
+    """The smallest entry loads with the documented defaults, and each change has its documented effect."""
     loaded, scenario = load(kind, change)
     assert scenario.warnings == ()
     assert_holds(loaded.model_dump(mode="json"), ({} if change else SMALLEST[kind]) | json.loads(expected))
@@ -121,7 +121,7 @@ def test_right(kind: str, change: Body, expected: str) -> None:
 
 @pytest.mark.parametrize("kind, change, message", changes("wrong"))
 def test_wrong(kind: str, change: Body, message: str) -> None:
-    """Each way to write an entry wrong has one message that says what and where."""
+    """Each wrong entry has one message with its place."""
     with pytest.raises(ScenarioError) as caught:
         load(kind, change)
     array = "resources" if kind in KINDS_OF_RESOURCES else "commands"
@@ -144,7 +144,7 @@ def test_other_name(other: str, kind: str) -> None:
 
 
 def test_messages_use_the_name_of_the_file() -> None:
-    """Messages call a command what the file calls it."""
+    """A message uses the command name of the file."""
     with pytest.raises(ScenarioError) as caught:
         load("dispatch_vgf", {"graph_ref": "a"}, SMALLEST["dispatch_graph"])
     assert caught.value.problems[0].pointer == "/commands/0/dispatch_vgf/graph_ref"

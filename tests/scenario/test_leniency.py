@@ -74,7 +74,7 @@ def test_a_key_without_effect_is_a_warning(tree: dict[str, Any], pointer: str, w
 
 
 def test_the_help_names_the_kinds_that_have_the_key() -> None:
-    """Who meant another kind of resource reads which one."""
+    """The help names the kinds of resource that have the key."""
     (warning,) = loads(json.dumps(IGNORED[0][0])).warnings
     assert warning.help == "remove it; it is a key of: image, tensor, graph_constant"
 
@@ -101,7 +101,7 @@ def test_a_misspelling_is_an_error(tree: dict[str, Any], message: str) -> None:
 
 
 def test_a_key_may_be_the_missing_one() -> None:
-    """Where a required key is missing, a key of another kind is reported with it."""
+    """A key of another kind is reported beside the missing key."""
     tensor = {key: value for key, value in TENSOR.items() if key != "format"}
     with pytest.raises(ScenarioError) as caught:
         loads(json.dumps(scenario({"tensor": tensor | {"data_type": "VK_FORMAT_R8_SINT"}})))
@@ -143,7 +143,7 @@ NUMBERS = [
 
 @pytest.mark.parametrize("tree, pointer, message", NUMBERS)
 def test_a_number_with_a_clear_meaning_is_a_warning(tree: dict[str, Any], pointer: str, message: str) -> None:
-    """The scenario is the one with the integer, or with three dimensions; the warning says so."""
+    """A number such as 2.0 loads as the integer, and extra dimensions are dropped, with a warning."""
     loaded = loads(json.dumps(tree))
     assert [(each.code, each.pointer, each.message) for each in loaded.warnings] == [("SR-JSON-008", pointer, message)]
     if loaded.commands:
@@ -170,7 +170,7 @@ def test_odd_numbers_inside_each_other() -> None:
     ],
 )
 def test_other_numbers_are_errors(size: float, message: str) -> None:
-    """What an integer cannot be, or loses something as one, is refused."""
+    """Numbers that lose something as integers are refused."""
     with pytest.raises(ScenarioError) as caught:
         loads(json.dumps(buffer(size=size)))
     assert [problem.message for problem in caught.value.problems] == [message]

@@ -140,7 +140,7 @@ def at(resources="", commands="", more=""):
     ],
 )
 def test_top_level(text, message):
-    """What is wrong outside of the entries has one message each."""
+    """A wrong value outside of the entries has one message."""
     assert refused(text) == [f"test.json:1:{message}"]
 
 
@@ -174,7 +174,7 @@ def test_many_faults():
 
 
 def test_many_problems():
-    """Of very many problems the first hundred are shown, and that there are more."""
+    """The first hundred of very many problems are shown, with a note about the rest."""
     entries = [{"buffer": {"uid": f"b{index}", "size": -1, "shader_access": "readonly"}} for index in range(5_000)]
     lines, calls = calls_of(lambda: refused(json.dumps({"resources": entries, "commands": []})))
     assert len(lines) == 101
@@ -270,7 +270,7 @@ def test_syntax_errors(text, offset, message):
     ],
 )
 def test_other_faults(text, offset, pointer, message):
-    """What a scenario must not contain is named with its place, and the rest of the text is still read."""
+    """A forbidden value is named with its place, and the rest of the text is still read."""
     (problem,), is_broken = scan(text)
     assert (problem.line, problem.column) == line_and_column(text, offset)
     assert (problem.pointer, problem.message, is_broken) == (pointer, message, False)

@@ -78,7 +78,7 @@ def mutated(draw: st.DrawFn, whole: Any) -> Any:
 
 
 def problems_of(text: str | bytes) -> list[Diagnostic]:
-    """What is wrong with a text; at least one problem, unless it loads; and the keys that are ignored."""
+    """Return the problems of a text and its ignored keys; a text that does not load must have a problem."""
     try:
         loaded = loads(text)
     except ScenarioError as error:
@@ -173,8 +173,8 @@ BEYOND_SCHEMA = (
 @settings(max_examples=100)
 @given(mutated(EVERYTHING))
 def test_a_mutated_scenario(tree):
-    """It loads, or raises errors of ours with their places, and a null is never let through. The schema accepts
-    whatever loads, and refuses what is refused for its shape."""
+    """A mutated scenario loads, or raises errors of this program with places, and no null loads. The schema agrees
+    about the shape."""
     text = json.dumps(tree)
     found = problems_of(text)
     for problem in found:

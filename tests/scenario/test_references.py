@@ -30,7 +30,7 @@ def test_duplicate_uids(scenario_of):
 
 
 def test_duplicate_uid_of_a_broken_resource(scenario_of):
-    """A uid that a wrong resource uses as well is reported beside what is wrong with it."""
+    """A duplicate uid in a wrong resource is reported beside the resource's own problem."""
     assert problems_of(scenario_of, [buffer("x"), buffer("x", size=0)]) == [
         ("/resources/1/buffer/uid", "the uid 'x' is already that of /resources/0/buffer"),
         ("/resources/1/buffer/size", "expected an integer of at least 1, got 0"),
@@ -52,8 +52,8 @@ def group(uid, offset=0, **more):
 
 
 def overlaps(folder, resources):
-    """The pointers and messages about overlapping contents in the plan of a scenario whose files hold 64 bytes, or
-    what their buffer has."""
+    """Return the pointers and messages about overlapping contents. The files have 64 bytes, or the size of their
+    buffer."""
     for resource in resources:
         body = resource["buffer"]
         if "src" in body:

@@ -1,4 +1,4 @@
-"""Scenarios that are built in code, and what a scenario knows of itself."""
+"""Scenarios built in code, and lookups in a scenario."""
 
 import dataclasses
 
@@ -19,7 +19,7 @@ def dispatch(**change):
 
 
 def test_frozen():
-    """Nothing can be written into a scenario or a model."""
+    """Scenarios and models are immutable."""
     scenario = s.Scenario(resources=[BUFFER])
     with pytest.raises(dataclasses.FrozenInstanceError):
         scenario.path = "x"
@@ -60,7 +60,7 @@ def buffer(**keys):
     ],
 )
 def test_wrong_in_code(build, message):
-    """What is built wrong in code raises an error of ours that names the field."""
+    """A wrong value in code raises an error of this program with the field's name."""
     with pytest.raises(ScenarioError) as caught:
         build()
     assert str(caught.value) == message

@@ -15,7 +15,7 @@ COMMITTED = {path.name.split(".")[0]: json.loads(path.read_text()) for path in F
 
 
 def test_committed():
-    """The committed schemas are what the models give."""
+    """The committed schemas equal the models' schemas."""
     spec = importlib.util.spec_from_file_location("generate_schema", ROOT / "tools" / "generate_schema.py")
     generate = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(generate)
@@ -26,7 +26,7 @@ def test_committed():
 
 @pytest.mark.parametrize("name", COMMITTED)
 def test_stands_alone(name):
-    """Each schema is right, has a name of its own and refers to its own parts only; every key says what it is."""
+    """Each schema is valid, has its own name, refers only to its own parts and describes every key."""
     schema = COMMITTED[name]
     Draft202012Validator.check_schema(schema)
     assert schema["$id"] == f"urn:scenario-runner:schema:{name}:1"
@@ -86,7 +86,7 @@ def test_parameters():
 
 
 def test_wrong_expectations_in_a_scenario():
-    """The schema of scenarios has that of `expect` in it."""
+    """The schema of scenarios contains the schema of `expect`."""
     validator = Draft202012Validator(COMMITTED["scenario"])
     scenario = {"resources": [], "commands": [], "expect": {"outputs": {"a": {"nan": "any"}}}}
     assert validator.is_valid(scenario)
@@ -105,7 +105,7 @@ def every_part(schema, path=""):
 
 
 def test_open_and_described():
-    """Objects may have further keys, which are deprecated; every property of a model says what it is."""
+    """Objects may have unknown keys, marked as deprecated, and every property has a description."""
     schema = json_schema()
     found = [(path, part) for path, part in every_part(schema) if part.get("type") == "object"]
     assert len(found) >= 30
@@ -125,12 +125,12 @@ def test_open_and_described():
     ],
 )
 def test_code_only(model, name):
-    """What only code can give is not in the schema, and src is required where a file needs it."""
+    """The schema lacks keys for code alone, and requires src for files."""
     definition = json_schema()["$defs"][model]
     assert name not in definition["properties"]
     assert ("src" in definition["required"]) == (model in ("RawData", "GraphConstant", "Graph", "Shader"))
 
 
 def test_no_null():
-    """Nothing in the schema may be null."""
+    """No value in the schema may be null."""
     assert "null" not in json.dumps(json_schema())

@@ -1,4 +1,4 @@
-"""Every folder under scenarios/ runs on the real driver and gives what NumPy says."""
+"""Every example under scenarios/ runs on the real driver and gives NumPy's results."""
 
 import re
 import runpy
@@ -42,7 +42,7 @@ def runners() -> Iterator[Runners]:
 
 @pytest.fixture(scope="module")
 def copying() -> Iterator[Runners]:
-    """Copy as devices with memory of their own must, under the validation layer, whose errors end a run."""
+    """A Runner that copies like a device with its own memory, and stops at errors of the validation layer."""
     runners = Runners({"staging": True, "validation": True}, 600)
     yield runners
     runners.close()
@@ -139,8 +139,8 @@ EXAMPLES = sorted(path.parent for path in (HERE / "custom_shaders").glob("*/buil
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda path: path.name)
 @needs(VGF_LIBRARY)
 def test_the_script(example: Path, tmp_path: Path, shader_cache: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """The script builds, converts, runs and compares. What Arm's converter makes may differ between its versions; all
-    else is the committed model to the byte."""
+    """The script builds, converts, runs and compares. Only files from Arm's converter may differ from the committed
+    ones."""
     copy = tmp_path / example.name
     shutil.copytree(example, copy, ignore=shutil.ignore_patterns("model.*", "out", "expected"))
     runpy.run_path(str(copy / "build.py"), run_name="__main__")

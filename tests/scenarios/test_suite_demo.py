@@ -32,8 +32,8 @@ VERDICTS = {
 
 
 def test_each_verdict(tmp_path: Path, shader_cache: Path) -> None:
-    """Each scenario has the verdict that the README gives it, and the page has all of them; the crash has its signal,
-    the failure its pictures, and what was not supported its extension."""
+    """Each scenario of the demo has the verdict of the README, in the page too: a crash with its signal, a failure
+    with pictures, and an unsupported item with its extension."""
     with Runner() as runner:
         if runner.physical_device.type != "cpu":
             pytest.skip("what a GPU makes of a wild address is up to its driver")
@@ -67,7 +67,7 @@ def test_each_verdict(tmp_path: Path, shader_cache: Path) -> None:
 
 
 def test_the_expected_picture() -> None:
-    """The ring that `fail` is to paint is the one that NumPy paints."""
+    """The expected ring of `fail` equals NumPy's."""
     y, x = numpy.mgrid[0:64, 0:64]
     picture = numpy.zeros((1, 64, 64, 4), numpy.uint8)
     picture[..., 3] = 255

@@ -1,4 +1,4 @@
-"""The content of compiled modules, and the problem of what does not compile."""
+"""Contents of compiled modules, and the problem of a failed compilation."""
 
 import struct
 
@@ -30,7 +30,7 @@ def made_by(module: bytes) -> int:
 def problem_of(
     request: CompileRequest, kind: type[ScenarioRunnerError] = CompileError, compiler: str | None = None
 ) -> Diagnostic:
-    """The one problem of the error that a compilation ends with."""
+    """Return the only problem of a failed compilation."""
     with pytest.raises(kind) as caught:
         compile_all([request], compiler=compiler)
     (problem,) = caught.value.problems

@@ -1,4 +1,4 @@
-"""Which compilers are found, in which order, and what is remembered about them."""
+"""The search for compilers: results, order and memory."""
 
 import os
 import shutil
@@ -67,7 +67,7 @@ def test_the_installed_one(glslang: str) -> None:
     ],
 )
 def test_versions(program: MakeProgram, says: str, flavour: str, version: str | None, tensors: bool) -> None:
-    """Each flavour is told by what it says, and what it can do by its version."""
+    """The answer to --version tells the kind of a compiler, and the version tells its abilities."""
     path = program("somewhere/any-name", says)
     (compiler,) = find_compilers(str(path))
     assert (compiler.path, compiler.flavour, compiler.knows_tensors) == (str(path), flavour, tensors)
@@ -185,7 +185,7 @@ def test_a_named_program_that_is_no_compiler(program: MakeProgram, says: str, me
 
 
 def test_a_named_file_that_cannot_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A named file that does not exist, or is not a program, is an error that says by what it was named."""
+    """A named file that is missing or no program is an error with the option or variable that named it."""
     monkeypatch.setenv("SCENARIO_RUNNER_GLSLANG", str(tmp_path / "none"))
     with pytest.raises(CompilerNotFoundError, match=r"none' \(named by SCENARIO_RUNNER_GLSLANG\) does not exist"):
         find_compilers()
@@ -197,7 +197,7 @@ def test_a_named_file_that_cannot_run(tmp_path: Path, monkeypatch: pytest.Monkey
 
 
 def test_nothing_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without any compiler the error says in one line what to install."""
+    """Without any compiler the error has one line with packages to install."""
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.setattr(sys, "prefix", str(tmp_path))
     problem = problem_of(CompileRequest(source=MINIMAL, label="s"), CompilerNotFoundError)

@@ -51,7 +51,8 @@ def test_the_library_is_found(dxc: str) -> None:
 
 
 def test_the_library_can_be_named(dxc: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """SCENARIO_RUNNER_DXC names a library by its path; what cannot be loaded is refused with the loader's words."""
+    """SCENARIO_RUNNER_DXC names a library by its path. A file that cannot be loaded is refused with the loader's
+    message."""
     copy = tmp_path / "libdxcompiler.so"
     shutil.copyfile(dxc, copy)
     monkeypatch.setenv("SCENARIO_RUNNER_DXC", str(copy))
@@ -132,7 +133,7 @@ def test_includes_and_options(tmp_path: Path) -> None:
 
 
 def test_levels_of_optimisation_and_debug_information() -> None:
-    """-O0 keeps what is unused, and -g the name of the file."""
+    """-O0 keeps unused code, and -g keeps the file's name."""
     text = source(1.25, "static float unused = 7.5;\nfloat f() { return unused; }\n")
     plain, kept, debug = compile_all([hlsl(text, build_options=option) for option in ("", "-O0", "-g")])
     assert len(kept) >= len(plain)
@@ -206,7 +207,7 @@ def test_the_cache_needs_no_library(dxc: str, monkeypatch: pytest.MonkeyPatch, t
 
 
 def test_a_crash_of_the_library_is_one_error() -> None:
-    """Where the library crashes at one shader, that one has an error and the others have their modules."""
+    """A crash of the library at one shader is an error of this shader, and the others have their modules."""
     crashing = hlsl(
         HEAD + "[numthreads(1, 1, 1)] void main() { o[0] = " + "+".join(["o[1]"] * 200_000) + "; }", label="c"
     )
@@ -238,7 +239,7 @@ def test_a_warning_names_the_file_of_the_user(tmp_path: Path, caplog: pytest.Log
 
 @pytest.mark.parametrize("name", ["/nonexistent/dxc", sys.executable])
 def test_the_help_names_compilers_of_hlsl(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Who names a wrong dxc reads what could be named, and no compiler of GLSL."""
+    """The help for a wrong dxc lists compilers of HLSL, and none of GLSL."""
     monkeypatch.setenv("SCENARIO_RUNNER_DXC", name)
     help = problem_of(hlsl(source(1.0)), CompilerNotFoundError).help or ""
     assert "dxc or libdxcompiler.so" in help

@@ -46,7 +46,7 @@ def sources(*values: float) -> list[CompileRequest]:
 
 
 def names(module: bytes) -> list[bytes]:
-    """What OpName (5) and OpMemberName (6) say, in order."""
+    """Return the names in OpName (5) and OpMemberName (6), in order."""
     found, at = [], 20
     while at < len(module):
         word: int = struct.unpack_from("<I", module, at)[0]
@@ -58,7 +58,7 @@ def names(module: bytes) -> list[bytes]:
 
 @pytest.fixture(autouse=True)
 def no_other_compiler(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, no_dxc_library: None) -> None:
-    """Only what is on PATH: nothing beside the interpreter."""
+    """Search only PATH for compilers, and not the folder of the interpreter."""
     monkeypatch.setattr(sys, "prefix", str(tmp_path / "prefix"))
 
 
@@ -72,7 +72,7 @@ def glslc() -> str:
 
 @pytest.fixture
 def counted(glslc: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Counted:
-    """Put a glslc first on PATH; what it gives tells how many files each of its batches had so far."""
+    """Put a glslc first on PATH, and return a function with the number of files in each of its batches so far."""
 
     def counted(trouble: str = "pass") -> Sizes:
         log = tmp_path / "batches"
@@ -137,7 +137,7 @@ def test_a_batch_with_a_bad_shader(sizes: Sizes, glslang: str) -> None:
 
 
 def test_what_glslc_warns_about_is_compiled_alone(sizes: Sizes, caplog: pytest.LogCaptureFixture) -> None:
-    """A shader with an extension that glslc lacks is left to the preferred compiler, whose warning is logged."""
+    """A shader with an extension that glslc lacks goes to the preferred compiler, whose warning is logged."""
     lacking = CompileRequest(source=source(7.25).replace("layout", "#extension GL_NO_such : enable\nlayout", 1))
     with caplog.at_level(logging.WARNING):
         modules = compile_all([*sources(1.25, 2.25), lacking], jobs=1)
@@ -159,7 +159,7 @@ def test_what_glslc_warns_about_is_compiled_alone(sizes: Sizes, caplog: pytest.L
     ],
 )
 def test_a_compiler_that_fails_at_one_shader(counted: Counted, trouble: str) -> None:
-    """Where glslc crashes, hangs or prints without end at one shader, what it did not finish is compiled alone."""
+    """A shader at which glslc crashes, hangs or prints endlessly is compiled alone."""
     sizes = counted(trouble)
     # the longest come first: the third one is in the midst of the batch
     lines = ["//".ljust(90, "."), "//".ljust(75, "."), "// TROUBLE".ljust(60, "."), "//"]
@@ -171,7 +171,7 @@ def test_a_compiler_that_fails_at_one_shader(counted: Counted, trouble: str) -> 
 
 
 def test_stages_share_a_batch(sizes: Sizes) -> None:
-    """Shaders of different stages are made by one process, each as what it is (Vertex 0, Fragment 4, GLCompute 5)."""
+    """One process compiles shaders of different stages (Vertex 0, Fragment 4, GLCompute 5)."""
     stages = ("compute", "vertex", "fragment", "vertex")
     requests = [
         CompileRequest(source=f"#version 450\nvoid main() {{ float kept = {number}.25; }}\n", stage=stage)  # type: ignore[arg-type]
@@ -226,7 +226,7 @@ def test_includes_and_macros_in_a_batch(sizes: Sizes, tmp_path: Path) -> None:
     ids=["debug", "optimised", "entry", "limit", "line", "HLSL"],
 )
 def test_what_the_compilers_do_differently_is_in_no_batch(sizes: Sizes, glslang: str, change: dict[str, str]) -> None:
-    """Shaders whose module would not be the same from glslc come from glslangValidator, among however many."""
+    """A shader with another module from glslc comes from glslangValidator, whatever the number of shaders."""
     request = CompileRequest(**{"source": source(1.25), **change})  # type: ignore[arg-type]
     module, *_ = compile_all([request, *sources(2.25, 3.25, 4.25, 5.25)], jobs=1)
     assert [module] == compile_all([request], compiler=glslang, use_cache=False)
@@ -234,7 +234,8 @@ def test_what_the_compilers_do_differently_is_in_no_batch(sizes: Sizes, glslang:
 
 
 def test_a_file_named_by_a_line_directive(sizes: Sizes) -> None:
-    """What glslc would take and glslangValidator refuses is refused, among however many."""
+    """A #line directive with a file, which glslc accepts and glslangValidator refuses, is refused for any number of
+    shaders."""
     request = CompileRequest(source=HEAD + '#line 7 "other.comp"\nvoid main() {}\n')
     with pytest.raises(CompileError, match="required extension not requested"):
         compile_all([request, *sources(2.25, 3.25, 4.25)], jobs=1)
@@ -242,7 +243,7 @@ def test_a_file_named_by_a_line_directive(sizes: Sizes) -> None:
 
 
 def test_a_named_compiler_is_the_only_one(sizes: Sizes, glslang: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A compiler named by the user makes everything; in batches where it is glslc, whose own errors are then shown."""
+    """A compiler named by the user compiles everything. A named glslc works in batches and shows its own errors."""
     values = (1.25, 2.25, 3.25, 4.25)
     assert {made_by(module) for module in compile_all(sources(*values), compiler=glslang)} == {GLSLANG}
     monkeypatch.setenv("SCENARIO_RUNNER_GLSLANG", "glslangValidator")
@@ -256,8 +257,8 @@ def test_a_named_compiler_is_the_only_one(sizes: Sizes, glslang: str, monkeypatc
 
 
 def test_each_has_its_module_or_its_failure(tmp_path: Path) -> None:
-    """`compile_each` puts what is wrong with a shader in its place, also where two have the same wrong text. A module
-    comes with the files that its source includes."""
+    """`compile_each` returns a failure in the place of a module, also for two equal wrong texts. A module comes with
+    its included files."""
     (tmp_path / "one.glsl").touch()
     including = sources(2.25)[0]._replace(base_dir=str(tmp_path))
     including = including._replace(source=f'{including.source}#include "one.glsl"\n')

@@ -54,7 +54,7 @@ def test_every_damage_is_a_miss(tmp_path: Path) -> None:
 
 
 def test_damaged_entry_is_compiled_again(tmp_path: Path) -> None:
-    """A shader whose entry is damaged is compiled again, and the entry is mended."""
+    """A shader with a damaged entry is compiled again, and the entry is replaced."""
     request = CompileRequest(source=MINIMAL)
     first = compile_all([request], cache_dir=str(tmp_path))
     (path,) = entries(tmp_path)
@@ -77,7 +77,7 @@ def test_damaged_entry_is_compiled_again(tmp_path: Path) -> None:
     ],
 )
 def test_what_makes_another_entry(tmp_path: Path, change: dict[str, str]) -> None:
-    """Everything that the module depends on makes an entry of its own; the label and the place do not."""
+    """Each input of the module changes the entry; label and place do not."""
     base = {"source": MINIMAL}
     compile_all([CompileRequest(**base)], cache_dir=str(tmp_path))  # type: ignore[arg-type]
     compile_all([CompileRequest(**base, label="x", name="y")], cache_dir=str(tmp_path))  # type: ignore[arg-type]

@@ -1,4 +1,4 @@
-"""Sources become SPIR-V, by real compilers; what goes wrong is an error of ours."""
+"""Sources become SPIR-V with real compilers, and failures become errors of this program."""
 
 import os
 import signal
@@ -44,8 +44,7 @@ def test_duplicates_are_compiled_once(script: Callable[[str], str], tmp_path: Pa
 def test_different_shaders_are_compiled_in_parallel(
     script: Callable[[str], str], tmp_path: Path, glslang: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Two processes run at a time: each waits for the other's sign before it compiles. What was noted before is noted
-    again when both have ended, the second one last."""
+    """Two processes compile at a time, each waiting for the other. Then the noted activity is the earlier one again."""
     for name in ("_page", "numbers"):  # put back at the end
         monkeypatch.setattr(progress, name, getattr(progress, name))
     progress.share()
@@ -72,7 +71,7 @@ def test_default_target_and_names(compile_text: Callable[..., bytes]) -> None:
 
 
 def test_optimised_and_debug(compile_text: Callable[..., bytes]) -> None:
-    """-O drops what is unused; -g keeps the source's name and text in the module."""
+    """-O drops unused code, and -g keeps the source's name and text in the module."""
     text = OUT + "void main() { float unused = 7.5; data_out.v[0] = 1.0; }\n"
     assert not holds(compile_text(text, build_options="-O"), 7.5)
     debug = compile_text(text, build_options="-g -DX")

@@ -1,5 +1,4 @@
-"""The text that the compiler sees, the places in what it says about it, checked with the real compiler, and
-build_options as a compiler would take them."""
+"""The text for the compiler, places in its messages, checked with the real compiler, and build_options."""
 
 from collections.abc import Callable
 from pathlib import Path

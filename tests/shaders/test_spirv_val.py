@@ -76,7 +76,7 @@ def test_a_module_that_breaks_a_rule(scene: Scene, program: Program, counting: P
 
 
 def test_a_valid_module_is_checked_once(scene: Scene, program: Program, counting: Path) -> None:
-    """Neither the next run nor another scenario with the same bytes starts the validator."""
+    """A second run, or another scenario with the same bytes, does not start the validator."""
     path = scene_of(scene, assemble(RIGHT))
     assert program("validate", path).code == 0
     assert program(path).code == 0
@@ -113,7 +113,8 @@ def test_off(scene: Scene, program: Program, counting: Path) -> None:
 
 
 def test_off_once_is_not_off_for_ever(scene: Scene, program: Program, counting: Path) -> None:
-    """What passed while the validator was off is refused as soon as it is on again, though plan and module are kept."""
+    """A module that passed without the validator is refused as soon as the validator is on, although plan and module
+    are kept."""
     path = scene_of(scene, assemble(RIGHT.replace("%zero =", "%twice = OpTypeFloat 32\n%zero =")))
     assert [program(path, env={VARIABLE: "off"}).code for _ in range(2)] == [0, 0]
     assert counting.read_text() == ""
@@ -122,7 +123,7 @@ def test_off_once_is_not_off_for_ever(scene: Scene, program: Program, counting: 
 
 
 def test_without_the_validator(scene: Scene, program: Program, tmp_path: Path) -> None:
-    """Where it is not installed, a module that only it refuses passes, and one that is cut off does not."""
+    """Without spirv-val a module that only spirv-val refuses passes, and a truncated module does not."""
     folder = tmp_path / "bin"
     folder.mkdir()
     env = {"PATH": str(folder), "SCENARIO_RUNNER_CACHE": str(tmp_path / "cache")}
@@ -135,7 +136,7 @@ def test_without_the_validator(scene: Scene, program: Program, tmp_path: Path) -
 
 @pytest.mark.parametrize("decoration, code", [("BuiltIn WorkgroupId", 0), ("Location 0", 5), ("Restrict", 5)])
 def test_inputs_of_compute_shaders(scene: Scene, program: Program, decoration: str, code: int) -> None:
-    """They are built in: spirv-val lets others pass, and drivers crash on them."""
+    """Inputs of compute shaders must be built in, since spirv-val accepts others and drivers crash on them."""
     declared = ("%vector = OpTypeVector %uint 3", "%of_input = OpTypePointer Input %vector")
     declared += ("%input = OpVariable %of_input Input", "%main = ")
     changes = {
@@ -194,7 +195,7 @@ def test_an_unknown_number(validator: Validator, tmp_path: Path, has_extensions:
 
 
 def test_a_validator_that_fails(validator: Validator, tmp_path: Path) -> None:
-    """One that ends with an error without saying what is wrong, has no say."""
+    """A validator that fails without a message is ignored."""
     silent = validator._replace(path=shutil.which("false") or "")
     assert complaint(silent, assemble(RIGHT), Processes(), str(tmp_path / "f"), has_extensions=False) == ""
     missing = validator._replace(path=str(tmp_path / "missing"))

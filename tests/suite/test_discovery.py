@@ -16,7 +16,7 @@ SCENARIO = '{"commands": [], "resources": []}'
 
 
 class Tree:
-    """A folder of files, and what is found in it."""
+    """A folder of files and the items in it."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -62,7 +62,7 @@ def test_a_folder_is_searched(tree: Tree) -> None:
 
 
 def test_expectations_of_no_scenario(tree: Tree) -> None:
-    """A check.json beside a scenario of another name, or one whose scenario was renamed, is a warning."""
+    """Expectations beside another or a renamed scenario give a warning."""
     for name in ("a/add.json", "a/check.json", "a/old.check.json", "b/m.vgf", "b/m.check.json", "b/scenario.json"):
         tree.file(name)
     assert tree.ids("a", "b") == ["a/add.json", "b/m.vgf", "b/scenario.json"]
@@ -155,7 +155,7 @@ def test_what_cannot_be_read(tree: Tree) -> None:
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root reads everything")
 def test_a_folder_without_permission(tree: Tree) -> None:
-    """It is a problem, and the others are searched."""
+    """A folder without permission is a problem, and the others are searched."""
     tree.file("shut/x.json")
     tree.file("y.json")
     (tree.folder / "shut").chmod(0)
@@ -190,14 +190,14 @@ def test_patterns_match_anywhere(tmp_path: Path) -> None:
 
 
 def test_a_line_that_ends_in_txt_includes_that_file(tmp_path: Path) -> None:
-    """An included list is looked for beside the one that includes it."""
+    """An included list is found beside the list that includes it."""
     written(tmp_path / "more" / "b.txt", "b$\n")
     patterns = read_patterns([written(tmp_path / "a", "a$\nmore/b.txt\n")], Collected())
     assert [patterns.match(name) for name in ("xa", "xb", "xc")] == [True, True, False]
 
 
 def test_patterns_of_the_command_line(tmp_path: Path) -> None:
-    """They are patterns, or files of patterns where they end in .txt."""
+    """A pattern that ends in .txt names a file of patterns."""
     patterns = given_patterns(["x.*y", written(tmp_path / "t.txt", "only")], Collected())
     assert [patterns.match(name) for name in ("xxy", "the only one", "z")] == [True, True, False]
 
@@ -213,7 +213,7 @@ def test_a_line_may_be_a_name(tmp_path: Path, id: str) -> None:
 
 
 def test_a_wrong_pattern(tmp_path: Path) -> None:
-    """It is a problem at its line."""
+    """A wrong pattern is a problem at its line."""
     problems = Collected()
     path = written(tmp_path / "skips", "a\nbad(\n")
     read_patterns([path], problems)
@@ -257,7 +257,8 @@ def test_a_baseline(tmp_path: Path) -> None:
 
 
 def test_a_known_flake_of_a_baseline(tmp_path: Path) -> None:
-    """It may fail, as one that a list of flakes matches; a Flake of the run before says nothing."""
+    """A known flake in a baseline may fail like an entry of a list of flakes. A Flake of the run before has no
+    effect."""
     baseline = read_baselines([written(tmp_path / "b", "a,KnownFlake\nb,Flake\nc,Fail\n")], Collected())
     lists = Lists(baseline, Patterns(), read_patterns([written(tmp_path / "f", "c")], Collected()))
     assert [lists.expected(name) for name in "abc"] == [(None, True), (None, False), ("Fail", True)]

@@ -40,7 +40,7 @@ def test_nothing_is_expected(doubled: Scene, run: Run) -> None:
 
 @pytest.mark.parametrize("keys", [keys for (keys,) in cases(__file__, "cases.txt", "PASSES")])
 def test_passes(doubled: Scene, run: Run, keys: str) -> None:
-    """Within what is allowed."""
+    """Outputs within the allowed errors pass."""
     doubled.npy("mask.npy", np.array([1, 0, 0, 0], bool))
     outcome = run(outputs=expected(**json.loads(keys)))
     assert (outcome.status, outcome.reason) == ("Pass", "")
@@ -49,7 +49,7 @@ def test_passes(doubled: Scene, run: Run, keys: str) -> None:
 
 @pytest.mark.parametrize("keys, status, message", cases(__file__, "cases.txt", "WRONG"))
 def test_wrong_outputs(doubled: Scene, run: Run, keys: str, status: str, message: str) -> None:
-    """What is wrong is said in a sentence, with the worst elements and files about them."""
+    """A wrong output has one sentence, its worst elements and files."""
     outcome = run(outputs=expected(**json.loads(keys)))
     assert (outcome.status, outcome.reason) == (status, f"x: {message}")
     (output,) = outcome.outputs
@@ -85,7 +85,7 @@ def test_digests(doubled: Scene, run: Run) -> None:
     "dtype, values", [("float16", [1.5, -2.0]), ("bfloat16", [3.0, 0.5]), ("float8_e4m3", [1, 2, 3, 4])]
 )
 def test_types_that_buffers_hold(scene: Scene, run: Run, dtype: str, values: list[float]) -> None:
-    """The bytes of a buffer are what the expectation says."""
+    """The expectation gives the type of a buffer's bytes."""
     scene.buffer("x", np.frombuffer(encoded(values, ELEMENTS[dtype], len(values)), "u1"))
     near = [value * 1.1 for value in values]
     assert run(outputs={"x": {"values": values, "dtype": dtype}}).status == "Pass"
@@ -95,7 +95,7 @@ def test_types_that_buffers_hold(scene: Scene, run: Run, dtype: str, values: lis
 
 @pytest.mark.parametrize("key", ["atol", "rtol", "ulp", "zero"])
 def test_a_tolerance_of_zero_compares_numbers(scene: Scene, run: Run, key: str) -> None:
-    """Both zeros are equal then, and every NaN is another one's equal; without a key their bits differ."""
+    """With a tolerance of zero both zeros are equal, and all NaN too. Without a tolerance bits are compared."""
     scene.buffer("x", np.array([0x8000_0000, 0x7FC0_0001, 0x3F80_0000], "<u4"))
     expected = {"values": [0, "nan", 1], "dtype": "float32"}
     assert run(outputs={"x": expected}).status == "Fail"
@@ -104,7 +104,7 @@ def test_a_tolerance_of_zero_compares_numbers(scene: Scene, run: Run, key: str) 
 
 
 def test_metrics_leave_out_expected_nan(scene: Scene, run: Run) -> None:
-    """With "nan": "any" the error is that of the other elements; a NaN beside an expected number is an error still."""
+    """With "nan": "any" other elements give the error, and a NaN against an expected number is an error."""
     scene.buffer("x", np.float32([1, np.nan, 7, 4]))
     metrics = {"rmse": {"max": 0.6}}
     expected = {"values": [1, "nan", "nan", 5], "dtype": "float32", "metrics": metrics}
@@ -116,7 +116,7 @@ def test_metrics_leave_out_expected_nan(scene: Scene, run: Run) -> None:
 
 
 def test_captured_frames(doubled: Scene, run: Run) -> None:
-    """They are compared by the names of their folders, in each iteration of a repeated run."""
+    """Captured frames are compared by the names of their folders, in each iteration."""
     doubled.command("mark_boundary", resources=["x"], frame_id=7).dispatch("double", ["x"])
     for iteration in (0, 1):
         doubled.npy(f"expected/iteration_{iteration}/frame_7/x.npy", VALUES * 2)
@@ -164,7 +164,7 @@ def test_scenarios_that_are_wrong_on_purpose(doubled: Scene, run: Run) -> None:
 
 
 def test_an_error_that_does_not_come(doubled: Scene, run: Run) -> None:
-    """A run that ends well fails where an error is expected; that of a file to write counts as the run's."""
+    """A successful run fails if an error is expected. A failed write of an output counts as the run's error."""
     assert run(exit_code=3).reason == "the run ended well, expected the exit code 3"
     assert run(codes="SR-REF-001").reason == "the run ended well, expected SR-REF-001"
     doubled.buffer("y", np.zeros(4, "u1"), dst="x.npy")  # which the scenario reads
@@ -172,7 +172,7 @@ def test_an_error_that_does_not_come(doubled: Scene, run: Run) -> None:
 
 
 def test_needs(scene: Scene, run: Run, runners: Runners) -> None:
-    """What the device lacks is NotSupported; a need that no shader has is a failure."""
+    """A missing feature is NotSupported, and a need without a shader that uses it is a failure."""
     device = runners.runner().physical_device.name
     outcome = run(needs={"extensions": ["VK_KHR_no", "VK_KHR_nothing"]})
     assert outcome.reason == f"{device!r} lacks the extension VK_KHR_no, the extension VK_KHR_nothing"
@@ -226,7 +226,7 @@ def test_a_run_that_does_not_end(scene: Scene, run: Run) -> None:
 
 
 def test_robustness_has_a_device_of_its_own(doubled: Scene, run: Run) -> None:
-    """Both stay open from item to item."""
+    """The robust device and the default device both stay open from item to item."""
     assert run(robustness=True, outputs=expected()).status == "Pass"
     assert run(outputs=expected()).status == "Pass"
 
@@ -248,7 +248,7 @@ def test_outputs_that_come_in_pieces(scene: Scene, shader_cache: Path) -> None:
 
 
 def test_warnings_are_among_the_diagnostics(doubled: Scene, run: Run) -> None:
-    """They do not change the status."""
+    """Warnings are diagnostics, and do not change the status."""
     doubled.resources[1]["buffer"]["format"] = "VK_FORMAT_R32_SFLOAT"
     outcome = run(outputs=expected())
     assert (outcome.status, [each["code"] for each in outcome.diagnostics]) == ("Pass", ["SR-JSON-010"])

@@ -24,7 +24,7 @@ Run = Callable[..., Outcome]
 
 
 def test_a_wrong_picture(scene: Scene, run: Run) -> None:
-    """Of an image there are pictures of what was expected, what came, and the error."""
+    """A wrong image has pictures of the expected texels, the actual texels and the error."""
     picture = np.zeros((1, 12, 16, 4), "u1")
     picture[..., 3] = 255
     image = {"format": "VK_FORMAT_R8G8B8A8_UNORM", "dims": [1, 16, 12, 1], "shader_access": "readwrite"}
@@ -65,7 +65,7 @@ def levels(scene: Scene) -> Scene:
 
 
 def test_the_pictures_show_the_level_that_is_wrong(levels: Scene, run: Run) -> None:
-    """Where the first level is right, pictures of it would show nothing."""
+    """The pictures show the first wrong level."""
     sizes = [(12, 16), (6, 8), (3, 4)]
     expected = [bytes(4 * height * width) for height, width in sizes]
     expected[1] = bytes(4 * (2 * 8 + 3)) + bytes([0, 80, 0, 0]) + bytes(4 * (3 * 8 + 4))
@@ -139,7 +139,8 @@ def test_pictures_of_tensors(
 
 @pytest.mark.parametrize("name, has_picture", [("BC4_SNORM", False), ("BC6H_UFLOAT", True)])
 def test_blocks_are_compared_byte_by_byte(scene: Scene, run: Run, name: str, has_picture: bool) -> None:
-    """Where every byte must be equal, blocks are not decoded, which may lose a difference, or be impossible."""
+    """Blocks with an exact expectation are compared without decoding, which could hide a difference or be
+    impossible."""
     format = format_named(f"VK_FORMAT_{name}_BLOCK")
     image = {"format": format.name, "dims": [1, 8, 4, 1], "shader_access": "readonly"}
     scene.resource("image", uid="i", src="i.dds", dst="out.dds", **image)
@@ -160,7 +161,7 @@ def rows(**verdicts: str) -> dict[str, Row]:
 
 
 def test_changes_of_verdicts() -> None:
-    """What fails now, what does not any more, what is otherwise different, what came and went."""
+    """The comparison lists new failures, mended items, other changes, new items and missing items."""
     before = rows(a="Pass", b="Fail", c="Pass", d="Fail", e="Skip", gone="Pass", same="Fail")
     after = rows(a="Fail", b="Pass", c="Flake", d="Crash", e="Pass", new="Pass", bad="Crash", same="Fail")
     parts = {title: list(lines.values()) for title, lines in changes(before, after).items() if lines}
@@ -207,7 +208,7 @@ def test_few_items_must_be_twice_as_slow() -> None:
 
 
 def test_tables(tmp_path: Path) -> None:
-    """Names in order, what is not supported is a Skip, and the failures are a baseline."""
+    """Names are sorted, an unsupported item is a Skip, and the failures are a baseline."""
     given = rows(b="Fail", a="Pass", c="NotSupported", d="UnexpectedImprovement(Pass)", e="KnownFlake")
     given["f,g"] = Row("Crash", 0.25)
     write_tables(str(tmp_path / "new"), given)
@@ -223,14 +224,14 @@ def test_tables(tmp_path: Path) -> None:
 
 
 def test_names_that_look_like_comments(tmp_path: Path) -> None:
-    """They are quoted, so that the next run reads them as names."""
+    """Names like comments are quoted, so that the next run reads them as names."""
     write_tables(str(tmp_path), {"#x": Row("Fail", 0), " y ": Row("Fail", 0)})
     baseline = read_baselines([str(tmp_path / "failures.csv")], Collected())
     assert [baseline.get(name, (None,))[0] for name in ("#x", " y ")] == ["Fail", "Fail"]
 
 
 def test_a_table_that_cannot_be_written(tmp_path: Path) -> None:
-    """It is an error with the name of the file."""
+    """A table that cannot be written is an error with the file's name."""
     (tmp_path / "results.csv").mkdir()
     with pytest.raises(FileError, match=r"results\.csv"):
         write_tables(str(tmp_path), {})

@@ -37,7 +37,7 @@ def verdicts(*paths: Path, problems: Collected | None = None) -> dict[str, str]:
 
 
 def test_results_come_back(tmp_path: Path) -> None:
-    """What is written is read again, equal in every part, in the order of the ids."""
+    """Results come back equal in every part, in the order of their ids."""
     output = OutputCheck(
         "out", "Fail", "no", {"rmse": 0.5, "psnr": float("inf")}, (("0", "1", "2"),), {"actual": str(tmp_path / "x")}
     )
@@ -63,7 +63,7 @@ def test_a_journal_goes_on(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("cut", [1, 40, 10_000])
 def test_a_truncated_journal(tmp_path: Path, cut: int) -> None:
-    """What a kill leaves of the last line is told and ignored; a run that goes on removes it."""
+    """A truncated last line is ignored with a note, and a continuing run removes it."""
     path = write(tmp_path, result("a"), result("b", "Fail", "x" * 70_000), end=None)
     path.write_bytes(path.read_bytes()[:-cut])
     problems = Collected()
@@ -80,8 +80,7 @@ def test_a_truncated_journal(tmp_path: Path, cut: int) -> None:
 
 @pytest.mark.parametrize("end", ["complete", None])
 def test_the_last_line_is_truncated(tmp_path: Path, end: Ended | None) -> None:
-    """What a kill, or a full disk, leaves of the end, or of the header of a suite that went on, takes no result with
-    it, and the suite has not ended."""
+    """A truncated line or header takes no result with it, and the suite counts as unfinished."""
     write(tmp_path, result("a"))
     path = write(tmp_path, resume=True, end=end)
     path.write_bytes(path.read_bytes()[:-9])
@@ -94,7 +93,7 @@ def test_the_last_line_is_truncated(tmp_path: Path, end: Ended | None) -> None:
 
 
 def test_a_shard_that_did_not_end(tmp_path: Path) -> None:
-    """It is named among the others, with its own count."""
+    """An unfinished shard is named with its own count."""
     paths = [
         write(tmp_path / "1", result("a"), result("b")),
         write(tmp_path / "2", result("b"), result("c"), result("c"), end=None),
@@ -220,7 +219,7 @@ def test_lines_are_json(tmp_path: Path) -> None:
 
 
 def test_text_of_others_is_kept_readable(tmp_path: Path) -> None:
-    """What is no text in the last words of a driver does not damage the line."""
+    """Bytes that are no text, in a driver's last words, do not damage the line."""
     path = write(tmp_path, result("a", "Fail", "\udcff \0"))
     merged = MergedJournals([str(path)], Collected())
     assert [each.last and each.last.reason for each in merged] == ["? \0"]

@@ -1,4 +1,4 @@
-"""Limits of parameters: what they multiply is bounded, and many of them cost no more than their number."""
+"""Limits of parameters: results have bounds, and the work grows only with the number of combinations."""
 
 import json
 import time
@@ -81,7 +81,7 @@ def test_values_that_just_fit(tmp_path: Path) -> None:
 
 
 def test_deep_values(program: Program, tmp_path: Path) -> None:
-    """They are an error like that of a deep file, wherever they come from, and end no other item of a suite."""
+    """A deep value is an error like a deep file, and ends no other item of the suite."""
     text = "[" * 30_000 + "1" + "]" * 30_000
     raw = {"raw_data": {"uid": "r", "src": {"values": ["${n}"]}}}
     write(tmp_path, {"resources": [raw], "commands": []}, None)
@@ -121,7 +121,7 @@ def growth(work: Callable[[int], object], count: int) -> float:
 
 
 def test_many_excluded_combinations(tmp_path: Path) -> None:
-    """They are left out as NumPy's own comparison says; twice as many take twice the work."""
+    """Excluded combinations equal NumPy's comparison, and twice as many take twice the work."""
     lists = {"a": [*range(30)], "b": [*range(20)], "c": [True, 1]}
     entries = [{"a": a, "b": b} for a in range(25) for b in range(15)] + [{"c": True, "a": 29}, {"b": 19}]
 
@@ -137,7 +137,7 @@ def test_many_excluded_combinations(tmp_path: Path) -> None:
 
 
 def test_many_equal_names(tmp_path: Path) -> None:
-    """They get the numbers that pytest gives them, in work that grows as they do."""
+    """Equal names get the numbers of pytest, in work that grows with their count."""
     assert ids_of({"a": [5] * 3 + ["x"] * 2 + ["x0"]}, [], tmp_path) == [
         "[5_0]",
         "[5_1]",

@@ -1,4 +1,4 @@
-"""Models as items of a suite: their inputs, what is wrong with them, and that they are items like scenarios."""
+"""Models as items of a suite: inputs, problems, and the same handling as scenarios."""
 
 import json
 import shutil
@@ -53,7 +53,7 @@ class Model:
         return run_item(self.item, self._runners)
 
     def refused(self) -> list[str]:
-        """The problems of what is beside the model, which are known before it runs; then it is Missing."""
+        """Return the problems of files beside the model, which make the item Missing before it runs."""
         problems = check(self.item)
         outcome = self.run()
         assert (outcome.status, outcome.diagnostics) == ("Missing", tuple(each.as_json() for each in problems))
@@ -78,7 +78,7 @@ def test_inputs_that_are_named(model: Model) -> None:
 
 
 def test_inputs_in_the_folder(model: Model) -> None:
-    """They are named like the inputs; a file that the expectations name takes their place."""
+    """Inputs in the folder have the names of the model's inputs, and a file in the expectations replaces them."""
     folder = model.folder / "net.inputs"
     folder.mkdir()
     numpy.save(folder / "x.npy", H)
@@ -155,7 +155,7 @@ def test_content_that_does_not_fit(model: Model) -> None:
 
 
 def test_a_model_without_inputs(model: Model) -> None:
-    """It needs no file."""
+    """A model without inputs needs no file."""
     code = (
         "#version 450\nlayout(set = 0, binding = 0) buffer Y { float y[4]; };\nvoid main() { y[gl_WorkGroupID.x] = 7; }"
     )
@@ -166,7 +166,7 @@ def test_a_model_without_inputs(model: Model) -> None:
 
 
 def test_a_broken_model(model: Model) -> None:
-    """It fails, as a scenario with it would; one that does not exist is Missing."""
+    """A broken model fails like a scenario with it, and a missing model is Missing."""
     model.check(**GIVEN)
     model.path.write_bytes(model.path.read_bytes()[:100])
     assert (model.run().status, check(model.item)) == ("Fail", [])
@@ -175,7 +175,7 @@ def test_a_broken_model(model: Model) -> None:
 
 
 def test_shaders_of_a_model(model: Model) -> None:
-    """Placeholders take a shader, and those with push constants these; what is missing is said."""
+    """Placeholders take a shader with its push constants, and missing ones are reported."""
     rows = [row(category, 4, type=STORAGE_BUFFER) for category in ("input", "input", "output")]
     vgf = parse_vgf(one_segment(rows, range(3), {0: 0, 1: 1}, {2: 2}, groups=(4, 1, 1)))
     segment = vgf.segments[0]._replace(push_constant_ranges=(PushConstantRange(0x20, 0, 4),))
@@ -209,7 +209,7 @@ def test_keys_of_models_in_a_scenario(tmp_path: Path) -> None:
 
 
 def found(folder: Path, *paths: str, problems: Sequence[str] = ()) -> list[str]:
-    """The items below paths, of which the search reports these problems."""
+    """Return the items below paths, after a check of the reported problems."""
     reported = Collected()
     ids = [item.id for item in Discovery(str(folder), reported).items([str(folder / path) for path in paths])]
     assert reported.shown == list(problems)
@@ -267,7 +267,7 @@ def test_a_result_depends_on_the_files_of_a_model(model: Model) -> None:
 
 
 def test_an_update_writes_expected_files(model: Model, runners: Runners) -> None:
-    """They go into the folder beside the model; an input is never overwritten."""
+    """An update writes expected files to the folder beside the model, and never overwrites an input."""
     model.check(**GIVEN)
     (change,) = update(model.item, runners)
     assert (change.path, change.kind) == (str(model.folder / "net.expected" / "y.npy"), "new")
@@ -307,7 +307,7 @@ def test_evidence_of_a_model(model: Model, program: Program) -> None:
 
 
 def test_the_sandbox_of_a_validation(model: Model) -> None:
-    """It is about the files of the model; defaults may be in a folder above."""
+    """The sandbox of a model is the folder of its files, and defaults may lie in a folder above."""
     folder = model.folder / "below"
     shutil.copytree(model.folder, folder)
     (model.folder / "suite.json").write_text('{"timeout": 9}')

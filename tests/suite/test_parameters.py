@@ -1,4 +1,4 @@
-"""Parameters: an item for each combination, values in scenarios and expectations, and what is wrong with them."""
+"""Parameters: an item for each combination, values in scenarios and expectations, and mistakes."""
 
 import json
 import shutil
@@ -57,7 +57,7 @@ EMPTY: Any = {"resources": [], "commands": []}
 
 
 def write(folder: Path, scenario: Any = SCENARIO, check: Any = CHECK, name: str = "a") -> Path:
-    """A scenario, its expectations and what NumPy says of the combinations."""
+    """Write a scenario, its expectations and NumPy's results for each combination."""
     folder.mkdir(parents=True, exist_ok=True)
     (folder / f"{name}.json").write_text(json.dumps(scenario, indent=1))
     if check is not None:
@@ -120,7 +120,7 @@ def test_the_example(program: Program) -> None:
     ],
 )
 def test_ids(tmp_path: Path, lists: Any, exclude: Any, ids: list[str]) -> None:
-    """Values as text; names and indices for lists and what no line holds; equal ones are numbered."""
+    """Ids are values as text, or name and index for lists and unprintable values; equal ids are numbered."""
     scenario, expectations = used(**lists)
     write(tmp_path, scenario, {**expectations, "exclude": exclude})
     assert ids_of(tmp_path, "a.json") == [f"a.json[{id}]" for id in ids]
@@ -130,7 +130,7 @@ def test_ids(tmp_path: Path, lists: Any, exclude: Any, ids: list[str]) -> None:
 
 
 def test_a_suite_json(tmp_path: Path) -> None:
-    """Its parameters are for the scenarios that use them; a check file's come before all of them."""
+    """Parameters of a suite.json belong to the scenarios that use them, after those of a check file."""
     one, two = used(n=[1, 2], m=[3])[0], used(n=[5])[1]
     (tmp_path / "suite.json").write_text(json.dumps({"parameters": {"n": [1, 2], "m": [3]}, "exclude": [{"n": 2}]}))
     write(tmp_path, one, None, "both")
@@ -152,7 +152,7 @@ def test_a_suite_json(tmp_path: Path) -> None:
     ],
 )
 def test_values_in_a_text(text: str, parameters: Any, expected: Any) -> None:
-    """Only names that have a value, in strings that are not keys; a string that is nothing else becomes the value."""
+    """Only known names in strings that are not keys are replaced, and a string with a name alone becomes the value."""
     assert json.loads(replaced(text, parameters)) == expected
 
 
@@ -184,7 +184,7 @@ def test_python(tmp_path: Path) -> None:
     ],
 )
 def test_wrong_values(tmp_path: Path, parameters: Any, message: str) -> None:
-    """They are errors at the place where the name stands, which tell the values."""
+    """A wrong value is an error at the place of its name, with the values."""
     with pytest.raises(ScenarioError) as raised:
         load(write(tmp_path), parameters)
     assert message in str(raised.value)
@@ -207,7 +207,7 @@ def test_values_that_json_cannot_hold(tmp_path: Path, value: Any) -> None:
 
 
 def test_an_error_of_the_plan_names_the_values(program: Program, tmp_path: Path) -> None:
-    """Also one that is found later, such as one of the compiler."""
+    """A later error, such as one from the compiler, also has the values."""
     write(tmp_path)
     ended = program("a.json", "--set", "type=nonsense32", "--set", "n=4", "--set", "factor=1")
     assert ended.code == 3
@@ -215,7 +215,7 @@ def test_an_error_of_the_plan_names_the_values(program: Program, tmp_path: Path)
 
 
 def test_a_text_that_only_looks_like_a_parameter(program: Program, tmp_path: Path) -> None:
-    """A scenario runs as it is if nothing has a value for the name."""
+    """A scenario without a value for a name runs unchanged."""
     numpy.save(tmp_path / "${n}.npy", numpy.zeros(1, "u1"))
     write(tmp_path, used(n=[])[0], None)
     assert program("a.json").code == 0
@@ -224,7 +224,7 @@ def test_a_text_that_only_looks_like_a_parameter(program: Program, tmp_path: Pat
 
 
 def test_a_value_with_a_slash(program: Program, tmp_path: Path) -> None:
-    """It makes no folder of the item in a report, and files about it stay in the folder of results."""
+    """A value with a slash adds no folder to a report, and files stay in the folder of results."""
     numpy.save(tmp_path / "x.npy", numpy.zeros(4, "u1"))
     buffer = {"uid": "b", "size": 4, "shader_access": "readonly", "src": "${n}.npy", "dst": "out.npy"}
     check = {"parameters": {"n": ["../x"]}, "outputs": {"b": {"values": 1, "dtype": "uint8"}}}
@@ -256,7 +256,7 @@ def test_a_value_with_a_slash(program: Program, tmp_path: Path) -> None:
     ],
 )
 def test_wrong_parameters(tmp_path: Path, runners: Runners, keys: Any, message: str) -> None:
-    """They are one error at its place, in a check file and in a suite.json, and the item is Missing."""
+    """Wrong parameters are one error at their place, in a check file or a suite.json, and the item is Missing."""
     scenario = used(n=[], m=[])[0]
     for file in ("a.check.json", "suite.json"):
         path = write(tmp_path / file, scenario, None)
@@ -268,8 +268,8 @@ def test_wrong_parameters(tmp_path: Path, runners: Runners, keys: Any, message: 
 
 
 def test_a_misspelt_name(tmp_path: Path, program: Program) -> None:
-    """In expectations it is an error with a close match; a text that is meant as it is has two dollar signs. A message
-    about the scenario itself has its name once."""
+    """A misspelt name in expectations is an error with a close match, and two dollar signs stand for one. A message
+    about the scenario names it once."""
     check = {"parameters": {"n": [4], "type": ["int"], "factor": [3]}}
     write(tmp_path, SCENARIO, check | {"outputs": {"data": {"file": "expected/${tpye}_${n}.npy", "dtype": "$${n}"}}})
     broken = {"resources": [{"raw_data": {"uid": "r"}}], "commands": []}
@@ -291,7 +291,7 @@ def test_parameters_of_a_scenario_itself(tmp_path: Path) -> None:
 
 
 def test_a_parameter_that_nothing_uses(program: Program, tmp_path: Path) -> None:
-    """It is a warning, once, and makes no items."""
+    """An unused parameter is one warning, and makes no items."""
     write(tmp_path, used(n=[])[0], {"parameters": {"m": [1, 2], "n": ["x", "y"]}})
     for name in "xy":
         numpy.save(tmp_path / f"{name}.npy", numpy.zeros(1, "u1"))
@@ -303,7 +303,7 @@ def test_a_parameter_that_nothing_uses(program: Program, tmp_path: Path) -> None
 
 
 def test_an_unknown_combination(tmp_path: Path) -> None:
-    """It is one problem of the suite that says which there are; for a file that does not exist there is one item."""
+    """An unknown combination is one problem with the known ones, and a missing file is one item."""
     path = write(tmp_path)
     for variant in ("[float]", "[float"):
         problems = Collected()
@@ -324,7 +324,7 @@ def test_a_file_with_brackets(tmp_path: Path) -> None:
 
 
 def test_values_in_expectations(tmp_path: Path, runners: Runners) -> None:
-    """They are numbers there as well, and errors tell them."""
+    """Values in expectations are numbers, and errors show them."""
     expected = {"outputs": {"data": {"values": "${value}", "dtype": "${type}32", "atol": "${atol}"}}}
     lists = {"type": ["int"], "n": [1], "factor": [3], "value": [[3], 4], "atol": [0.5]}
     item, other = variants(item_of(str(write(tmp_path, check={**expected, "parameters": lists})), "a.json"))
@@ -411,5 +411,5 @@ def run_in() -> Callable[..., str]:
 
 
 def test_items_of_old_journals() -> None:
-    """They have no parameters."""
+    """Items of old journals have no parameters."""
     assert Item("a", "/a").parameters == {}

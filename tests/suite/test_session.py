@@ -20,7 +20,7 @@ from tests.tables import cases
 
 
 class Workers:
-    """Workers whose items pass, but for those named in ``failing``; ``ran`` are the attempts, by item."""
+    """Workers whose items pass, except those in ``failing``; ``ran`` lists the attempts by item."""
 
     def __init__(self, failing: str = "") -> None:
         self.failing = failing
@@ -48,7 +48,7 @@ def items(text: str) -> list[Item]:
 
 
 class Suite:
-    """A suite of files whose results are kept in a journal."""
+    """A suite of files with results in a journal."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -72,7 +72,7 @@ class Suite:
             session.run([Item(id, path, expectations_file(path)) for id, path in paths.items()], workers)
 
     def again(self, given: Lists | None = None) -> tuple[list[str], dict[str, str]]:
-        """What runs again, and the verdicts in the journal then."""
+        """Attempts run again by the rules, and the journal has their verdicts."""
         workers = Workers()
         self.run(workers, given)
         merged = MergedJournals([str(self.folder)], Collected())
@@ -136,13 +136,13 @@ def selected(include: str = "", **options: Any) -> str:
     ],
 )
 def test_selected_items(include: str, options: dict[str, Any], expected: str) -> None:
-    """Fractions of what --include-tests lets through begin with the first item, share none and leave none out; failed
-    ones come first in their order, and then the others in theirs."""
+    """The fractions of the selected items begin with the first item, and together have each item once. Failed items
+    come first, in the order of the list."""
     assert selected(include, **options) == expected
 
 
 def test_a_seed_gives_an_order() -> None:
-    """The same one each time, of the same items."""
+    """A seed gives the same order of the same items each time."""
     orders = [selected(shuffle=seed) for seed in (1, 1, 2)]
     assert orders[0] == orders[1] != orders[2]
     assert sorted(orders[2].split()) == sorted("abcdefg")
@@ -153,13 +153,13 @@ NOTHING: dict[str, str | None] = {"nothing": None, "flake": None}
 
 @pytest.mark.parametrize("status, expected, verdict", cases(__file__, "verdicts.txt", "STATUSES"))
 def test_a_status_meets_a_baseline(status: str, expected: str, verdict: str) -> None:
-    """The verdict on one run is that of the table in docs/suites.md."""
+    """The verdict on one run follows the table in docs/suites.md."""
     assert judged(status, NOTHING.get(expected, expected)) == verdict
 
 
 @pytest.mark.parametrize("word, status", cases(__file__, "verdicts.txt", "WORDS"))
 def test_words_of_a_baseline(word: str, status: str) -> None:
-    """A failures.csv can be the next baseline: its verdicts say what happens without a change."""
+    """The words of a failures.csv work as the next baseline."""
     assert expected_status(word) == NOTHING.get(status, status)
 
 

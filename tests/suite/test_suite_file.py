@@ -32,7 +32,7 @@ Write = Callable[..., Item]
 
 @pytest.fixture
 def scene(tmp_path: Path) -> Scene:
-    """A scenario in the folder 'a/b', whose output x is 2, 4, 6, 8."""
+    """A scenario in the folder 'a/b' with the output x of 2, 4, 6, 8."""
     return Scene(tmp_path / "a" / "b").shader("double", DOUBLE).buffer("x", VALUES).dispatch("double", ["x"])
 
 
@@ -89,7 +89,7 @@ TOLERANT = {"tolerances": {"atol": 0.1}}
 def test_tolerances(
     scene: Scene, write: Write, runners: Runners, outer: Any, inner: Any, output: dict[str, Any], status: str
 ) -> None:
-    """Tolerances of the nearest file hold for outputs that are compared as numbers and have none of their own."""
+    """Tolerances of the nearest file hold for numeric outputs without their own."""
     near = numpy.float32(NEAR["values"])
     scene.npy("near.npy", near.astype("f8") if "tosa" in output else near)
     scene.npy("bytes.npy", near.view("i1"))
@@ -97,7 +97,7 @@ def test_tolerances(
 
 
 def test_expected_files_in_the_folder(scene: Scene, write: Write, runners: Runners) -> None:
-    """They need no entry; the message says where the tolerance comes from."""
+    """Expected files in the folder need no entry, and the message names the origin of the tolerance."""
     scene.npy("expected/x.npy", numpy.float32([2.01, 4, 6, 9]))
     assert run(write(TOLERANT), runners).reason == (
         "x: 1 of 4 elements (25 %) is wrong, the greatest error is 1 at [3]: 8.0 (0x41000000), expected 9.0"
@@ -106,7 +106,7 @@ def test_expected_files_in_the_folder(scene: Scene, write: Write, runners: Runne
 
 
 def test_an_entry_of_when_has_its_own_tolerances(write: Write, runners: Runners) -> None:
-    """On its devices; elsewhere those of the suite hold."""
+    """Tolerances of an entry of `when` hold on matching devices, and the suite's tolerances elsewhere."""
     kind = runners.runner().physical_device.type
     for device, status in ((kind, "Fail"), ("other" if kind != "other" else "cpu", "Pass")):
         when = [{"type": device, "outputs": {"x": {"atol": 0.001}}}]
@@ -114,7 +114,7 @@ def test_an_entry_of_when_has_its_own_tolerances(write: Write, runners: Runners)
 
 
 def test_other_keys(write: Write) -> None:
-    """Each key comes from the nearest file; those of the item come before all."""
+    """Each key comes from the nearest file, and keys of the item come first."""
     outer = {"timeout": 7, "repeat": 3, "robustness": True, "needs": "Int64"}
     expectations = load(write(outer, {"repeat": 2}, robustness=False))
     counts = expectations.check
@@ -137,13 +137,13 @@ def test_other_keys(write: Write) -> None:
     ],
 )
 def test_needs_of_a_suite(write: Write, runners: Runners, needs: Any, status: str) -> None:
-    """They are what a device must have at least, not what each shader uses."""
+    """Needs of a suite are a minimum for the device, and shaders need not use them."""
     assert run(write({"needs": needs}), runners).status == status
 
 
 @pytest.mark.parametrize("text, code, message", cases(__file__, "suite_files.txt", "WRONG"))
 def test_a_wrong_file(write: Write, runners: Runners, text: str, code: str, message: str) -> None:
-    """It has one place, and the items below are Missing."""
+    """A wrong suite.json is one error with a place, and the items below it are Missing."""
     item = write(text)
     problem = check(item)[0]
     assert (problem.code, f"{problem}") == (code, f"{item.defaults[0]}:{message}")
@@ -172,7 +172,7 @@ def test_one_error_for_all_items(program: Program, tmp_path: Path) -> None:
 
 
 def test_a_result_depends_on_all_of_them(write: Write) -> None:
-    """Also on one that is new."""
+    """A change of any suite.json, or a new one, changes the item's hash."""
     hashes = [
         item_hashes(write(*texts), "") for texts in ((), ({},), ({}, {}), ({}, {"repeat": 1}), ({"repeat": 1}, {}))
     ]
@@ -181,7 +181,7 @@ def test_a_result_depends_on_all_of_them(write: Write) -> None:
 
 
 def test_they_are_sent_to_other_hosts(write: Write, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """They are laid out above the item, and no others count there."""
+    """Files suite.json are laid out above the item, and other files do not count on the host."""
     monkeypatch.setenv("SCENARIO_RUNNER_CACHE", str(tmp_path / "cache"))
     check_store()
     item = write(TOLERANT, {"repeat": 2})
@@ -206,7 +206,7 @@ def test_the_folders_that_count(write: Write, tmp_path: Path) -> None:
 
 
 def test_a_scenario_of_this_name(program: Program, tmp_path: Path) -> None:
-    """It stays a scenario, and has no defaults."""
+    """A scenario named suite.json stays a scenario, without defaults."""
     for name in ("suite.json", "other.json"):
         (tmp_path / name).write_text('{"resources": [], "commands": []}')
     assert program("test", ".", "--list").out == "other.json\nsuite.json\n"

@@ -1,4 +1,4 @@
-"""Items whose outputs are judged by TOSA's rules."""
+"""Items with outputs judged by TOSA's rules."""
 
 import json
 from collections.abc import Callable
@@ -87,7 +87,7 @@ def test_the_worst_element(scene: Scene, run: Run) -> None:
 
 @needs(TOSA_TOOLS)
 def test_buffers(scene: Scene, run: Run) -> None:
-    """The type of a buffer is that of the rule."""
+    """A buffer takes the type of the rule."""
     scene.buffer("t", np.float32([[1, 2], [3, 4]]))
     expected = np.array([[1.0, 2], [3, 4]])
     assert run(outputs=rule(scene, expected, data_type="FP32")).status == "Pass"
@@ -109,7 +109,7 @@ def test_conditions(scene: Scene, run: Run) -> None:
 
 @needs(TOSA_TOOLS)
 def test_an_update(scene: Scene, runners: Runners) -> None:
-    """Keeps what is right, and refuses to write what only the reference model computes."""
+    """An update keeps right outputs, and never writes values that only the reference model computes."""
     scene.tensor("t", np.float32([1, 2]))
     path = str(scene.write())
     item = Item("i", path, str(scene.file("check.json", json.dumps({"outputs": rule(scene, np.array([1.0, 2]))}))))

@@ -73,7 +73,7 @@ def test_new_expectations(scene: Scene, changed: Update) -> None:
 
 
 def test_a_changed_file(scene: Scene, changed: Update) -> None:
-    """It keeps its type; the message counts the elements that differ and shows the greatest error."""
+    """A changed file keeps its type, and the message has the count of differing elements and the greatest error."""
     scene.npy("expected/x.npy", np.float32([2, 4, 6, 9]))
     (change,) = changed(outputs={"x": {"atol": 0.5}})
     assert change.digest == hashlib.sha256((VALUES * 2).tobytes()).hexdigest()
@@ -88,14 +88,14 @@ def test_a_changed_file(scene: Scene, changed: Update) -> None:
 
 
 def test_what_is_right_stays(scene: Scene, changed: Update) -> None:
-    """Within a tolerance, too."""
+    """Outputs within their tolerance stay unchanged."""
     scene.npy("expected/x.npy", np.float32([2, 4, 6, 8.1]))
     assert changed(outputs={"x": {"atol": 0.5}}) == []
     assert np.load(scene.folder / "expected" / "x.npy").tolist() == pytest.approx([2, 4, 6, 8.1])
 
 
 def test_a_named_file_of_another_size(scene: Scene, changed: Update) -> None:
-    """It is written anew with the type that the expectation gives."""
+    """A named file of another size is written again with the type in the expectation."""
     scene.npy("good/x.npy", np.zeros(9, "f8"))
     (change,) = changed(outputs={"x": {"file": "good/x.npy", "dtype": "float32"}})
     assert (change.path, change.kind) == ("good/x.npy", "changed")
@@ -125,7 +125,7 @@ def test_the_rest_of_the_text_stays(scene: Scene, changed: Update, mark: str) ->
 
 
 def test_expectations_inside_the_scenario(scene: Scene, runners: Runners) -> None:
-    """They change in the scenario's file."""
+    """Expectations inside a scenario change in its file."""
     path = scene.write()
     tree = json.loads(path.read_text())
     path.write_text(json.dumps({**tree, "expect": {"outputs": {"x": {"values": 0, "dtype": "float32"}}}}))
@@ -146,7 +146,7 @@ def test_the_entry_that_counts_on_this_device(scene: Scene, changed: Update, run
 
 
 def test_captured_frames(scene: Scene, changed: Update) -> None:
-    """They get files where an entry asks for them."""
+    """Captured frames get files for entries that ask for them."""
     scene.command("mark_boundary", resources=["x"])
     assert [change.path for change in changed()] == ["expected/x.npy"]
     (change,) = changed(outputs={"frame_0/x": {}})
@@ -154,7 +154,7 @@ def test_captured_frames(scene: Scene, changed: Update) -> None:
 
 
 def test_exit_codes_and_codes(scene: Scene, changed: Update, runners: Runners) -> None:
-    """Of scenarios that are wrong on purpose."""
+    """An update changes exit codes and codes of intended errors."""
     scene.dispatch("dubble", ["x"])
     (code,) = changed(exit_code=4)
     assert code == Change("check.json", "", "changed", "4 becomes 3")
@@ -168,7 +168,7 @@ def test_exit_codes_and_codes(scene: Scene, changed: Update, runners: Runners) -
 
 @pytest.mark.parametrize("given, message", cases(__file__, "cases.txt", "UPDATES"))
 def test_what_no_run_can_put_right(scene: Scene, runners: Runners, given: str, message: str) -> None:
-    """It is an error, and nothing is written."""
+    """A mistake that no run can mend is an error, and nothing is written."""
     scene.npy("expected/x.npy", np.zeros(3))
     item = checked(scene, json.loads(given))
     with pytest.raises(ExpectationError, match=message):
@@ -179,7 +179,7 @@ def test_what_no_run_can_put_right(scene: Scene, runners: Runners, given: str, m
 
 @pytest.mark.parametrize("expects_failure", [False, True])
 def test_a_device_that_lacks_what_is_needed(scene: Scene, runners: Runners, expects_failure: bool) -> None:
-    """What it gives, or how it refuses, is not what a device must give that can run the item."""
+    """An update on a device without the needed feature writes nothing."""
     given: dict[str, Any] = {"needs": {"extensions": "VK_KHR_nothing"}} | ({"exit_code": 3} if expects_failure else {})
     with pytest.raises(UnsupportedError, match="lacks the extension VK_KHR_nothing"):
         update(checked(scene, given), runners)
@@ -204,7 +204,7 @@ def test_a_picture_of_another_size(scene: Scene, changed: Update) -> None:
 
 @pytest.mark.parametrize("keys", [{}, {"file": "expected/i.png"}])
 def test_a_picture_that_cannot_hold_the_output(scene: Scene, runners: Runners, keys: dict[str, Any]) -> None:
-    """It stays, and nothing stands beside it: which of the two counts could not be told."""
+    """A picture that cannot hold the output stays, and no second file appears beside it."""
     image = {"format": "VK_FORMAT_R8G8B8A8_UNORM", "dims": [1, 6, 5, 1], "shader_access": "readonly", "mips": 2}
     scene.resource("image", uid="i", dst="i.dds", **image)
     write_image(
@@ -218,7 +218,7 @@ def test_a_picture_that_cannot_hold_the_output(scene: Scene, runners: Runners, k
 
 @pytest.mark.parametrize("outputs", [{}, {"x": {"file": "expected/x.png"}}])
 def test_a_picture_of_a_buffer(scene: Scene, runners: Runners, outputs: dict[str, Any]) -> None:
-    """It is not overwritten with an array, which no run would read from it."""
+    """A picture of a buffer is not replaced by an array, which no run would read from it."""
     picture = scene.file("expected/x.png", b"a picture")
     with pytest.raises(FileError, match=r"x\.png: has the extension '\.png', expected '\.npy' for a buffer"):
         update(checked(scene, {"outputs": outputs}), runners)
@@ -227,14 +227,14 @@ def test_a_picture_of_a_buffer(scene: Scene, runners: Runners, outputs: dict[str
 
 @pytest.mark.parametrize("write", [False, True])
 def test_a_folder_in_the_place_of_a_file(scene: Scene, runners: Runners, write: bool) -> None:
-    """A dry run does not promise what cannot be done."""
+    """A dry run promises nothing if a folder is in the place of a file."""
     scene.file("expected/x.npy/other", b"")
     with pytest.raises(FileError, match=r"x\.npy: is a folder, expected the name of a file to write"):
         update(Item("i", str(scene.write())), runners, write=write)
 
 
 def test_one_file_for_two_outputs(scene: Scene, runners: Runners) -> None:
-    """It is written once where both give the same, and is an error where they do not."""
+    """One file for two outputs is written once for equal outputs, and is an error for different ones."""
     scene.buffer("y", VALUES).buffer("z", VALUES * 2)
     scene.npy("shared.npy", VALUES * 0)
     given = {"outputs": {name: {"file": "shared.npy"} for name in "xz"} | {"y": {"unchecked": True}}}
@@ -253,7 +253,7 @@ def test_one_file_for_two_outputs(scene: Scene, runners: Runners) -> None:
 
 
 def test_values_without_a_type(scene: Scene, runners: Runners) -> None:
-    """What a run gives cannot be written as such."""
+    """Values without a type cannot be updated."""
     with pytest.raises(ExpectationError, match="say nothing of their type"):
         update(checked(scene, {"outputs": {"x": {"values": 1}}}), runners)
 
@@ -280,7 +280,7 @@ def test_nan_that_are_an_error(scene: Scene, runners: Runners) -> None:
 
 
 def test_nothing_is_half_written(scene: Scene, runners: Runners) -> None:
-    """Where one of the files cannot be written, none is."""
+    """One failed write leaves all files unchanged."""
     scene.buffer("y", VALUES)
     scene.npy("expected/x.npy", np.zeros(3))
     (scene.folder / "expected" / "y.npy").mkdir()

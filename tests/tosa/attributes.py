@@ -46,7 +46,7 @@ def text_of(change: dict[str, Any]) -> str:
 def examined(
     change: dict[str, Any], *, operands: int | None = 1, results: int | None = 1, types: Any = None
 ) -> list[Diagnostic]:
-    """All that is found in the changed attributes, those that can be read together with their shader."""
+    """Return all findings in the changed attributes, with those about the shader if the attributes are readable."""
     text = text_of(change)
     attributes, found = examine_attributes(text, "scale", (operands, results))
     if attributes is not None:

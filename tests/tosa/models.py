@@ -11,10 +11,8 @@ SIZE = 64
 
 
 def attributes(inputs: Sequence[str], outputs: Sequence[str], code: str | None, **changes: Any) -> dict[str, Any]:
-    """Attributes of a GLSL shader (a placeholder without ``code``) with resources of these descriptor types.
-
-    Bindings are counted up in set 0. ``changes`` replace keys, or remove those that are None.
-    """
+    """Return attributes of a GLSL shader, or of a placeholder without ``code``, with resources of these descriptor
+    types in set 0. ``changes`` replace keys; None removes a key."""
     found: dict[str, Any] = {"entry_point": "main", "workgroup_sizes": [1, 1, 1]}
     if code is not None:
         found |= {"shader_language": "GLSL", "shader_code": code}
@@ -84,7 +82,8 @@ def shader(
     name: str = "shader",
     **changes: Any,
 ) -> str:
-    """A custom operation that computes what `linear` says, on 64 floats. One descriptor type is for all resources."""
+    """Return a custom operation that computes `linear` on 64 floats, with one descriptor type for all resources or
+    one for each."""
     inputs = [inputs] * len(operands) if isinstance(inputs, str) else inputs
     outputs = [outputs] * len(factors) if isinstance(outputs, str) else outputs
     code = linear(inputs, outputs, *factors)
@@ -112,7 +111,8 @@ def reshape(result: str, operand: str) -> list[str]:
 
 
 def function(arguments: Sequence[str], body: Sequence[str], returned: Sequence[str], name: str = "main") -> str:
-    """A function of values of one type whose inputs have the names of the arguments, and its outputs ``out0``, ..."""
+    """Return a function on values of one type. Its inputs have the names of the arguments, and its outputs are
+    ``out0``, ..."""
     outputs = [f"out{i}" for i in range(len(returned))]
     entry = f'tf.entry_function = {{inputs = "{",".join(arguments)}", outputs = "{",".join(outputs)}"}}'
     takes = ", ".join(f"%{argument}: {GRID}" for argument in arguments)

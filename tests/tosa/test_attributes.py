@@ -1,4 +1,4 @@
-"""The attributes of custom operations: what they say, and everything that can be wrong with them."""
+"""Attributes of custom operations: their meaning and their mistakes."""
 
 import base64
 import json
@@ -106,7 +106,7 @@ def test_more_than_ten_inputs() -> None:
     ],
 )
 def test_what_is_wrong(row: Any) -> None:
-    """Each wrong value is reported with its key, itself and what was expected, all of them together."""
+    """Each wrong value is reported with its key, the value and the expectation, all together."""
     change, *expected = row
     assert messages(examined(change)) == expected
 

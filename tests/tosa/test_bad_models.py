@@ -24,7 +24,7 @@ STATIC = "but a shader needs a shape of which all sizes are known"
 
 
 def changed(**changes: Any) -> str:
-    """A model of one shader with other attributes; those that are None are left out."""
+    """Return a model of one shader with other attributes; None leaves an attribute out."""
     given = {key: value for key, value in (RIGHT | changes).items() if value is not None}
     return function(["x"], [custom("%1", ["%x"], given, name="Scale")], ["%1"])
 
@@ -127,7 +127,7 @@ CODES = {
 
 
 def matches(message: str, expected: str) -> bool:
-    """Whether a message is what is expected, which may end with an ellipsis."""
+    """Compare a message with the expected one, which may end with an ellipsis."""
     return message.startswith(expected[:-1]) if expected.endswith("…") else message == expected
 
 
@@ -146,7 +146,7 @@ def test_bad_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, shader_cache
 
 @needs(VGF_LIBRARY)
 def test_code_that_does_not_compile(shader_cache: Path) -> None:
-    """Shaders are compiled: the message is that of the compiler, with the line in the code."""
+    """A failed compilation shows the compiler's message with the line of the code."""
     text = changed(shader_code="#version 450\nlayout(local_size_x = 8) in;\nvoid main() { y = 1; }\n")
     with pytest.raises(ScenarioRunnerError) as caught:
         convert(text.encode())
@@ -168,7 +168,7 @@ def test_all_problems_at_once(shader_cache: Path) -> None:
 
 @needs(VGF_LIBRARY)
 def test_another_domain(shader_cache: Path) -> None:
-    """A custom operation of another domain is named and left to the converter, which may be told what it is."""
+    """A custom operation of another domain is named and left to the converter, with its options."""
     text = model(custom("%1", ["%x"], "", name="Other", domain="com.arm.Other"))
     left = (
         "<memory>:2: the custom operation 'Other' of the domain 'com.arm.Other' is no Vulkan shader: it is left to the"
@@ -193,7 +193,7 @@ def test_options_of_the_converter() -> None:
 
 
 def test_the_output_is_the_model(tmp_path: Path) -> None:
-    """A model is not overwritten by what is made of it."""
+    """The converted file never replaces the model."""
     path = tmp_path / "model.mlir"
     path.write_text(changed())
     with pytest.raises(UsageError, match="the output is the model itself"):
@@ -210,7 +210,7 @@ def test_a_missing_model_for_an_output_that_exists(tmp_path: Path) -> None:
 
 @needs(VGF_LIBRARY)
 def test_views_of_different_sizes(shader_cache: Path) -> None:
-    """Formats that the converter changes for graphs do not fit those of shaders."""
+    """Formats that the converter changes for graphs must fit the shaders' formats."""
     formats = {"input_0_vkformat": "VK_FORMAT_R64_SINT", "output_0_vkformat": "VK_FORMAT_R64_SINT"}
     body = [custom("%1", ["%x"], attributes([TENSOR], [TENSOR], None, **formats)), add("%2", "%x", "%1")]
     with pytest.raises(ScenarioRunnerError) as caught:
@@ -242,7 +242,7 @@ def test_several_functions(shader_cache: Path) -> None:
 
 
 def test_cycles_of_a_flatbuffer(tmp_path: Path) -> None:
-    """The converter aborts where an operator of a FlatBuffer reads what it makes; we say why."""
+    """An operator that reads its own result, which aborts the converter, is refused with a reason."""
     content = flatbuffer((FIXTURES / "mixed.mlir").read_text(), tmp_path)
     # the names of the shader's operand and result in its operator
     operand, result = b"layer_0", b"layer_2"
@@ -262,7 +262,7 @@ def test_cycles_of_a_flatbuffer(tmp_path: Path) -> None:
 
 
 def test_the_converters_own_reason(tmp_path: Path) -> None:
-    """What the converter says of a FlatBuffer that it cannot lower is shown."""
+    """The converter's reason for refusing a FlatBuffer is shown."""
     zero, filter = "tensor<1xf32>", "tensor<2x1x1x3xf32>"
     text = (
         f"func.func @main(%x: tensor<1x4x4x3xf32>, %w: {filter}, %b: tensor<2xf32>, %z: {zero}) -> tensor<1x4x4x2xf32>"
@@ -289,7 +289,7 @@ def test_a_converter_that_never_ends(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("size", [0, 8, 40, 200, 1000])
 def test_a_flatbuffer_that_was_cut(tmp_path: Path, size: int) -> None:
-    """What is left of a FlatBuffer is damaged, wherever it ends."""
+    """A truncated FlatBuffer is damaged at any length."""
     content = flatbuffer((FIXTURES / "mixed.mlir").read_text(), tmp_path)
     with pytest.raises(FileError):
         convert(content[:size])
@@ -331,13 +331,14 @@ def test_files(tmp_path: Path, shader_cache: Path) -> None:
 
 
 def fake_converter(folder: Path, program: str) -> str:
-    """A program in place of the converter."""
+    """Write a program in place of the converter."""
     return str(executable(folder / "converter", f"#!{sys.executable}\n{program}\n"))
 
 
 @needs(VGF_LIBRARY)
 def test_without_the_converter(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, shader_cache: Path) -> None:
-    """Models with nothing but shaders are converted; for all others the message says what to install."""
+    """Without the converter, models of shaders alone are converted, and others are refused with the package to
+    install."""
     monkeypatch.setattr("scenario_runner.tosa.model_converter.find_spec", lambda name: None)
     monkeypatch.setenv("PATH", str(tmp_path))
     assert convert(changed().encode(), check=False).content

@@ -48,8 +48,8 @@ def read(folder: Path, name: str) -> Any:
 
 
 def test_tests_become_items(program: Program, tests: Path, tmp_path: Path) -> None:
-    """Each test is a folder of its own name with model, inputs, scenario and expectations; the end says what was
-    refused, and why."""
+    """Each test becomes a folder with model, inputs, scenario and expectations, and the last lines give the reasons
+    for refusals."""
     ended = program(*IMPORT)
     assert (ended.code, ended.err) == (0, "")
     *reasons, last = ended.out.splitlines()
@@ -77,9 +77,9 @@ def test_tests_become_items(program: Program, tests: Path, tmp_path: Path) -> No
 
 
 def test_imported_tests_pass(program: Program, tests: Path) -> None:
-    """A suite runs: constants alone, rank 0, unsigned tensors, bfloat16, an input that no operator reads. What the
-    converter refuses is NotSupported, or an expected error, for which the converter is asked again. A negative padding
-    leaves nothing of an output: that is refused by the check of graphs. What nothing refuses does not run."""
+    """The imported suite passes: constants alone, rank 0, unsigned tensors, bfloat16, an unread input. Models that
+    the converter or the check of graphs refuses are NotSupported or expected errors. An error test that nothing
+    refuses does not run."""
     assert program(*IMPORT).code == 0
     ended = program("test", "suite", "--verbose")
     assert (ended.code, ended.err) == (0, "")
@@ -91,7 +91,7 @@ def test_imported_tests_pass(program: Program, tests: Path) -> None:
 
 
 def test_a_model_that_is_gone(program: Program, tests: Path) -> None:
-    """A test whose model must be refused cannot run without it."""
+    """An error test without its model cannot run."""
     only(tests, REFUSED)
     assert program(*IMPORT).code == 0
     (tests.parent / "suite" / REFUSED / "test.tosa").unlink()
@@ -113,7 +113,7 @@ def test_files_of_unsigned_tensors(program: Program, tests: Path, tmp_path: Path
 
 
 def test_a_second_import_keeps_what_is_there(program: Program, tests: Path, tmp_path: Path) -> None:
-    """Only tests whose files have changed are imported again; the end shows all reasons."""
+    """A second import takes only tests with changed files, and the last lines show all reasons."""
     only(tests, RECIPROCAL, UNSIGNED_OUTPUT, REFUSED)
     first = program(*IMPORT)
     numpy.save(tests / RECIPROCAL / "input-0.npy", numpy.full((2, 3), 8, "f4"))
@@ -217,7 +217,7 @@ DAMAGES: dict[str, tuple[Callable[[Path], object], str, str]] = {
 def test_a_damaged_test(
     program: Program, tests: Path, tmp_path: Path, damage: Callable[[Path], object], message: str, help: str
 ) -> None:
-    """It is one error that says what to do; nothing of it is written, and the others are imported."""
+    """A damaged test is one error with a help and leaves no file, and the others are imported."""
     only(tests, RECIPROCAL, REFUSED)
     damage(tests / RECIPROCAL)
     ended = program(*IMPORT)
@@ -259,7 +259,7 @@ def test_folders_without_tests(program: Program, tests: Path, tmp_path: Path) ->
 
 
 def test_a_converter_that_is_stopped(program: Program, tests: Path, tmp_path: Path) -> None:
-    """It says nothing about the model: that is an error, and the next import tries again."""
+    """A stopped converter is an error, and the next import tries the test again."""
     only(tests, RECIPROCAL, REFUSED)
     stopped = executable(tmp_path / "converter", "#!/bin/sh\nkill -KILL $$\n")
     ended = program(*IMPORT, env={VARIABLE: str(stopped)})
@@ -270,7 +270,7 @@ def test_a_converter_that_is_stopped(program: Program, tests: Path, tmp_path: Pa
 
 
 def test_a_suite_among_the_tests(program: Program, tests: Path) -> None:
-    """It is not searched for tests; a folder whose record was damaged is not ours."""
+    """An imported suite is not searched for tests, and a folder with a damaged record is refused."""
     only(tests, REFUSED)
     arguments = ("import", "tosa", "tests", "--output", "tests/suite")
     assert program(*arguments).code == 0
@@ -282,7 +282,7 @@ def test_a_suite_among_the_tests(program: Program, tests: Path) -> None:
 
 
 def test_without_the_converter(program: Program, tests: Path, tmp_path: Path) -> None:
-    """Nothing is imported, and an item that needs it is MissingTool."""
+    """Without the converter nothing is imported, and an item that needs it is MissingTool."""
     only(tests, REFUSED)
     nowhere = {VARIABLE: str(tmp_path / "nowhere")}
     ended = program(*IMPORT, env=nowhere)
@@ -310,7 +310,7 @@ def run_harness(folder: Path, **environment: str) -> str:
 
 
 def test_the_official_harness(tests: Path, tmp_path: Path) -> None:
-    """Its module runs tests on a device, and the harness judges what it writes."""
+    """TOSA's harness runs tests on a device through the module of this program, and judges the outputs."""
     only(tests, RECIPROCAL, UNSIGNED_OUTPUT, REFUSED, NOT_REFUSED)
     counts = "2 expected_pass, 1 expected_failure, 1 unexpected_pass, 0 unexpected_failure, 0 internal_error, 0 skipped"
     assert run_harness(tmp_path).endswith(f": {counts}")

@@ -23,7 +23,7 @@ RULES = {
 
 
 def model(type: str, last_bias: float = 0.5) -> str:
-    """An operator of each kind of rule, one after the other, as MLIR; ``last_bias`` is that of the last channel."""
+    """Return MLIR with an operator of each kind of rule in a chain; ``last_bias`` is the bias of the last channel."""
     t = {name: f"tensor<{shape}x{type}>" for name, shape in SIZES}
     lines = [f"func.func @main(%x: {t['a']}) -> {t['e']} {{"]
     weights = numpy.random.default_rng(1).uniform(-1, 1, 6 * 3 * 3 * 3).astype("f4").reshape(6, 3, 3, 3)
@@ -78,7 +78,7 @@ def test_one_wrong_operator(tmp_path: Path, type: str) -> None:
 
 
 def test_some_layers(program: Program, tmp_path: Path) -> None:
-    """Layers that --layers leaves out are still what others read; a tolerance, or no layer, is an error."""
+    """Layers outside of --layers still feed others. A tolerance, or no matching layer, is an error."""
     (tmp_path / "model.mlir").write_text(
         "func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {\n"
         '%0 = tosa.abs %x : (tensor<4xf32>) -> tensor<4xf32> loc("positive")\n'
@@ -134,7 +134,7 @@ def test_narrow_types(program: Program, tmp_path: Path) -> None:
 
 
 def test_a_layer_without_the_constants_of_others(tmp_path: Path) -> None:
-    """What the reference model reads of an operator grows with the operator's own constants alone."""
+    """The reference model reads only an operator's own constants."""
     sizes = []
     for count in (8, 100_000):
         large, one = f"tensor<{count}xf32>", "tensor<1xf32>"

@@ -1,4 +1,4 @@
-"""Converted models compute what the model says: run on a device, compared with NumPy."""
+"""Converted models run on a device and give the numbers of NumPy."""
 
 from collections.abc import Callable, Iterator
 from inspect import signature
@@ -19,7 +19,7 @@ RAMP = numpy.arange(64, dtype="f4").reshape(4, 16)
 
 
 class Case(NamedTuple):
-    """The operations of a model, what it returns, and its outputs as a function of its inputs."""
+    """The operations of a model, its returned values, and its outputs as a function of its inputs."""
 
     body: list[str]
     returned: list[str]
@@ -215,7 +215,7 @@ def check_numbers(runner: Runner, path: Path, case: Case) -> None:
 
 @pytest.mark.parametrize("name", CASES)
 def test_numbers(runner: Runner, shader_cache: Path, tmp_path: Path, name: str) -> None:
-    """Every output is what NumPy computes from the inputs."""
+    """Every output equals NumPy's result for the inputs."""
     convert(CASES[name].text, tmp_path / "model.vgf", strict=True)
     check_numbers(runner, tmp_path / "model.vgf", CASES[name])
 

@@ -117,7 +117,7 @@ def test_many_operands() -> None:
 
 
 def test_deep_attributes() -> None:
-    """Attributes of a function may be nested to any depth: what is not read is skipped."""
+    """Attributes of a function may be nested to any depth, since they are skipped."""
     text = function(["x"], [shader("%0", ["%x"], [2, 1])], ["%0"])
     deep = f"{'{a = ' * 5000}1 : i32{'}' * 5000}"
     (main,) = read(text.replace("attributes {tf", f"attributes {{other = {deep}, tf")).functions
@@ -134,7 +134,7 @@ def test_damaged_text() -> None:
 
 @needs(VGF_LIBRARY)
 def test_a_file_named_like_standard_input(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The converter would read a file ``-`` of the current folder in place of the model."""
+    """A model named ``-`` is read as a file, and not as standard input."""
     (tmp_path / "-").write_text("no model")
     monkeypatch.chdir(tmp_path)
     assert convert(FIXTURES / "mixed.mlirbc").content == convert(FIXTURES / "mixed.mlir").content

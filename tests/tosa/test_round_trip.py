@@ -107,7 +107,7 @@ void main() {
 
 
 def test_images_and_samplers(shader_cache: Path, tmp_path: Path) -> None:
-    """Descriptor sets, bindings and samplers are those of the attributes; shaders see tensors as images."""
+    """Descriptor sets, bindings and samplers come from the attributes, and shaders see tensors as images."""
     pixels = "tensor<4x8x4xf32>"
     given = attributes(["COMBINED_IMAGE_SAMPLER"], ["STORAGE_IMAGE"], SAMPLED)
     given |= {"input_0_vkformat": "VK_FORMAT_R32G32B32A32_SFLOAT", "output_0_vkformat": "VK_FORMAT_R32G32B32A32_SFLOAT"}
@@ -136,7 +136,7 @@ def test_images_and_samplers(shader_cache: Path, tmp_path: Path) -> None:
 
 
 def test_cover_output(shader_cache: Path, tmp_path: Path) -> None:
-    """The local size is that of the code; without the check that of the attributes."""
+    """The local size comes from the code, or from the attributes without the check."""
     given = attributes([TENSOR], [TENSOR], linear([TENSOR], [TENSOR], [3, 2]), workgroup_sizes=[16, 1, 1])
     text = function(["x"], [custom("%0", ["%x"], given)], ["%0"]).encode()
     assert parse_vgf(convert(text).content).segments[0].dispatch_shape == (16, 1, 1)

@@ -44,7 +44,7 @@ def _cache(shader_cache: Path) -> None:
 
 
 def test_agreement() -> None:
-    """Nothing is found where shader, attributes and types agree."""
+    """Agreeing shader, attributes and types have no finding."""
     assert examined(TWO, types=values((8,))) == []
     assert examined(IMAGE_KEYS | {"workgroup_sizes": [2, 3, 1]}, types=values((1, 24, 16, 4), element="i8")) == []
 
@@ -101,7 +101,7 @@ def test_types(change: dict[str, Any], types: Any, expected: str) -> None:
 
 
 def test_element_types() -> None:
-    """The elements of an image's texels are those of the value."""
+    """Texels of an image have the elements of the value."""
     change = IMAGE_KEYS | {"workgroup_sizes": [1, 1, 1]}
     assert messages(examined(change, types=values((8, 8, 4)))) == [
         f"SR-CUSTOM-016 /{name}_vkformat: {name} is an image of VK_FORMAT_R8G8B8A8_UNORM, which has 4 bytes a texel,"
@@ -120,7 +120,7 @@ def test_texels() -> None:
 
 
 def test_tensors() -> None:
-    """Rank and elements of tensors are those of the value and of the shader."""
+    """Tensors have the rank and elements of the value and of the shader."""
     source = """#version 460
     #extension GL_ARM_tensors : require
     #extension GL_EXT_shader_explicit_arithmetic_types : require
@@ -147,14 +147,14 @@ def test_tensors() -> None:
 
 
 def test_code_that_does_not_compile() -> None:
-    """What the compiler says names the operation and the line of the code."""
+    """A compiler error names the operation and the line of the code."""
     found = examined({"shader_code": "#version 450\nvoid main() { x = 1; }\n"})
     assert [(each.code, each.path, each.line) for each in found] == [("SR-SHADER-010", "<shader_code of 'scale'>", 2)]
     assert "'x' : undeclared identifier" in found[0].message
 
 
 def test_spirv_modules() -> None:
-    """A module is taken as it is: its entry points are looked up, and what is not SPIR-V is refused."""
+    """A module is used unchanged: its entry point is looked up, and a damaged module is refused."""
     module = assemble(
         kernel("""
             OpEntryPoint GLCompute %main "other"

@@ -37,7 +37,7 @@ def _cache(shader_cache: Path) -> None:
 
 
 def written(path: Path, source: str, **options: Any) -> dict[str, Any]:
-    """The attributes of a source that is in the file ``path``; they pass every check but that of workgroup_sizes."""
+    """Write attributes for a source in the file ``path``; they pass every check except workgroup_sizes."""
     path.write_text(source)
     attributes = attributes_of_shader(str(path), **options)
     (checked,) = check_shaders([parse_attributes(json.dumps(attributes), operation="x")])
@@ -46,12 +46,12 @@ def written(path: Path, source: str, **options: Any) -> dict[str, Any]:
 
 
 def test_buffers(tmp_path: Path) -> None:
-    """Inputs, outputs and push constants are those of the shader."""
+    """Inputs, outputs and push constants come from the shader."""
     assert written(tmp_path / "scale.comp", SOURCE) == ATTRIBUTES
 
 
 def test_every_kind(tmp_path: Path) -> None:
-    """Descriptor types and formats follow from the declarations; what is written is an output."""
+    """Descriptor types and formats follow from the declarations, and written resources are outputs."""
     attributes = written(tmp_path / "all.comp", EVERY_KIND, workgroups=(1, 2, 3))
     assert attributes["workgroup_sizes"] == [1, 2, 3]
     short = {
@@ -74,7 +74,7 @@ def test_every_kind(tmp_path: Path) -> None:
 
 
 def test_modules(tmp_path: Path) -> None:
-    """A source can be embedded as a module, which is then what a module's own file gives."""
+    """A source embedded as a module gives the same as a file of the module."""
     module = written(tmp_path / "scale.comp", SOURCE, spirv=True)
     assert module["shader_language"] == "SPIR-V"
     code = base64.b64decode(module["shader_code"])
@@ -101,7 +101,7 @@ def test_another_entry_point(tmp_path: Path) -> None:
 
 
 def test_what_no_descriptor_type_can_show(tmp_path: Path) -> None:
-    """A shader with what attributes have no descriptor type for is refused, with the place in its interface."""
+    """A shader with a resource that attributes cannot describe is refused with the place in its interface."""
     source = SOURCE.replace("buffer In { float x[]; };", "buffer In { float x[]; } all[2];").replace(
         "* x[", "* all[0].x["
     )
@@ -110,7 +110,7 @@ def test_what_no_descriptor_type_can_show(tmp_path: Path) -> None:
 
 
 def examined(*entries: Any) -> list[Examined]:
-    """What is found in a list of these."""
+    """Return the findings of a list of attributes."""
     return examine_document(json.dumps(entries, indent=1), "some/scales.json")
 
 
@@ -123,7 +123,7 @@ def test_one_object() -> None:
 
 
 def test_a_list() -> None:
-    """A list holds attributes and whole operations, whose places are those in the file."""
+    """A list holds attributes and whole operations, with places in the file."""
     operation = {
         "domain_name": DOMAIN,
         "operator_name": "Blur",

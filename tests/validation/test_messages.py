@@ -1,4 +1,4 @@
-"""Frequent mistakes: one finding that says what is wrong and what to do."""
+"""Frequent mistakes: one finding with the mistake and a help."""
 
 from pathlib import Path
 
@@ -28,7 +28,7 @@ def _cache(shader_cache: Path) -> None:
 
 
 def found(scene: Scene) -> list[Diagnostic]:
-    """What validate finds, each with its code."""
+    """Return the findings of validate with their codes."""
     return list(validate_file(scene.write()).findings)
 
 
@@ -51,7 +51,7 @@ def test_binding_with_the_next_number(scene: Scene, binding: int) -> None:
 
 
 def test_binding_in_another_set(scene: Scene) -> None:
-    """So are the same numbers in two sets."""
+    """The same binding number in two sets is one finding."""
     scene.shader("s", glsl("data[0] = 1;", DATA)).buffer("x", size=16).dispatch("s", [])
     scene.commands[0]["dispatch_compute"]["bindings"] = [{"set": 1, "id": 0, "resource_ref": "x"}]
     problem = single(scene)
@@ -140,7 +140,7 @@ def test_graph_that_reads_a_writeonly_tensor(scene: Scene) -> None:
 def test_wrong_input_of_a_model_of_open_sizes(
     scene: Scene, shape: tuple[int, ...], cause: str, dims: list[int]
 ) -> None:
-    """Only the input is named, by run and validate alike, and none of the outputs whose shapes would follow from it."""
+    """run and validate name only the wrong input, and no output whose shape depends on it."""
     scene.tensor("x", random(shape)).tensor("y", dims=dims).tensor("z", dims=[-1, -1, -1, -1])
     scene.resource("graph", uid="any", src=str(MODELS / "any_size.vgf"))
     for pair in (["x", "y"], ["y", "z"]):
@@ -175,7 +175,7 @@ def test_format_of_another_program(scene: Scene, kind: str) -> None:
 
 @pytest.mark.parametrize("text", ["// note\n{}", '{"resources": [], // none\n"commands": []}', "{} # end", "/* */ {}"])
 def test_comments(tmp_path: Path, text: str, capsys: pytest.CaptureFixture[str]) -> None:
-    """A comment anywhere is named as one, with what to do."""
+    """A comment anywhere is an error that names it, with a help."""
     path = tmp_path / "x.json"
     path.write_text(text, encoding="utf-8")
     assert main(["validate", str(path)]) == 3

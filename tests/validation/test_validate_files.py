@@ -1,4 +1,4 @@
-"""validate: no finding on what is right, the three formats, and a device that is not here."""
+"""validate: no finding on right scenarios, the three formats, and a device from a report."""
 
 import json
 import struct
@@ -29,7 +29,7 @@ def _cache(shader_cache: Path) -> None:
 
 @pytest.fixture(scope="module")
 def report(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """What the doctor says of this machine, written to a file."""
+    """The doctor's report of this machine in a file."""
     path = tmp_path_factory.mktemp("doctor") / "doctor.json"
     path.write_text(json.dumps(gather()), encoding="utf-8")
     return path
@@ -47,7 +47,7 @@ def test_nothing_is_found_in_what_is_right(case: Path) -> None:
 
 
 def test_run_and_validate_say_the_same(scene: Scene) -> None:
-    """What stops a run is what validate finds, word for word, with the same place and exit code."""
+    """The error of a run equals the finding of validate in words, place and exit code."""
     scene.shader("s", glsl("data[0] = 1;", DATA)).buffer("x", size=16).dispatch("s", []).dispatch("s", ["x", "x"])
     path = scene.write()
     with Runner() as runner, pytest.raises(Exception, match="nothing is bound") as raised:
@@ -86,7 +86,7 @@ def test_json(scene: Scene, capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_sarif(scene: Scene, capsys: pytest.CaptureFixture[str]) -> None:
-    """--format sarif gives a SARIF 2.1.0 log whose results point at their rules and at the lines."""
+    """--format sarif gives a SARIF 2.1.0 log with rules and lines."""
     scene.shader("s", glsl("data[0] = 1;", DATA)).buffer("x", size=16).dispatch("s", []).dispatch("s", ["x", "x"])
     path = scene.write()
     assert main(["validate", "--format", "sarif", str(path)]) == 3
@@ -141,7 +141,7 @@ def test_reports_that_are_none(report: Path, tmp_path: Path) -> None:
 
 
 def test_shader_show(checkout: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """shader show prints GLSL after compiling, SPIR-V as it is, and everything that is known as JSON."""
+    """shader show prints the interface of GLSL and SPIR-V shaders, also as JSON."""
     folder = checkout / "scenarios" / "basics"
     assert main(["shader", "show", str(folder / "uniform_buffer" / "transform.comp")]) == 0
     out = capsys.readouterr().out
@@ -165,7 +165,7 @@ def test_shader_show_with_macros(tmp_path: Path, capsys: pytest.CaptureFixture[s
 
 @needs(VGF_LIBRARY)
 def test_shader_show_a_model(checkout: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Of a .vgf file every module is printed; one without code is named."""
+    """shader show prints every module of a .vgf file, and names a module without code."""
     assert main(["shader", "show", str(checkout / "scenarios" / "ml" / "classifier" / "model.vgf")]) == 0
     out = capsys.readouterr().out
     assert ": module 0 '" in out
@@ -248,7 +248,7 @@ def test_names_of_a_module_do_not_reach_the_terminal_as_they_are(
 
 
 def test_rows_of_a_png_file(program: Program, scene: Scene) -> None:
-    """An image whose file has too few rows is found by validate, as by a run, and named in the scenario."""
+    """An image file with too few rows is found by validate and by a run, and named in the scenario."""
 
     def chunk(kind: bytes, data: bytes) -> bytes:
         return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))

@@ -118,7 +118,7 @@ def load_with(path: str) -> str:
     ],
 )
 def test_loader_of_the_environment(library: str | None, expected: str) -> None:
-    """A loader is opened from the path in SCENARIO_RUNNER_VULKAN_LOADER; what is none is refused, and what to do."""
+    """SCENARIO_RUNNER_VULKAN_LOADER names a loader by its path. Another file is refused with a help."""
     assert library is not None
     assert load_with(library) == expected.format(library)
 

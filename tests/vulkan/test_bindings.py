@@ -21,7 +21,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 def check(directory: Path) -> tuple[int, str, str]:
-    """Exit code and output of the generator that only compares its files with those of ``directory``."""
+    """Return exit code and output of the generator that compares its files with ``directory``."""
     command = [sys.executable, str(ROOT / "tools" / "generate_bindings.py"), "--output", str(directory), "--check"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
     return done.returncode, done.stdout, done.stderr
@@ -108,7 +108,7 @@ def test_every_spirv_requirement_names_a_known_feature_property_or_extension() -
 
 
 def churn() -> None:
-    """Overwrite freed memory, so that a dangling pointer does not read what used to be there."""
+    """Overwrite freed memory, so that a dangling pointer does not read the old content."""
     gc.collect()
     for size in range(1, 400):
         ffi.new("char[]", b"\xee" * size)
@@ -133,7 +133,7 @@ def test_lists_set_their_length_and_live_as_long_as_the_structure() -> None:
 
 
 def test_structure_inside_another_is_a_dict_or_a_structure() -> None:
-    """A member that is itself a structure is filled in place; what it points to is kept alive as well."""
+    """A structure inside another is filled in place, and the memory of its pointers stays alive."""
     stage = new("VkPipelineShaderStageCreateInfo", stage=0x20, pName="main")
     info = new("VkComputePipelineCreateInfo", stage=stage, basePipelineIndex=-1)
     del stage
@@ -165,7 +165,7 @@ def test_chain_appends_in_order_and_keeps_alive() -> None:
 
 
 def test_memory_is_released_with_the_structure() -> None:
-    """Nothing is remembered of a structure that is gone."""
+    """A released structure leaves nothing in memory."""
     gc.collect()
     before = len(structs._alive)
     infos = [new("VkApplicationInfo", pApplicationName="x" * 100) for _ in range(50)]
@@ -177,7 +177,7 @@ def test_memory_is_released_with_the_structure() -> None:
 
 @pytest.mark.parametrize("name", ["VkBufferCreateInfo", "PFN_vkCreateBuffer", "PFN_none", "VkDevice", "int", "none"])
 def test_types_are_prepared(name: str) -> None:
-    """What is no structure, as a worker whose memory is damaged may send, is no error."""
+    """An unknown name, as from a worker with damaged memory, is ignored."""
     structs.prepare(name)
 
 

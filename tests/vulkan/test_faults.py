@@ -44,7 +44,7 @@ def everything(scene: Scene) -> Scene:
 
 
 def walked(scene: Scene, environment: dict[str, str]) -> list[dict[str, Any]]:
-    """What fault_walk.py reports for every call; below the faults the validation layer listens, where installed."""
+    """Return the lines of fault_walk.py for every call, with the validation layer below the faults."""
     if VALIDATION_LAYER in [name for name, _, _ in available_layers()]:
         layers = f"{environment['VK_INSTANCE_LAYERS']}{os.pathsep}{VALIDATION_LAYER}"
         environment = {**environment, "VK_INSTANCE_LAYERS": layers}
@@ -136,7 +136,7 @@ FAILURES = [
 def test_exit_codes(
     program: Program, everything: Scene, fault_layer: dict[str, str], device_name: str, failure: tuple[Any, ...]
 ) -> None:
-    """Each kind of failure has its own exit code and says what failed, where, and what to do."""
+    """Each kind of failure has an exit code, the failed call, its place and a help."""
     call, result, code, message, help = failure
     at = 2 if call == "vkWaitForFences" else 1
     ended = program("scenario.json", env=failing(fault_layer, call, at, FAULT_RESULT=result))
@@ -151,7 +151,7 @@ def test_exit_codes(
 def test_allocation_that_the_device_cannot_give(
     program: Program, scene: Scene, fault_layer: dict[str, str], memory: str
 ) -> None:
-    """A failed allocation says how much was asked, for what and of what; nothing is written."""
+    """A failed allocation names its size, its purpose and its memory, and no output is written."""
     scene.buffer("large", size=3_000_000).buffer("small", size=100).write()
     environment = failing(fault_layer, "vkAllocateMemory", memory=memory, FAULT_RESULT=DEVICE_MEMORY)
     ended = program("scenario.json", env=environment)
@@ -270,7 +270,7 @@ def test_a_device_without_graphics(program: Program, drawing: Scene, fault_layer
 
 
 def test_computing_takes_no_graphics(program: Program, scene: Scene, fault_layer: dict[str, str]) -> None:
-    """The same device runs a scenario without drawings."""
+    """A device without graphics runs a scenario without draws."""
     scene.shader("set", glsl("a[gl_WorkGroupID.x] = 5u;", "layout(binding = 0) buffer A { uint a[]; };\n"))
     scene.buffer("b", size=16).dispatch("set", ["b"], [4]).write()
     ended = program("scenario.json", env={**fault_layer, **NO_GRAPHICS})

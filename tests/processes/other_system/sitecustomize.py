@@ -45,7 +45,7 @@ def hide_folders(event: str, arguments: tuple[Any, ...]) -> None:
 
 
 def reduce_system() -> None:
-    """Take away what other systems lack."""
+    """Remove the modules and functions that other systems lack."""
     sysconfig.get_config_vars()
     sys.meta_path.insert(0, Missing)  # type: ignore[arg-type]
     for name in MODULES:

@@ -1,4 +1,4 @@
-"""Modules whose storage images get other formats, checked by spirv-val and by reading them again."""
+"""Modules with changed formats of storage images, checked by spirv-val and read again."""
 
 import shutil
 import subprocess
@@ -132,7 +132,7 @@ def test_images_of_several_formats_become_one_type(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("named", [("a",), ("b",), ("a", "b", "c")])
 def test_functions_that_take_images(named: tuple[str, ...], tmp_path: Path) -> None:
-    """What is handed to one parameter has one type: those variables change together, the others do not."""
+    """Variables passed to one parameter change their type together, and others keep it."""
     module = read_module(assemble(FUNCTIONS, "spv1.5"))
     after = formats(changed(module, *named, folder=tmp_path))
     together = {"a": "Unknown", "b": "Unknown", "c": "Rgba16f"}

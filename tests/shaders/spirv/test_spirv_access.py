@@ -75,7 +75,7 @@ def test_static_use_goes_through_the_call_graph() -> None:
 
 
 def test_declared_variables_are_listed_from_spirv_1_4_on(glsl: Glsl) -> None:
-    """What an entry point only declares is left out before SPIR-V 1.4, and marked as not used afterwards."""
+    """A variable that is only declared is left out before SPIR-V 1.4, and marked as unused afterwards."""
     source = (
         "layout(local_size_x = 1) in; layout(binding = 0) buffer A { float a; };"
         "layout(binding = 1) buffer B { float b; }; void main() { a = 1.0; }"
@@ -88,7 +88,7 @@ def test_declared_variables_are_listed_from_spirv_1_4_on(glsl: Glsl) -> None:
 
 
 def test_handles_are_followed_through_calls(glsl: Glsl) -> None:
-    """An image handed to a function is read or written by what the function does."""
+    """An image passed to a function is read or written like in the function."""
     bindings = by_name(
         glsl("""
         #version 450
@@ -159,7 +159,7 @@ def test_selected_pointers_reach_every_buffer() -> None:
 
 
 def test_debug_information_is_no_use(glsl: Glsl) -> None:
-    """A module with debug information has the interface of the one without."""
+    """Debug information does not change the interface of a module."""
     source = (
         "#version 450\nlayout(local_size_x = 1) in;\nlayout(binding = 0) buffer A { float a; };\n"
         "layout(binding = 1) buffer B { float b; };\nvoid main() { a = 1.0; }\n"
@@ -242,7 +242,7 @@ def test_locations_follow_the_types(glsl: Source) -> None:
 
 
 def test_arrays_follow_the_specialization(glsl: Source) -> None:
-    """An array whose length is a specialization constant takes as many locations as the value says."""
+    """An array with a specialized length takes that many locations."""
     found = {each.name: each for each in stage(glsl(VERTEX, stage="vert"), n=5).outputs}
     assert found["list"].locations == 5
 
@@ -284,7 +284,7 @@ MODULE = kernel("""
     ],
 )
 def test_declarations_that_cannot_be(old: str, new: str, problem: str) -> None:
-    """What the rules of locations and components forbid is a sentence; the same module without it has none."""
+    """A break of the rules for locations and components has one message, and the unchanged module has none."""
     assert stage(assemble(MODULE)).problems == ()
     assert old in MODULE
     assert problem in stage(assemble(MODULE.replace(old, new))).problems

@@ -71,7 +71,7 @@ def test_offsets_and_sizes_follow_the_rules_of_glsl(
 
 
 def test_a_runtime_array_counts_as_no_elements(glsl: Glsl) -> None:
-    """The minimum size ends where the runtime array begins; its stride is what an element adds."""
+    """The minimum size ends where the runtime array begins, and the stride is the size of an element."""
     block = declared_block(glsl(shader("std430", "float a; vec3 tail[];")))
     assert (block.size_bytes, block.runtime_stride_bytes) == (16, 16)
     assert (str(block.members[1].type), block.members[1].array_stride_bytes) == ("float32x3[]", 16)
@@ -88,7 +88,7 @@ def test_types_are_described(glsl: Glsl) -> None:
 
 
 def test_members_may_come_in_any_order(glsl: Glsl) -> None:
-    """The size of a block is that of the member that ends last, wherever it is declared."""
+    """The member that ends last gives the size of a block, wherever it is declared."""
     block = declared_block(glsl(shader("std430", "layout(offset = 64) vec2 late; layout(offset = 0) float a;")))
     assert [(member.name, member.offset_bytes) for member in block.members] == [("late", 64), ("a", 0)]
     assert block.size_bytes == 72

@@ -199,7 +199,7 @@ def nested(depth: int) -> bytes:
 
 
 def arrays_and_their_lengths() -> bytes:
-    """Lengths that are taken from null arrays, whose lengths are taken from null arrays."""
+    """Array lengths may come from null arrays with lengths from other null arrays."""
     types = op(43, 6, 50, 1) + op(28, 1000, 6, 50)
     for step in range(2000):
         null, length, array = 3 * step + 2001, 3 * step + 2002, 3 * step + 2003

@@ -348,7 +348,7 @@ def test_a_graph_constant() -> None:
     ],
 )
 def test_graphs_that_contradict_themselves_are_refused(opcode: int, word: int, value: int, message: str) -> None:
-    """A graph that names what is not there has its sentence."""
+    """A graph with a reference to something missing has one message."""
     data = (FIXTURES / "graph_two_outputs.spv").read_bytes()
     words = list(struct.unpack(f"<{len(data) // 4}I", data))
     at = 5

@@ -1,4 +1,4 @@
-"""Specialization constants: what they are, and the bytes that set them."""
+"""Specialization constants: names, types and defaults, and the bytes of given values."""
 
 import math
 import struct
@@ -117,7 +117,7 @@ def test_8_bit_floats(encoding: str, known: dict[int, float]) -> None:
 def test_constant_arithmetic_follows_the_values(
     glsl: Callable[..., bytes], expression: str, expected: Callable[[int, int], int]
 ) -> None:
-    """An array length computed by OpSpecConstantOp is what the same expression gives in Python."""
+    """An array length from OpSpecConstantOp equals the same expression in Python."""
     entry_point = read_module(
         glsl(
             "layout(local_size_x = 1) in;"

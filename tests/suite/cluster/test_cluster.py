@@ -32,7 +32,7 @@ WAIT = glsl("for (uint i = 0u; i < a[0] * 6000000u; i++) a[3] = a[3] * 3u + i;",
 
 
 def scenario(folder: Path, shader: str, expected: int | None = None, groups: int = 1) -> Path:
-    """A scenario that gives four numbers, of which the first one is expected."""
+    """Write a scenario with four numbers and an expectation for the first."""
     folder.mkdir(parents=True, exist_ok=True)
     scene = (
         Scene(folder).shader("x", shader).buffer("a", numpy.full(4, 1, numpy.uint32)).dispatch("x", ["a"], (groups, 1))
@@ -70,8 +70,8 @@ def started(folder: Path, cluster: Cluster) -> subprocess.Popen[str]:
 
 
 def test_a_suite_on_two_hosts(cluster: Cluster, program: Program, tmp_path: Path, device_name: str) -> None:
-    """Hosts are sent what scenarios read, from folders above the suite too, and send back results, the files about a
-    failure and paths as they are here. What a host has is not sent again."""
+    """Hosts receive the files of scenarios, also from folders above the suite, and return results with local paths.
+    A host receives no file twice."""
     suite = tmp_path / "suite"
     (tmp_path / "include").mkdir()
     (tmp_path / "include" / "add.glsl").write_text("#define ADDED 4\n")
@@ -145,7 +145,7 @@ def until(holds: Callable[[], object]) -> None:
 
 
 def test_ctrl_c(cluster: Cluster, tmp_path: Path, shader_cache: Path) -> None:
-    """Ctrl-C ends what runs on the hosts, and keeps the results that there are."""
+    """Ctrl-C ends the running items on all hosts, and keeps the finished results."""
     until(lambda: not supervisors(cluster))
     scenario(tmp_path / "suite" / "1", INCLUDING.replace('#include "add.glsl"', "#define ADDED 1"), 2)
     endless(tmp_path / "suite" / "2")
@@ -161,7 +161,7 @@ def test_ctrl_c(cluster: Cluster, tmp_path: Path, shader_cache: Path) -> None:
 
 
 def test_fail_fast(cluster: Cluster, program: Program, tmp_path: Path) -> None:
-    """After the first failure the shards that run end, and what they have not begun with has no result."""
+    """After the first failure running shards end, and their remaining items have no result."""
     scenario(tmp_path / "suite" / "0", INCLUDING.replace('#include "add.glsl"', "#define ADDED 1"), 7)
     for number in range(1, 8):
         endless(tmp_path / "suite" / str(number))
@@ -183,8 +183,7 @@ def hash_of(data: bytes) -> str:
 
 
 def test_the_files_of_an_item(tmp_path: Path, store: None) -> None:
-    """Sources, what they include by include_dirs and by -I, expectations and expected files are laid out under their
-    paths, without the folders that they come from."""
+    """Sources, includes, expectations and expected files are laid out under their paths, without the folders above."""
     origin = tmp_path / "origin"
     scene = Scene(origin / "suite")
     scene.file("../one/one.glsl", '#include "deep.glsl"')

@@ -1,4 +1,4 @@
-"""What becomes of a suite whose hosts, or whose scheduler, fail: on real clusters, from this process."""
+"""A suite with failing hosts or a failing scheduler, on real clusters, from this process."""
 
 import json
 import os
@@ -29,7 +29,7 @@ OPTIONS = suite_options(SuiteWork(options=EvaluationOptions(None)), jobs=1)
 
 
 class Suite:
-    """A suite on a cluster, and what it says."""
+    """A suite on a cluster, with its notes."""
 
     def __init__(self, address: str, patience_s: float = 60.0) -> None:
         self.notes: list[str] = []
@@ -96,7 +96,8 @@ def test_no_worker_and_then_no_scheduler(items: list[Item], tmp_path: Path, monk
 
 
 def test_a_host_that_cannot_keep_files(one_host: Cluster, items: list[Item], monkeypatch: pytest.MonkeyPatch) -> None:
-    """It is not used any more. Where it is the only one, the error of the suite names the reason."""
+    """A host that cannot keep files is not used again. The error of the suite names the reason if no other host is
+    left."""
     monkeypatch.setattr(workers, "_LATE_S", 0.0)
     cache = one_host.folder / "host-0" / "cache"
     cache.write_text("no folder")
@@ -127,7 +128,7 @@ def test_an_item_that_ends_each_host(items: list[Item], tmp_path: Path, monkeypa
 
 
 def test_a_host_without_the_program(one_host: Cluster, items: list[Item], monkeypatch: pytest.MonkeyPatch) -> None:
-    """It is named once, and not asked again."""
+    """A host without the program is named once, and not asked again."""
     monkeypatch.setattr(workers, "_LATE_S", 0.0)
     module = ModuleType("only_here")
     exec("def describe(): ...", module.__dict__)
@@ -152,7 +153,7 @@ def test_without_the_package(items: list[Item]) -> None:
 
 
 def test_the_file_of_a_scheduler(one_host: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It names the address, once it is complete."""
+    """The file of a scheduler names the address as soon as it is complete."""
     path = tmp_path / "scheduler.json"
     path.write_text('{"address": ')
     threading.Timer(0.5, path.write_text, [json.dumps({"address": one_host.address})]).start()
@@ -164,7 +165,7 @@ def test_the_file_of_a_scheduler(one_host: Cluster, tmp_path: Path, monkeypatch:
 
 
 def test_something_else_answers() -> None:
-    """What answers at the address need not be a scheduler."""
+    """Another program at the address of a scheduler is refused."""
     with socket.create_server(("127.0.0.1", 0)) as server:
 
         def greet() -> None:

@@ -1,4 +1,4 @@
-"""Texts of expectations: what each key means, and what is wrong with it, all at once and with its place."""
+"""Texts of expectations: the meaning of each key, and all errors at once with their places."""
 
 import json
 from pathlib import Path
@@ -51,7 +51,7 @@ def test_files_are_found_by_the_name_of_the_scenario(tmp_path: Path) -> None:
 
 
 def test_defaults() -> None:
-    """An empty object means what no file means."""
+    """An empty object means the same as a missing file."""
     check = read({}).check
     assert (check.repeat, check.keep_state, check.robustness, check.needs, check.outputs) == (1, False, False, None, {})
     assert load(Item("i", "/nowhere/scenario.json")).check == check
@@ -132,7 +132,7 @@ trees = st.recursive(
 @settings(max_examples=40)
 @given(trees)
 def test_any_tree_is_read_or_refused(tree: Any) -> None:
-    """There is never another exception, and every problem has a place."""
+    """Any tree is read or refused with places, and no other exception is raised."""
     assert all(each.line and each.column for each in refusals(json.dumps(tree)))
 
 
@@ -163,13 +163,13 @@ def test_conditions(keys: str, expected: str) -> None:
 
 @pytest.mark.parametrize("text", ["", "25", ">=a", "24.1-25", ">=1,<2", "=>1"])
 def test_texts_that_are_no_comparisons(text: str) -> None:
-    """They are refused as a whole."""
+    """A text that is no comparison is refused as a whole."""
     with pytest.raises(ValidationError, match="expected comparisons such as"):
         Condition.model_validate({"driver_version": text})
 
 
 def test_the_first_match_counts() -> None:
-    """Its keys take the place of those outside, one by one; another source takes the place of the source."""
+    """Keys of the first match replace outer keys one by one, and a source replaces the outer source."""
     given = {
         "timeout": 3,
         "outputs": {"x": {"file": "x.npy", "atol": 1.0, "allowed_count": 3}, "y": {"values": 1}},
@@ -192,7 +192,7 @@ def test_the_first_match_counts() -> None:
 
 
 def test_the_device_of_this_machine() -> None:
-    """Its driver says a version; what it lacks is named with the feature or extension that would bring it."""
+    """The driver gives a version, and a missing capability is named with its feature or extension."""
     with Runner() as runner:
         physical = runner.physical_device
         assert driver_version(physical) > (0, 0)

@@ -22,7 +22,7 @@ def with_key(scene: Scene, expect: object) -> Path:
 
 
 def test_a_scenario_may_have_it(scene: Scene) -> None:
-    """It is no part of the scenario, in files and in code."""
+    """The key expect is no part of the scenario, in files and in code."""
     plain = load(scene.write())
     path = with_key(scene, {"repeat": 3, "anything": None})
     assert load(path) == plain
@@ -37,13 +37,13 @@ def test_it_must_be_an_object() -> None:
 
 
 def test_a_misspelt_key_is_an_error() -> None:
-    """What is close to it was meant as it."""
+    """A key close to expect is an error."""
     with pytest.raises(ScenarioError, match=r"unknown key 'expects' \(did you mean 'expect'\?\)"):
         loads('{ "resources": [], "commands": [], "expects": {} }')
 
 
 def test_it_means_the_same_as_a_file(scene: Scene) -> None:
-    """Both give the same expectations."""
+    """The key means the same as a file."""
     given = {"repeat": 2, "outputs": {"x": {"values": [1, 2], "dtype": "float32"}}}
     inside = reading.load(Item("i", str(with_key(scene, given))))
     path = scene.write()

@@ -45,7 +45,7 @@ def item(scene: Scene, given: Any) -> Item:
 
 
 def found(scene: Scene, **outputs: Any) -> list[tuple[str, str]]:
-    """Code and message of what is found, the outputs that are not named unchecked."""
+    """Return code and message of each finding, with unnamed outputs unchecked."""
     given = {name: {"unchecked": True} for name in ("x", "color", "levels", "t")} | {
         name.replace("__", "/"): keys for name, keys in outputs.items()
     }
@@ -56,7 +56,7 @@ def found(scene: Scene, **outputs: Any) -> list[tuple[str, str]]:
 
 @pytest.mark.parametrize("name", ["basics/add", "dialects/newest", "frames/boundaries", "images/mip_levels"])
 def test_outputs_are_known_without_a_run(shader_cache: Path, name: str) -> None:
-    """Those of the parsed scenario are those of its plan."""
+    """The outputs of the parsed scenario equal the outputs of the plan."""
     scenario = load_scenario(HERE / name / "scenario.json")
     plan = resolve(scenario)
     for repeat in (1, 2):
@@ -71,7 +71,7 @@ def test_outputs_are_known_without_a_run(shader_cache: Path, name: str) -> None:
 
 
 def test_frames_of_repeated_runs(scene: Scene) -> None:
-    """They are named as the folders of captures, also where ids repeat."""
+    """Expected frames are named like the folders of captures, also for repeated ids."""
     scene.command("mark_boundary", resources=["x"], frame_id=0)
     names = list(outputs_of_scenario(load_scenario(scene.write()), 2))
     assert names[4:] == [
@@ -80,7 +80,7 @@ def test_frames_of_repeated_runs(scene: Scene) -> None:
 
 
 def test_captures_of_very_many_iterations(scene: Scene) -> None:
-    """What is expected of outputs alone needs none of them; more than can be held are refused, before anything runs."""
+    """Expectations of outputs alone need no captures, and too many captures are refused before the run."""
     many = {"repeat": 2**31 - 1}
     outputs = {name: {"unchecked": True} for name in ("x", "color", "levels", "t")}
     assert check(item(scene, {"outputs": outputs, **many})) == []
@@ -162,7 +162,7 @@ def test_content_that_does_not_fit(scene: Scene, name: str, keys: str, code: str
 
 
 def test_everything_is_said_at_once(scene: Scene) -> None:
-    """Of all outputs, and of all entries of `when`."""
+    """Problems of all outputs and of all entries of `when` are reported together."""
     given = {
         "outputs": {name: {"unchecked": True} for name in ("x", "color", "levels", "t")} | {"x": {"file": "no.npy"}},
         "when": [{"type": "cpu", "outputs": {"y": {"atol": 1}}}, {"type": "other", "outputs": {"t": {"values": [1]}}}],
@@ -179,7 +179,7 @@ def test_a_metric_whose_package_is_missing(scene: Scene, monkeypatch: pytest.Mon
 
 
 def test_two_files_of_one_output(scene: Scene) -> None:
-    """Which of them counts is not guessed."""
+    """Two files for one output are a problem."""
     scene.npy("expected/color.npy", np.zeros((11, 12, 4), "u1"))
     scene.file("expected/color.png", b"")
     problems = check(item(scene, {"outputs": {name: {"unchecked": True} for name in ("x", "levels", "t")}}))
@@ -230,7 +230,7 @@ def test_no_element_counts(scene: Scene) -> None:
 
 @pytest.mark.parametrize("name", ["BC4_SNORM", "BC5_SNORM", "BC6H_UFLOAT", "BC6H_SFLOAT"])
 def test_blocks_that_are_not_decoded_to_numbers(scene: Scene, name: str) -> None:
-    """They can be compared byte by byte alone."""
+    """Blocks without a decoder are compared byte by byte only."""
     image = {"format": f"VK_FORMAT_{name}_BLOCK", "dims": [1, 4, 4, 1], "shader_access": "readonly", "dst": "b.dds"}
     scene.resource("image", uid="b", **image)
     write_dds(scene.folder / "b.dds", format_named(f"VK_FORMAT_{name}_BLOCK"), 4, 4, [bytes(8 if "4" in name else 16)])
@@ -242,7 +242,7 @@ def test_blocks_that_are_not_decoded_to_numbers(scene: Scene, name: str) -> None
 
 
 def test_a_wrong_scenario_is_said_by_its_run(scene: Scene) -> None:
-    """Nothing is known of its outputs."""
+    """Expectations of a wrong scenario have no finding of their own, since its outputs are unknown."""
     path = scene.file("scenario.json", '{ "resources": 3 }')
     scene.file("check.json", '{ "outputs": { "x": {} } }')
     assert check(Item("i", str(path), expectations_file(str(path)))) == []
@@ -266,13 +266,13 @@ def test_values_and_bytes(name: str) -> None:
     "name, value", [("int32", 1e999), ("float32", 10**400), ("float32", 1e39), ("float8_e4m3", 1000)]
 )
 def test_values_beyond_a_type(name: str, value: float) -> None:
-    """They are refused; none becomes infinity, NaN or an error of Python."""
+    """Values beyond a type are refused, and none becomes infinity, NaN or a Python error."""
     with pytest.raises(ValueError, match=r"beyond the values|is no value of int32"):
         encoded([value], ELEMENTS[name], 1)
 
 
 def test_every_nan_is_written_with_its_bits() -> None:
-    """Values that --update writes are those of the run, bit by bit."""
+    """--update writes every NaN with the bits of the run."""
     data = np.array([0x7FC00000, 0xFFC00001], "<u4").tobytes()
     values = decoded(memoryview(data), ELEMENTS["float32"], [0, 0])
     assert values == ["nan", "0xffc00001"]
@@ -280,7 +280,7 @@ def test_every_nan_is_written_with_its_bits() -> None:
 
 
 def test_entries_of_when(scene: Scene) -> None:
-    """Their problems are placed in them, their files are not stray, and a digest cannot get tolerances."""
+    """Problems of `when` have places there, files of entries are not stray, and a digest takes no tolerance."""
     unchecked = {name: {"unchecked": True} for name in ("color", "levels", "t")}
     scene.npy("expected/other.npy", np.zeros(6, "f4"))
     given = {

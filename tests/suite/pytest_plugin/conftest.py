@@ -77,7 +77,7 @@ def ended(command: list[str], folder: Path, environment: dict[str, str]) -> Ende
 
 
 def write_scenario(path: Path, *, data: int = 0, expected: list[int] | None = None, **expect: Any) -> None:
-    """A scenario whose output is four bytes of ``data``, with expectations; by default they are right."""
+    """Write a scenario with an output of four bytes, and expectations that are right by default."""
     path.parent.mkdir(parents=True, exist_ok=True)
     output = {"values": [data] * 4 if expected is None else expected, "dtype": "uint8"}
     commands: list[Any] = []
@@ -91,7 +91,7 @@ def write_scenario(path: Path, *, data: int = 0, expected: list[int] | None = No
 
 
 def outcomes(out: str) -> dict[str, str]:
-    """What pytest -rA says of each test that was not skipped, by node id."""
+    """Return the outcome of each test in pytest -rA that was not skipped, by node id."""
     return {
         name: word for word, name in re.findall(r"^(PASSED|FAILED|XFAIL|XPASS|ERROR) (\S.*?::\S+)(?= |$)", out, re.M)
     }

@@ -11,7 +11,7 @@ from tests.suite.pytest_plugin.conftest import RunPytest, outcomes, write_scenar
 
 
 def test_a_machine_that_lacks_a_tool(run_pytest: RunPytest, tmp_path: Path) -> None:
-    """Its scenarios are skipped, and the run does not pass: it says once why, with workers of xdist too."""
+    """Scenarios without their tool are skipped, and pytest fails with one sentence, with workers of xdist too."""
     for name in ("a", "b"):
         write_scenario(tmp_path / f"{name}.json")
         scenario = json.loads((tmp_path / f"{name}.json").read_text())
@@ -27,7 +27,7 @@ def test_a_machine_that_lacks_a_tool(run_pytest: RunPytest, tmp_path: Path) -> N
 
 
 def test_each_verdict_has_its_outcome(run_pytest: RunPytest, tmp_path: Path) -> None:
-    """Lists and expectations decide how a test ends; a failure says what is wrong and how to repeat it."""
+    """Lists and expectations decide the outcome. A failure shows the difference and the command that repeats it."""
     folder = tmp_path / "suite"
     right, wrong = [0] * 4, [0, 1, 0, 2]
     for name, expected in (
@@ -141,7 +141,8 @@ def test_unsupported(scenario_runner):
 
 
 def test_scenarios_in_python_tests(run_pytest: RunPytest, tmp_path: Path) -> None:
-    """Runs and comparisons share one device; what differs is shown; what the device lacks skips the test."""
+    """Runs and comparisons share one device. A difference fails the test with its values, and a missing feature
+    skips it."""
     (tmp_path / "test_scenarios.py").write_text(TESTS)
     ended = run_pytest("-rA")
     assert outcomes(ended.out) == {

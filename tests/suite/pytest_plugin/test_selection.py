@@ -16,7 +16,7 @@ RunSeveral = Callable[[list[list[str]]], list[Ended]]
 
 @pytest.fixture
 def suite(tmp_path: Path) -> Path:
-    """Three scenarios in folders, of which one fails, and a file that is none."""
+    """Three scenarios in folders, one failing, and a file that is no scenario."""
     write_scenario(tmp_path / "images" / "2d array" / "flat" / "scenario.json")
     write_scenario(tmp_path / "images" / "cube" / "scenario.json", expected=[0, 0, 0, 1])
     write_scenario(tmp_path / "ml" / "add.json")
@@ -51,8 +51,7 @@ def test_choices(run_several: RunSeveral, suite: Path) -> None:
 
 
 def test_folders_that_are_not_searched(run_several: RunSeveral, suite: Path) -> None:
-    """Scenarios in a folder with .not-searched, or below it, are tests where it, or what is in it, is named; Python
-    tests are not concerned."""
+    """Scenarios below a folder with .not-searched are tests if the path is named. Python tests are not affected."""
     (suite / "images" / ".not-searched").touch()
     (suite / "images" / "test_python.py").write_text("def test_python(): pass\n")
     choices = {
@@ -66,7 +65,7 @@ def test_folders_that_are_not_searched(run_several: RunSeveral, suite: Path) -> 
 
 
 def test_xdist_and_last_failed(run_pytest: RunPytest, suite: Path) -> None:
-    """Two processes run the scenarios, each with workers of its own; --lf then runs what failed."""
+    """Two processes of xdist run the scenarios, each with its workers, and --lf repeats the failures."""
     ended = run_pytest("--scenarios", "-rA", "-n", "2")
     expected = {
         "images/2d array/flat/scenario.json::flat": "PASSED",

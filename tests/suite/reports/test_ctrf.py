@@ -22,7 +22,7 @@ Count = Annotated[int, Field(ge=0)]
 
 
 def strict(**fields: Any) -> Any:
-    """An object without other keys, whose values are of exactly these types; a pair has the default, too."""
+    """Return a schema of an object with exactly these keys and types; a pair also has a default."""
     given = {name: field if isinstance(field, tuple) else (field, ...) for name, field in fields.items()}
     return create_model("Strict", __config__=ConfigDict(extra="forbid", strict=True), **given)
 
@@ -70,7 +70,7 @@ def results(tmp_path: Path) -> Any:
 
 
 def test_the_counts_are_those_of_the_tests(results: Any) -> None:
-    """The summary counts what the tests say."""
+    """The summary counts equal the tests."""
     statuses = [each.status for each in results.tests]
     assert results.summary.model_dump() == {
         "tests": len(statuses),
@@ -126,7 +126,7 @@ def cases(tmp_path: Path) -> dict[str, ElementTree.Element]:
 
 
 def test_a_failure_says_everything(cases: dict[str, ElementTree.Element]) -> None:
-    """A failed case has its place, what differs, the command that repeats it, and its pictures as attachments."""
+    """A failure has its place, the difference, the command that repeats it, and pictures as attachments."""
     case = cases["images.2d/fail/scenario.json"]
     assert case.attrib == {"classname": "images_2d.fail", "name": "images.2d/fail/scenario.json", "time": "0.250"}
     failure = case.find("failure")
@@ -160,7 +160,8 @@ def test_other_verdicts_have_their_elements(cases: dict[str, ElementTree.Element
 
 
 def test_a_crash_tells_how_it_came(cases: dict[str, ElementTree.Element]) -> None:
-    """The Python stack, the driver's last words and what ran before are there; what XML forbids is escaped."""
+    """A crash has the Python stack, the driver's last words and the earlier items, without characters that XML
+    forbids."""
     text = cases["crash/scenario.json"].findtext("error") or ""
     for part in ("line 3 in execute", "attempt 2 of 2", "  pass/scenario.json"):
         assert part in text
@@ -194,7 +195,7 @@ def test_what_is_too_large_goes_on_in_further_files(tmp_path: Path) -> None:
 
 
 def test_a_suite_begins_in_the_file_of_its_first_case(tmp_path: Path) -> None:
-    """Not at the end of a file that has no room for one."""
+    """A suite begins in the file of its first case, and not at the end of a full file."""
     results = [[Result(Item(f"{n}", f"/{n}"), "Fail", (Outcome("Fail", 0.0, "x" * 60_000),))] * 5 for n in range(2)]
     others = (results[1], SuiteInfo("second")), ((), SuiteInfo("none"))
     files = write_junit(str(tmp_path / "j.xml"), results[0], SuiteInfo("first"), *others, size_max=870_000)
@@ -239,7 +240,7 @@ def test_elements_are_those_of_the_schema(cases: dict[str, ElementTree.Element])
 
 
 def test_a_report_appears_complete_or_not_at_all(tmp_path: Path) -> None:
-    """Where the results end in an error, or the file cannot be written, nothing is left and an old report stays."""
+    """After an error of the results or of the write, no new report exists and an old report stays."""
     path = tmp_path / "junit.xml"
     path.write_text("old")
 

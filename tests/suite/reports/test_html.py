@@ -1,4 +1,4 @@
-"""The HTML page: that it stands alone and is bounded. What it does in a browser: test_html_in_browser.py."""
+"""The HTML page stands alone and has bounds; a browser tries its controls."""
 
 import base64
 import json
@@ -45,7 +45,7 @@ class Scripts(HTMLParser):
 
 
 def files_of(page: Path, number: int = 0) -> Any:
-    """The files of the one output of a result."""
+    """Return the files of the only output of a result."""
     return Scripts(page).json(f"d{number}")["attempts"][0]["outputs"][0]["files"]
 
 
@@ -105,7 +105,7 @@ def test_details_beyond_the_limit_are_left_out(tmp_path: Path, monkeypatch: pyte
 
 
 def test_files_of_a_temporary_folder_are_not_named(tmp_path: Path) -> None:
-    """Where the results are removed later, pictures are in the page and no report leads to their files."""
+    """Results in a temporary folder have pictures in the page, and no report links to their files."""
     given = info(tmp_path)._replace(is_temporary=True)
     result = failure({**pictures(tmp_path, "fail"), "expected_array": "e.npy"})
     page, junit, ctrf = (tmp_path / name for name in ("report.html", "junit.xml", "ctrf.json"))
