@@ -17,7 +17,7 @@ from scenario_runner.plan.records import ML_STRUCTURES, NeededFeature, Requireme
 from scenario_runner.vulkan._generated.features import CORE_FEATURES, FEATURES
 from scenario_runner.vulkan._generated.spirv_requirements import CAPABILITIES, EXTENSIONS
 from scenario_runner.vulkan.layers import FRAME_BOUNDARY
-from scenario_runner.vulkan.physical_device import CORE, Feature, PhysicalDevice
+from scenario_runner.vulkan.physical_device import CORE, Feature, PhysicalDevice, missing_matrices
 from scenario_runner.vulkan.vulkan_loader import API_1_2, API_1_3, version_text
 
 _MULTIVIEW: Final = ("VkPhysicalDeviceVulkan11Features", "multiview")
@@ -316,8 +316,6 @@ class _Needs:
 
     def add_matrices(self) -> None:
         """Compare the cooperative matrices of all shaders with those that the device supports."""
-        from scenario_runner.vulkan.physical_device import missing_matrices
-
         combinations, supported = self._physical.matrices, []
         if combinations is None:
             return

@@ -12,6 +12,7 @@ layers' documentation of VMEL_GRAPH_PROFILING.
 import mmap
 import threading
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from typing import Any, ClassVar, Final, NamedTuple
@@ -151,7 +152,7 @@ def read_once(views: Iterable[memoryview]) -> Iterator[None]:
         thread.join()
 
 
-class DataGraph:
+class DataGraph(ABC):
     """A data graph pipeline and the session that all of its dispatches use, one after the other.
 
     ``session_bytes`` is the memory of the session, ``size_bytes`` that of the constants.
@@ -172,8 +173,9 @@ class DataGraph:
         self.layout: Handle = pipelines.layout(plan.set_layouts, 0, plan.label)
         self.handle: Handle = self._create(stack, plan)
 
+    @abstractmethod
     def _create(self, stack: ExitStack, plan: Any) -> Handle:
-        raise NotImplementedError
+        """Create the VkPipeline of a plan."""
 
     def _create_from(self, stack: ExitStack, resources: list[Handle], *structures: Handle) -> Handle:
         """The VkPipeline of infos of its resources and of what describes it."""

@@ -13,16 +13,14 @@ import re
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from scenario_runner.errors import FileError, UsageError, log
+from scenario_runner.plan.plan import Operation, Plan
 from scenario_runner.processes import temporary
 from scenario_runner.vulkan import Handle
 from scenario_runner.vulkan._generated import constants as vk
 from scenario_runner.vulkan.layers import text_of, with_environment
-
-if TYPE_CHECKING:
-    from scenario_runner.plan.plan import Operation, Plan
 
 BUFFER_BYTES: Final = 1 << 16
 """The default space for the messages of one command; that of the layer has room for about 25."""

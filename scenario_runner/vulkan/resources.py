@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections import defaultdict
 from collections.abc import Iterable
 from contextlib import ExitStack
@@ -30,7 +31,7 @@ class Piece(NamedTuple):
     staging_offset: int
 
 
-class Resource:
+class Resource(ABC):
     """A resource of a scenario on the device.
 
     Its bytes are those of its file: ``plan.source.size_bytes`` on the way in and ``plan.size_bytes`` on the way out,
@@ -68,24 +69,24 @@ class Resource:
         little."""
         return min(self.plan.size_bytes - offset_bytes, room_bytes)
 
-    def record_prepare(self, commands: Handle) -> None:
+    def record_prepare(self, commands: Handle) -> None:  # noqa: B027 - most kinds need nothing
         """Record what must happen before the initial bytes are written, by the host or by the device."""
 
+    @abstractmethod
     def record_clear(self, commands: Handle) -> None:
         """Record setting all bytes to zero."""
-        raise NotImplementedError
 
+    @abstractmethod
     def record_upload(self, commands: Handle, staging: Handle, piece: Piece) -> None:
         """Record copying a portion from a staging buffer, with the layout changes that it needs."""
-        raise NotImplementedError
 
+    @abstractmethod
     def record_download(self, commands: Handle, staging: Handle, piece: Piece) -> None:
         """Record copying a portion into a staging buffer."""
-        raise NotImplementedError
 
+    @abstractmethod
     def write_descriptor(self, write: Handle, descriptor: Descriptor) -> Handle:
         """Point a VkWriteDescriptorSet at the resource; returns what must stay alive until the sets are updated."""
-        raise NotImplementedError
 
 
 _USAGE = (

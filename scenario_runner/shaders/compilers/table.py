@@ -3,6 +3,7 @@
 import os
 import re
 import sys
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import ClassVar, NamedTuple
 
@@ -52,7 +53,7 @@ class _Found(NamedTuple):
     identity: str
 
 
-class Compiler(_Found):
+class Compiler(_Found, ABC):
     """One compiler file. ``version`` is its own word; ``identity`` tells two builds apart, wherever they are.
 
     ``flavour`` names the class in reports and in the cache. ``variable`` is the environment variable that names one of
@@ -78,9 +79,9 @@ class Compiler(_Found):
         return [path for name in cls.programs for path in on_path(name)]
 
     @classmethod
+    @abstractmethod
     def version_in(cls, answer: str) -> str | None:
-        """The version in what the command line of `version_command` wrote; None where another program wrote it."""
-        raise NotImplementedError
+        """Find the version in the output of `version_command`; None where another program wrote it."""
 
     @property
     def knows_tensors(self) -> bool:
@@ -91,12 +92,12 @@ class Compiler(_Found):
         """The Vulkan version whose SPIR-V it is told to make."""
         return max(source.request.target, "vulkan1.3") if source.has_tensors else source.request.target
 
+    @abstractmethod
     def arguments(self, source: ShaderSource) -> list[str]:
-        """The command line; to be run in a folder that holds ``SOURCE_NAME`` and gets ``OUTPUT_NAME``.
+        """Return the command line, which runs in a folder with ``SOURCE_NAME`` and writes ``OUTPUT_NAME`` there.
 
         Macros and includes are in the text already.
         """
-        raise NotImplementedError
 
     def batches(self, source: ShaderSource, *, preferred: bool) -> bool:
         """Tell whether a shader can be compiled together with others. ``preferred`` tells whether this compiler would
@@ -104,12 +105,12 @@ class Compiler(_Found):
         return False
 
     def batch_arguments(self, sources: Sequence[ShaderSource]) -> list[str]:
-        """The command line that compiles the files ``0``, ``1``, …, of one target, to ``0.spv``, ``1.spv``, ….
+        """Return the command line that compiles the files ``0``, ``1``, …, of one target, to ``0.spv``, ``1.spv``, ….
 
-        There is no such file for a shader that has to be compiled alone. A compiler that also writes ``0.log``, …
-        with its messages is not asked about those shaders again.
+        The compiler writes no module for a shader that must be compiled alone. If it writes messages to ``0.log``, …,
+        those shaders are not compiled again. A compiler without batches returns nothing.
         """
-        raise NotImplementedError
+        return []
 
 
 def on_path(name: str) -> list[str]:
