@@ -1,4 +1,4 @@
-"""The command line: a command is parsed, the driver is started, and then what the command needs is imported."""
+"""The command line: `main` parses the words, starts the driver, imports the module of the command, and calls it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from scenario_runner.processes import last_words, signals, temporary
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command line and return the exit code; see `errors` for what each code means."""
+    """Run a command line and return the exit code. The docstring of `errors` lists the codes."""
     try:
         options = parse(sys.argv[1:] if argv is None else argv)
         if options.command in ("run", "compare-layers"):
@@ -39,7 +39,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _module_of(options: argparse.Namespace) -> ModuleType:
-    """Import the module of a command, with all that it needs. Its function ``options.action`` does the work."""
+    """Import the module of a command. Its function called ``options.action`` does the work."""
     module: ModuleType
     match options.command:
         case "run" if options.action != "versions":
@@ -78,7 +78,7 @@ def _module_of(options: argparse.Namespace) -> ModuleType:
 
 
 def _annotations(options: argparse.Namespace) -> AbstractContextManager[object]:
-    """Return the annotations of a job of GitHub, if they are wanted."""
+    """Return the annotations for a GitHub job, or an empty context outside of GitHub."""
     if not (os.environ.get("GITHUB_ACTIONS") if options.github is None else options.github):
         return nullcontext()
     from scenario_runner.cli.github import Annotations

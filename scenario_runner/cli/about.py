@@ -17,7 +17,7 @@ from scenario_runner.files.cache_folder import KINDS, LIMIT_VARIABLE, default_ca
 
 
 def explain(options: argparse.Namespace) -> None:
-    """Print the explanation of each code, or the list of all codes when none is given."""
+    """Explain codes, or list all codes."""
     for name in options.codes:
         if name.upper() not in CODES:
             meant = did_you_mean(close_names(name, CODES))
@@ -39,7 +39,7 @@ def explain(options: argparse.Namespace) -> None:
 
 
 def versions(options: argparse.Namespace) -> None:
-    """Print the versions of this program and what it stands on, as JSON with the reference runner's keys."""
+    """Print the versions of this program and of the packages below it, as JSON with the reference runner's keys."""
     installed: dict[str, str | None] = dict.fromkeys(DEPENDENCIES)
     for name in DEPENDENCIES:
         with suppress(PackageNotFoundError):
@@ -49,12 +49,12 @@ def versions(options: argparse.Namespace) -> None:
 
 
 def path(options: argparse.Namespace) -> None:
-    """Print the folder."""
+    """Print the path of the cache folder."""
     print(default_cache_dir())
 
 
 def show(options: argparse.Namespace) -> None:
-    """Print the number and the size of the files of each kind."""
+    """Print the number and size of the cached files of each kind."""
     folder = default_cache_dir()
     files = {kind: kept_files(folder, kind) for kind in KINDS}
     sizes = {kind: sum(file.size_bytes for file in of_kind) for kind, of_kind in files.items()}
@@ -75,12 +75,12 @@ def show(options: argparse.Namespace) -> None:
 
 
 def clear(options: argparse.Namespace) -> None:
-    """Remove the files of some kinds, or of all. Raises UsageError, and FileError for files that cannot be removed."""
+    """Remove cached files of some kinds, or of all. Raises UsageError, and FileError if a file stays."""
     folder = default_cache_dir()
     for kind in options.kinds:
         if kind not in KINDS:
             meant = did_you_mean(close_names(kind, KINDS, most=1))
-            raise UsageError(f"there is nothing kept called {kind!r}{meant}", help=f"the kinds: {', '.join(KINDS)}")
+            raise UsageError(f"the cache has no kind {kind!r}{meant}", help=f"the kinds: {', '.join(KINDS)}")
     files = [file for kind in KINDS if not options.kinds or kind in options.kinds for file in kept_files(folder, kind)]
     problems = remove(files)
     if problems:

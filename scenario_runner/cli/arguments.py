@@ -1,6 +1,6 @@
-"""The command line is read here, once: its command, its options, and the values that follow from others.
+"""The parser of the command line: the command, the options, and the values that follow from other options.
 
-Contradictions between options are refused by the command itself.
+Commands themselves refuse options that contradict each other.
 """
 
 import argparse
@@ -19,10 +19,10 @@ DEMO: Final = os.path.normpath(os.path.join(os.path.dirname(__file__), "..", "su
 
 
 def parse(argv: Sequence[str]) -> argparse.Namespace:
-    """Parse a command line: ``command`` and ``action`` say what to do, ``argv`` has the words after the command.
+    """Parse a command line. The result also has ``command``, ``action`` and ``argv``, the words after the command.
 
-    Without a command word the arguments are those of ``run``: ``scenario-runner test.json``. A scenario file that has
-    the name of a command is given as ``./run``. Raises UsageError, and SystemExit after printing help.
+    ``scenario-runner test.json`` means ``scenario-runner run test.json``. To run a file called ``run``, write
+    ``./run``. Raises UsageError, and SystemExit after printing help.
     """
     command, words = _split(argv)
     parser = parser_of(command)
@@ -42,7 +42,7 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
 
 
 def _split(argv: Sequence[str]) -> tuple[str, Sequence[str]]:
-    """Split the command from its arguments. Raises UsageError for a mistyped command that is no file."""
+    """Split the command from the other words. Raises UsageError for a mistyped command, unless it names a file."""
     first = argv[0] if argv else ""
     if first == "help":
         name = argv[1] if len(argv) > 1 else "run"
@@ -74,22 +74,25 @@ def parser_of(command: str) -> Parser:
 
 
 def purpose(command: str) -> str:
-    """Return the first sentence of the help of a command, to be shown in a list."""
+    """Return the first sentence of a command's help, for lists of commands."""
     sentence = " ".join(str(COMMANDS[command].__doc__).split()).split(". ")[0].rstrip(".")
     return f"{sentence[0].lower()}{sentence[1:]}"
 
 
 def _complete_run(options: argparse.Namespace) -> None:
-    """Complete the options of ``run``: ``files`` are all files; whether they run in a worker (``isolate``), and after
-    how many seconds without progress that is killed (``quiet_s``)."""
+    """Complete the options of ``run``.
+
+    ``files`` gets all files, ``isolate`` becomes a decision, and ``quiet_s`` limits the seconds without progress in a
+    worker.
+    """
     captured = options.capture_frame or ""
     if captured.lower().endswith(".json") or is_model(captured):
-        # without a value in the reference runner, so that a file may follow it
+        # in the reference runner the option has no value, and a scenario may follow
         options.files.insert(0, captured)
         options.capture_frame = "run"
     options.files = [*options.scenario, *options.files]
     prints = options.printf or options.printf_size is not None
-    # with --printf, older layers wait for shaders where neither --timeout nor Ctrl-C reaches them
+    # with --printf, older validation layers wait for shaders, deaf to --timeout and Ctrl-C
     is_bounded = options.watch or options.isolate or (prints and options.isolate is None)
     options.quiet_s = options.timeout if is_bounded else None
     options.replaced_measurements = None
@@ -98,7 +101,7 @@ def _complete_run(options: argparse.Namespace) -> None:
 
 
 def _complete_test(options: argparse.Namespace) -> None:
-    """Complete the options of ``test``."""
+    """Complete the options of ``test``: paths, root, resume and retries."""
     if options.demo and not options.paths and options.root == ".":
         options.paths, options.root = [DEMO], DEMO
     options.resume = options.resume or options.resume_anyway
@@ -107,13 +110,13 @@ def _complete_test(options: argparse.Namespace) -> None:
 
 
 def value_of(options: argparse.Namespace, option: str) -> Any:
-    """The value of an option by its name, "--dump-dir"; None where it is not given. 0 is a value."""
+    """Return the value of an option such as "--dump-dir", None if the user did not give it. 0 is a value."""
     value = getattr(options, option[2:].replace("-", "_"))
     return None if value is False else value
 
 
 def shared_arguments(options: argparse.Namespace) -> dict[str, Any]:
-    """The values of the options for devices, features, checking and compiling as arguments of Runner."""
+    """Return arguments for Runner: device, features, checking and compiling."""
     return {
         "device": options.device,
         "timeout_s": options.timeout,
@@ -130,19 +133,19 @@ def shared_arguments(options: argparse.Namespace) -> dict[str, Any]:
 
 
 def compiler_arguments(options: argparse.Namespace) -> dict[str, Any]:
-    """The values of the options for compiling as arguments of CompilerOptions and `compile_all`."""
+    """Return arguments for CompilerOptions and `compile_all`."""
     return {"compiler": options.glslang, "use_cache": not options.no_cache}
 
 
 def _words_of(actions: Sequence[argparse.Action], options: argparse.Namespace) -> tuple[str, ...]:
-    """Return the given options, but for the device, as words of a command line."""
+    """Write the given options as words of a command line, except for the device."""
     words: list[str] = []
     for action in actions:
         name, value = action.option_strings[0], getattr(options, action.dest)
         if value == action.default or action.dest == "device":
             continue
         if action.dest == "glslang" and os.path.dirname(value):
-            value = os.path.abspath(value)  # the command may be for another folder
+            value = os.path.abspath(value)  # the user may paste the command in another folder
         if value is True:
             words.append(name)
         else:

@@ -1,4 +1,4 @@
-"""The frame around the work of a command: the driver's early start, the sandbox, and the report of an error."""
+"""The frame around the work of a command: the early start of the driver, the sandbox, and the report of an error."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ from scenario_runner.errors.installation import pip_install
 from scenario_runner.processes import signals
 
 DEPENDENCIES = ("vulkan", "cffi", "numpy", "pydantic", "imageio", "rich")
-"""The Python packages that are installed with this program."""
+"""The Python packages that pip installs with this program."""
 
 _ERRORS_OF_WRITING = frozenset({errno.ENOSPC, errno.EFBIG, errno.EDQUOT, errno.EIO, errno.EBADF})
 
 
 def sandboxed(options: object) -> AbstractContextManager[None]:
-    """Return the sandbox around the whole command: no link leads out of the folders of the scenarios."""
+    """Return the sandbox around a command: no link may lead out of the folders of the scenarios."""
     if not getattr(options, "sandbox", False):
         return nullcontext()
     from scenario_runner.files.sandbox import distrusting
@@ -38,19 +38,19 @@ def sandboxed(options: object) -> AbstractContextManager[None]:
 
 
 def failed(error: BaseException) -> int:
-    """Report the error that ended a command; return the exit code."""
+    """Print the error that ended a command, and return the exit code."""
     if isinstance(error, SystemExit):  # --help
         return error.code if isinstance(error.code, int) else 0
-    # NumPy's import, for one, makes an ImportError of an interrupt.
+    # An interrupt may arrive as another error: NumPy's import turns it into an ImportError.
     if isinstance(error, KeyboardInterrupt) or signals.arrived is not None:
         name = signals.INTERRUPTING[signals.exit_code() - signals.EXIT_CODE_BASE]
-        with suppress(OSError):  # the terminal has gone, hence SIGHUP
+        with suppress(OSError):  # after SIGHUP the terminal is gone
             print("interrupted" if name == "SIGINT" else f"interrupted by {name}", file=sys.stderr)
         return signals.exit_code()
     if isinstance(error, BrokenPipeError):
-        return 1  # whoever read our output has gone; there is nobody to tell
+        return 1  # nobody reads the output any more
     if isinstance(error, MemoryError):
-        error = OutOfMemoryError("the memory of this machine does not suffice")
+        error = OutOfMemoryError("this machine has too little memory")
     if isinstance(error, ModuleNotFoundError):
         package = "cffi" if error.name == "_cffi_backend" else error.name
         if package in DEPENDENCIES:
@@ -59,24 +59,24 @@ def failed(error: BaseException) -> int:
     if isinstance(error, ScenarioRunnerError):
         show_error(error)
         return error.exit_code
-    if isinstance(error, OSError) and error.filename is None:  # errors of files were mapped where they came up
+    if isinstance(error, OSError) and error.filename is None:  # files/ turns errors of files into FileError
         place = "standard output cannot be written: " if error.errno in _ERRORS_OF_WRITING else ""
         write("error", f"{place}{(error.strerror or str(error)).lower()}")
         return 1
-    import traceback  # which a run that ends well has no need of
+    import traceback  # a run without defects needs no traceback
 
     if log.hears("scenario_runner", "DEBUG"):
         traceback.print_exception(error)
     frame = traceback.extract_tb(error.__traceback__)[-1]
-    help = "this is a defect of scenario-runner; please report it with the output of --log-level debug"
+    help = "this is a defect of scenario-runner: report it, with the output of --log-level debug"
     write("error", f"internal error: {type(error).__name__}: {error} ({frame.filename}:{frame.lineno})", help)
     return INTERNAL_ERROR_EXIT_CODE
 
 
 def start_driver(options: argparse.Namespace) -> object:
-    """Start the driver on a thread, as it takes as long as the imports that follow; return its `InstanceStart`.
+    """Start the driver on a thread: it starts while Python imports the rest. Return its `InstanceStart`.
 
-    None where nothing runs, a tool comes before the driver, or the layers need another environment.
+    Return None if nothing runs, if a tool has to come before the driver, or if layers need another environment.
     """
     measures = options.profiling or options.emulation_layer_profiling_dump_dir is not None
     prints = options.printf or options.printf_size is not None

@@ -1,4 +1,4 @@
-"""``scenario-runner completion SHELL``: a script that completes commands, options and their values, made by shtab."""
+"""``scenario-runner completion SHELL``: shtab writes a script that completes commands, options and their values."""
 
 import argparse
 from collections.abc import Mapping, Sequence
@@ -29,7 +29,7 @@ _READ_FILES: Final[Mapping[str, Sequence[str]]] = {
     "convert": ("*.mlir", "*.mlirbc", "*.tosa"),
     "compare-layers": ("*.mlir", "*.mlirbc", "*.tosa"),
 }
-"""The files that a command reads. Other commands read files of any name."""
+"""The names of files that commands read. Other commands complete any file."""
 _PATHS: Final = {"FILE": shtab.FILE, "PATH": shtab.FILE, "DIR": shtab.DIRECTORY}
 _WORDS: Final[Mapping[str, Sequence[str]]] = {"codes": list(CODES), "kinds": list(KINDS), "topic": list(COMMANDS)}
 _DEVICES: Final = shtab.cmd("scenario-runner --list-devices 2>/dev/null | sed 's/:.*//'")
@@ -49,7 +49,7 @@ _shtab_scenario_runner() {
 
 
 def main(options: argparse.Namespace) -> None:
-    """Print the script."""
+    """Print the script for a shell."""
     root = Parser(prog="scenario-runner")
     for action in parser_of("run")._actions:
         if action.option_strings and action.dest != "help":

@@ -1,5 +1,6 @@
-"""Output: errors, warnings and log lines, in colour on a terminal and plain elsewhere; streams that escape control
-characters.
+"""Output of all commands: messages, tables and log lines, in colour on a terminal and plain elsewhere.
+
+The standard streams escape control characters.
 """
 
 from __future__ import annotations
@@ -25,26 +26,26 @@ _STYLES = {"error": "bold red", "warning": "yellow", "info": "cyan", "debug": "d
 
 
 def show_error(error: ScenarioRunnerError) -> None:
-    """Print every problem of an error on standard error, each with its help on a line of its own."""
+    """Print every problem of an error on standard error, with its help on the next line."""
     for problem in error.problems:
         write("error", str(problem), problem.help)
 
 
 def write(label: str, text: str, help: str | None = None) -> None:
-    """Print ``label: text`` and the help, if there is one, on standard error."""
+    """Print ``label: text`` on standard error, and the help on the next line."""
     _show(sys.stderr, (f"{label}:", _STYLES.get(label, "bold")), f" {_readable(text)}")
     if help:
         _show(sys.stderr, (f"  help: {_readable(help)}", "green"))
 
 
 def write_finding(finding: Diagnostic) -> None:
-    """Print a finding of any severity with its code and its help."""
+    """Print a finding with severity, code and help."""
     first, newline, rest = str(finding).partition("\n")
     write(finding.severity, f"{first} [{finding.code}]{newline}{rest}", finding.help)
 
 
 def show(*spans: Span) -> None:
-    """Print a line of texts, some of them with the style that they have on a terminal."""
+    """Print a line of texts on standard output. A terminal shows their styles."""
     _show(sys.stdout, *spans)
 
 
@@ -79,7 +80,7 @@ def show_table(
 
 
 def show_first(lines: Sequence[str], most: int, indent: str = "") -> None:
-    """Print the first of many lines."""
+    """Print the first ``most`` lines, and count the rest."""
     for line in lines[:most]:
         print(indent + line)
     if len(lines) > most:
@@ -87,8 +88,7 @@ def show_first(lines: Sequence[str], most: int, indent: str = "") -> None:
 
 
 def _readable(text: str) -> str:
-    """A message of no more lines and characters than somebody can read. Its further lines are indented, so that none
-    of them looks like a message of its own."""
+    """Shorten a message to a readable length. Indent later lines, so that none looks like a new message."""
     if "\n" not in text:
         return one_line(text, _LONGEST_LINE)
     first, *lines = (one_line(line, _LONGEST_LINE) for line in text.split("\n", _MOST_LINES)[:_MOST_LINES])
@@ -96,7 +96,7 @@ def _readable(text: str) -> str:
 
 
 def terminal(stream: TextIO | None) -> Terminal | None:
-    """The terminal that ``stream`` is; None for another file, and for a stream that is closed, or was at the start."""
+    """Return a terminal for a stream, None for a file, a pipe or a closed stream."""
     if stream is None or stream.closed or not stream.isatty():
         return None
     from scenario_runner.cli.terminal import Terminal
@@ -105,13 +105,13 @@ def terminal(stream: TextIO | None) -> Terminal | None:
 
 
 def live(stream: TextIO | None, rows: Callable[[], Iterable[Iterable[Span]]]) -> AbstractContextManager[object]:
-    """Show rows below the other lines of a terminal while the block runs; elsewhere nothing."""
+    """Keep rows below the other lines of a terminal while a block runs. Other streams show nothing."""
     console = terminal(stream)
     return nullcontext() if console is None else console.live(rows)
 
 
 def read_standard_input() -> bytes:
-    """All of standard input. Raises FileError."""
+    """Read all of standard input. Raises FileError."""
     try:
         return sys.stdin.buffer.read()
     except (OSError, AttributeError) as error:
@@ -119,10 +119,10 @@ def read_standard_input() -> bytes:
 
 
 def set_up_logging(level: str | None, *, lines: bool = False) -> None:
-    """Send what the library logs, from ``level`` on (None: warnings), to standard error.
+    """Print records of the library's log on standard error, from ``level`` on (None: warnings).
 
-    With ``lines`` and the level info, each record is a line as scripts for the reference runner read it, with the time
-    and the level; those below ERROR go to standard output.
+    With ``lines`` and the level "info", records get the reference runner's form, with time and level. Scripts read this
+    form from standard output; errors still go to standard error.
     """
     if level in ("debug", "info"):
         _listen(level, lines and level == "info")
@@ -152,7 +152,7 @@ def _listen(level: str, lines: bool) -> None:
 
 
 class VisibleStream(io.TextIOWrapper):
-    """A text stream that escapes control characters, and in a job of GitHub what its log takes for a command."""
+    """A text stream that escapes control characters. In a GitHub job it also escapes workflow commands."""
 
     def write(self, text: str) -> int:
         shown = visible(text)
@@ -164,16 +164,16 @@ class VisibleStream(io.TextIOWrapper):
         return len(text)
 
     def write_styled(self, text: str) -> int:
-        """Write text as it is, for our own colours and commands."""
+        """Write text without escaping, for our own colours and commands."""
         return super().write(text)
 
 
 def set_up_streams() -> None:
-    """Replace the standard streams. One that whoever started us closed stays None."""
+    """Replace the standard streams by streams that escape. A closed stream stays None."""
     for name in ("stdout", "stderr"):
         stream = getattr(sys, name)
         if isinstance(stream, io.TextIOWrapper):
             encoding, by_line, at_once = stream.encoding, stream.line_buffering, stream.write_through
-            # letters that the encoding lacks are escaped as well
+            # "backslashreplace" escapes letters that the encoding lacks
             new = VisibleStream(stream.detach(), encoding, "backslashreplace", None, by_line, at_once)
             setattr(sys, name, new)

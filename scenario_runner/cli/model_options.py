@@ -19,13 +19,13 @@ def add_shader_options(parser: Parser) -> None:
     """Show the interface of a shader."""
     commands = parser.add_subparsers(required=True, dest="action", metavar="show")
     show = subcommand(commands, "show", "print entry points, bindings, blocks and specialization constants")
-    add(show, "file FILE", "a .spv file, a .vgf file with modules, or .hlsl or GLSL, which is compiled first")
-    add(show, "--json", "print everything that is known, as JSON")
+    add(show, "file FILE", "a .spv file, a .vgf file with modules, or source code (GLSL, .hlsl) to compile")
+    add(show, "--json", "print the whole interface as JSON")
     add(show, "--entry NAME", "entry point to compile (default: main)", default="main")
     stages = ("compute", "vertex", "fragment")
-    add(show, "--stage", "stage to compile for (default: by the file's name)", choices=stages)
+    add(show, "--stage", "stage to compile for (default: by the name of the file)", choices=stages)
     add(show, "-D NAME[=VALUE]", "define a macro", dest="defines", **REPEATED)
-    add(show, "-I DIR", "folder of includes", dest="include_dirs", **REPEATED)
+    add(show, "-I DIR", "search includes in DIR", dest="include_dirs", **REPEATED)
     share(show, "compiler")
 
 
@@ -36,13 +36,13 @@ def add_vgf_options(parser: Parser) -> None:
     commands = parser.add_subparsers(required=True, dest="action", metavar="show|scenario|extract")
     show = subcommand(commands, "show", "print inputs, outputs, segments, shaders and constants of a model")
     add(show, "file FILE", "the VGF file")
-    add(show, "--json", "print everything except code and constant data, as JSON")
-    scenario = subcommand(commands, "scenario", "write a scenario that runs a model on NAME.npy, to be edited")
+    add(show, "--json", "print the contents as JSON, without code and constant data")
+    scenario = subcommand(commands, "scenario", "write a scenario to edit, which runs a model on NAME.npy")
     add(scenario, "file FILE", "the VGF file")
     add(scenario, "--output JSON", "write to this file (default: standard output)")
-    extract = subcommand(commands, "extract", "write the models in an ExecuTorch program; several are numbered")
+    extract = subcommand(commands, "extract", "write the models of an ExecuTorch program; several models get numbers")
     add(extract, "file FILE", "the program (.pte)")
-    add(extract, "-o --output FILE", "write to this file (default: in the current folder, called like FILE)")
+    add(extract, "-o --output FILE", "write to this file (default: FILE with .vgf, in the current folder)")
 
 
 def add_convert_options(parser: Parser) -> None:
@@ -53,14 +53,14 @@ def add_convert_options(parser: Parser) -> None:
     parser.set_defaults(action="convert")
     add(parser, "model MODEL", "MLIR text, MLIR bytecode or a TOSA FlatBuffer; - is standard input")
     add(parser, "-o --output FILE", "the VGF file to write; - is standard output", required=True)
-    add(parser, "--function NAME", "the function to convert, where the model has several (default: main)")
-    workgroups = "dispatch workgroup_sizes (attributes, the default), or as many of that local size as a result needs"
+    add(parser, "--function NAME", "convert this function of the model (default: main)")
+    workgroups = "dispatch workgroup_sizes (attributes, default), or enough workgroups for the result (cover-output)"
     add(parser, "--dispatch", workgroups, choices=("attributes", "cover-output"), default="attributes")
-    layers = "make results of operators outputs: all, or those whose name or operator matches PATTERN (* and ?)"
+    layers = "turn results of operators into outputs: all, or names and operators that match PATTERN (* and ?)"
     parser.add_argument("--expose-intermediates", nargs="?", const="*", metavar="PATTERN", help=layers)
-    add(parser, "--no-check", "do not compile the shaders and compare them with their attributes")
+    add(parser, "--no-check", "do not check shaders against their attributes")
     add(parser, "--strict", "warnings are errors")
-    add(parser, "--converter-option OPTION", "for model-converter: --converter-option=--emit-debug-info", **REPEATED)
+    add(parser, "--converter-option OPTION", "an option for model-converter: --converter-option=--x", **REPEATED)
     share(parser, "compiler")
 
 
@@ -76,8 +76,8 @@ def add_compare_layers_options(parser: Parser) -> None:
         "for each operator; device:D"
     )
     add(parser, "--expected WHERE", expected, required=True)
-    add(parser, "--layers PATTERN", "only layers whose name or operator matches (* and ?)", default="*")
-    add(parser, "--input NAME=FILE", "an input (.npy), by its name or number (default: random numbers)", **REPEATED)
+    add(parser, "--layers PATTERN", "only layers with a matching name or operator (* and ?)", default="*")
+    add(parser, "--input NAME=FILE", "an input (.npy), by name or number (default: random numbers)", **REPEATED)
     add(parser, "--seed N", "seed of the random numbers (default: 0)", type=whole_number(0), default=0)
     add(parser, "--range MIN:MAX", "least and greatest random number (default: -1:1; integers: docs/layers.md)")
     add_tolerance_options(parser)
@@ -91,25 +91,25 @@ def add_import_options(parser: Parser) -> None:
     """Make a suite from TOSA's conformance tests."""
     commands = parser.add_subparsers(required=True, dest="action", metavar="tosa")
     tosa = subcommand(commands, "tosa", "import TOSA's tests")
-    add(tosa, "folders DIR", "folders of tests, which are searched for desc.json", nargs="+")
-    add(tosa, "-o --output SUITE", "the folder to write; items that are up to date are kept", required=True)
-    add(tosa, "--jobs N", "tests at a time (default: the number of processors)", type=jobs)
+    add(tosa, "folders DIR", "folders to search for tests (desc.json)", nargs="+")
+    add(tosa, "-o --output SUITE", "the folder to write; current items stay", required=True)
+    add(tosa, "--jobs N", "import N tests at a time (default: the number of processors)", type=jobs)
 
 
 def add_custom_op_options(parser: Parser) -> None:
     """Check shaders of custom operations in TOSA models, or write their attributes."""
     commands = parser.add_subparsers(required=True, dest="action", metavar="check|attributes")
     check = subcommand(commands, "check", "check attributes, and shaders against their attributes")
-    files = "attributes of an operation or a list of them (.json; - is standard input), or a TOSA model"
+    files = "attributes of one or several operations (.json; - is standard input), or a TOSA model"
     add(check, "files FILE", files, nargs="+")
     add(check, "--json", "print the findings as JSON")
     add(check, "--strict", "warnings are errors")
     share(check, "compiler")
     attributes = subcommand(commands, "attributes", "print attributes that fit a shader; check their order")
-    add(attributes, "shader SHADER", "a GLSL, .hlsl or SPIR-V file: what it writes are outputs, all else are inputs")
+    add(attributes, "shader SHADER", "a GLSL, .hlsl or SPIR-V file; written resources become outputs, others inputs")
     add(attributes, "--entry-point NAME", "entry point (default: main)", default="main")
     number = "workgroup_sizes: the number of workgroups (default: the local size, for --dispatch cover-output)"
     add(attributes, "--workgroups", number, nargs=3, type=whole_number(1), metavar=("X", "Y", "Z"))
-    add(attributes, "--spirv", "embed the compiled module, not the source")
+    add(attributes, "--spirv", "embed the compiled module instead of the source")
     add(attributes, "-I DIR", "includes", dest="include_dirs", **REPEATED)
     share(attributes, "compiler")

@@ -1,4 +1,4 @@
-"""Building blocks of options: the parser class, the types of values, and the groups that several commands share."""
+"""Building blocks of options: the parser class, the types of values, and options that several commands share."""
 
 import argparse
 import math
@@ -12,17 +12,20 @@ from scenario_runner.errors.text import close_names, did_you_mean
 from scenario_runner.processes.system_limits import processors
 
 REPEATED: Final[Mapping[str, object]] = {"action": "append", "default": []}
-"""Settings of an option that can be given several times."""
+"""Settings for an option that users can repeat."""
 SEVERAL: Final[Mapping[str, object]] = {"action": "extend", "nargs": "+", "default": []}
-"""Settings of an option that takes several values."""
+"""Settings for an option with several values."""
 
-# For each device, where there are not more processors. A worker takes four open files here, and tens of MiB of memory.
+# Workers for each device, unless the machine has more processors. A worker takes four open files and tens of MiB.
 _MOST_JOBS = 256
 
 
 class _Formatter(argparse.HelpFormatter):
-    """The format of help. argparse makes formatters to check options too, so they put off what takes long: asking for
-    the width of the terminal, and from Python 3.14 on importing colors."""
+    """The format of help.
+
+    argparse makes a formatter for each option that it checks. So this formatter puts off the costly import of colors
+    (from Python 3.14 on) until help is printed.
+    """
 
     def __init__(self, prog: str) -> None:
         super().__init__(prog, max_help_position=34, width=100)
@@ -39,18 +42,18 @@ class _Formatter(argparse.HelpFormatter):
 
 
 class Parser(argparse.ArgumentParser):
-    """An argument parser whose errors are ours; options are never abbreviated, so that new ones break no script."""
+    """An argument parser that raises UsageError. Options have no short forms, so that new options break no script."""
 
     def __init__(self, **arguments: Any) -> None:
         super().__init__(allow_abbrev=False, formatter_class=_Formatter, **arguments)
-        self.word_groups: dict[str, Sequence[argparse.Action]] = {}  # by the attribute for the words that were given
+        self.word_groups: dict[str, Sequence[argparse.Action]] = {}  # by the name of an attribute of the result
         self.suggest_on_error = False  # from Python 3.15 on argparse names close words itself
 
     def error(self, message: str) -> NoReturn:
         raise UsageError(f"{message}{self._meant(message)}", help=f"{self.prog} --help shows all options")
 
     def _meant(self, message: str) -> str:
-        """Name the options or words that are close to those that argparse refuses."""
+        """Suggest options or words close to the refused ones."""
         choice = re.search(r"invalid choice: '(.*)' \(choose from (.*)\)$", message)
         if choice:
             return did_you_mean(close_names(choice[1], re.findall(r"[^ ',]+", choice[2]), most=1))
@@ -64,7 +67,7 @@ class Parser(argparse.ArgumentParser):
         return did_you_mean(meant)
 
     def option_names(self) -> list[str]:
-        """List all options, with those of subcommands, whose unknown options argparse refuses here."""
+        """List all options, also the options of subcommands."""
         names = list(self._option_string_actions)
         for action in self._actions:
             if isinstance(action.choices, dict):
@@ -74,7 +77,7 @@ class Parser(argparse.ArgumentParser):
 
 
 def _checked(read: Callable[[str], Any], is_right: Callable[[Any], bool], expected: str) -> Callable[[str], Any]:
-    """An argument type: the value that ``read`` makes of the text, where it is right."""
+    """Make an argument type: ``read`` turns text into a value, and ``is_right`` accepts or refuses the value."""
 
     def checked(text: str) -> object:
         with suppress(ValueError):
@@ -87,7 +90,7 @@ def _checked(read: Callable[[str], Any], is_right: Callable[[Any], bool], expect
 
 
 def whole_number(least: int, most: float = 1e18) -> Callable[[str], int]:
-    """An argument type: a whole number from ``least`` to ``most``."""
+    """Make an argument type for whole numbers from ``least`` to ``most``."""
     return _checked(
         lambda text: int(text) if text.isascii() and text.isdigit() and len(text) < 19 else -1,
         lambda number: least <= number <= most,
@@ -96,26 +99,26 @@ def whole_number(least: int, most: float = 1e18) -> Callable[[str], int]:
 
 
 def jobs(text: str) -> int:
-    """An argument type: a number of processes."""
+    """Read a number of processes."""
     return whole_number(1, max(_MOST_JOBS, processors()))(text)
 
 
 def printf_bytes(text: str) -> int:
-    """An argument type: the space for what shaders print."""
-    from scenario_runner.vulkan.printf import LEAST_BYTES, MOST_BYTES  # which few runs need
+    """Read the size of the buffer for printed messages."""
+    from scenario_runner.vulkan.printf import LEAST_BYTES, MOST_BYTES  # few runs print
 
     return whole_number(LEAST_BYTES, MOST_BYTES)(text)
 
 
 def _element(text: str) -> object:
-    """The `Element` of this name."""
-    from scenario_runner.files.elements import ELEMENTS  # which takes a third of the time of --help
+    """Find an `Element` by name."""
+    from scenario_runner.files.elements import ELEMENTS  # this import takes a third of the time of --help
 
     return _checked(ELEMENTS.get, bool, f"one of {', '.join(ELEMENTS)}")(text)
 
 
 def _typed(text: str) -> tuple[str | None, object]:
-    """The uid of a buffer, None for all, and the type of its bytes."""
+    """Read the uid of a buffer, None for all buffers, and the type of the bytes."""
     uid, equals, name = text.rpartition("=")
     return (uid if equals else None), _element(name)
 
@@ -129,7 +132,7 @@ def _dump_target(text: str) -> tuple[int, int, str | None]:
 
 
 def _parameter(text: str) -> tuple[str, object]:
-    """The name and the value of a parameter; the value is JSON, or else a string as it is."""
+    """Read the name and the value of a parameter. A value that is no JSON is a string."""
     from scenario_runner.scenario.syntax import LimitError, parse  # no other option needs json
 
     name, equals, value = text.partition("=")
@@ -147,7 +150,7 @@ def _is_pair(words: tuple[str, ...]) -> bool:
     return len(words) == 2 and all(words)
 
 
-# A path is not empty, as that of an unset variable in a script. The paths of a list are checked where they are opened.
+# An empty path comes from an unset variable of a script. Commands that open a list of paths check each path themselves.
 _FILE: Final = _checked(str, bool, "the path of a file")
 _PATHS: Final = {"FILE": _FILE, "PATH": _FILE, "MEASUREMENT": _FILE, "DIR": _checked(str, bool, "the path of a folder")}
 _TYPES: Final[Mapping[str, Callable[[str], object]]] = {
@@ -180,13 +183,13 @@ _TYPES: Final[Mapping[str, Callable[[str], object]]] = {
     "TYPE": _element,
     "[RESOURCE=]TYPE": _typed,
 }
-"""The types of the values of options, by the word for the value in the help."""
+"""The argument types by the word for the value in the help."""
 
 
 def add(group: argparse._ActionsContainer, names: str, help: str, **settings: Any) -> argparse.Action:
-    """Add an option by its names and the word for its value, ``"-o --output FILE"``, which has a type in `_TYPES`.
+    """Add an option such as ``"-o --output FILE"``: the names, then a word for the value with a type in `_TYPES`.
 
-    Without that word, and without settings, it is a flag. ``"files FILE"`` is a positional argument.
+    Names alone, without settings, are a flag. ``"files FILE"`` is a positional argument.
     """
     *words, last = names.split()
     if last.startswith("-"):
@@ -207,16 +210,16 @@ def subcommand(commands: "argparse._SubParsersAction[Parser]", name: str, purpos
 
 _LEVELS: Final = ("debug", "info", "warning", "error")
 _SHARED: Final[Mapping[str, Sequence[tuple[str, str, Mapping[str, Any]]]]] = {
-    "parameters": [("--set NAME=VALUE", "value of a parameter: what ${NAME} in the scenario stands for", REPEATED)],
+    "parameters": [("--set NAME=VALUE", "replace ${NAME} in the scenario by VALUE", REPEATED)],
     "features": [
-        ("--disable-extension E", "device extensions that are not used", SEVERAL),
-        ("--enable-robustness-features", "robust buffer and image access, if the device supports it", {}),
+        ("--disable-extension E", "run without these device extensions", SEVERAL),
+        ("--enable-robustness-features", "enable robust buffer and image access, if the device supports it", {}),
     ],
-    "sandbox": [("--sandbox", "refuse scenarios that read or write outside of their own folder and --output", {})],
+    "sandbox": [("--sandbox", "refuse to read or write outside of the scenario's folder and --output", {})],
     "validation": [
-        ("--validation", "load the Khronos validation layer; its errors fail the run", {}),
-        ("--validation-report", "load the validation layer; its errors are shown, and the run succeeds", {}),
-        ("--validation-sync", "load the validation layer, with its synchronization validation as well", {}),
+        ("--validation", "load the Khronos validation layer; validation errors fail the run", {}),
+        ("--validation-report", "load the validation layer; show validation errors, but let the run succeed", {}),
+        ("--validation-sync", "load the validation layer with synchronization validation", {}),
     ],
     "compiler": [
         ("--glslang PATH", "GLSL compiler to use (or set SCENARIO_RUNNER_GLSLANG)", {}),
@@ -224,13 +227,13 @@ _SHARED: Final[Mapping[str, Sequence[tuple[str, str, Mapping[str, Any]]]]] = {
     ],
     "printf": [
         ("--printf", "show what shaders print (debugPrintfEXT, printf); needs the validation layer", {}),
-        ("--printf-size BYTES", "the same, with this space for the messages of a command", {"type": printf_bytes}),
+        ("--printf-size BYTES", "the same, with BYTES for the messages of each command", {"type": printf_bytes}),
     ],
     # the second name is the reference runner's
-    "labels": [("--debug-labels --enable-gpu-debug-markers", "give tools names and labels, also without a layer", {})],
-    "log": [("--log-level", "least level of messages (default: warning)", {"choices": _LEVELS})],
-    "watch": [("--watch", "stay, and run again when a file that was read changes (needs watchfiles)", {})],
-    "core dumps": [("--core-dumps", "keep core files of crashes, and show the native stack (needs gdb)", {})],
+    "labels": [("--debug-labels --enable-gpu-debug-markers", "name Vulkan objects for debugging tools", {})],
+    "log": [("--log-level", "print messages from this level on (default: warning)", {"choices": _LEVELS})],
+    "watch": [("--watch", "run again whenever an input file changes (needs watchfiles)", {})],
+    "core dumps": [("--core-dumps", "keep core files of crashes and show native stacks (needs gdb)", {})],
     "reports": [
         ("--junit FILE", "write a report as JUnit XML", {}),
         ("--json FILE", "write a report as JSON (CTRF)", {}),
@@ -238,35 +241,35 @@ _SHARED: Final[Mapping[str, Sequence[tuple[str, str, Mapping[str, Any]]]]] = {
         ("--sarif FILE", "write failures as SARIF", {}),
     ],
 }
-"""Options that several commands have, by subject."""
+"""Options that several commands share, by subject."""
 
 
 def share(group: argparse._ActionsContainer, *subjects: str) -> None:
-    """Add the shared options for these subjects."""
+    """Add the options of these subjects."""
     for subject in subjects:
         for names, help, settings in _SHARED[subject]:
             add(group, names, help, **settings)
 
 
 def add_device_options(group: argparse._ActionsContainer, default_timeout: str = "no limit") -> None:
-    """The choice of the device, and for how long to wait for it."""
+    """Add the options for the choice of a device and the time limit."""
     add(group, "--device D", "index, UUID or part of the name of the device to use")
-    add(group, "--timeout S", f"stop when work has not finished after S seconds (default: {default_timeout})")
-    needed = "use the emulation layers for tensors and graphs: if the device needs them (auto), always, never"
+    add(group, "--timeout S", f"stop work on the device after S seconds (default: {default_timeout})")
+    needed = "use the emulation layers for tensors and graphs: if the device needs them (auto), always or never"
     add(group, "--ml-emulation", needed, choices=("auto", "on", "off"), default="auto")
 
 
 def add_github_option(parser: argparse.ArgumentParser, command: str) -> None:
-    """--github, for the commands that annotate files."""
+    """Add --github to the commands that annotate files."""
     if command not in ("run", "validate", "test"):
         parser.set_defaults(github=False)
         return
-    purpose = "annotate files on GitHub and write its job summary (default: where GITHUB_ACTIONS is set)"
+    purpose = "annotate files on GitHub and write the job summary (default: if GITHUB_ACTIONS is set)"
     add(parser, "--github", purpose, action=argparse.BooleanOptionalAction, default=None)
 
 
 def add_tolerance_options(group: argparse._ActionsContainer, when: str = "") -> None:
-    """--atol, --rtol and --ulp, which have effect ``when``."""
+    """Add --atol, --rtol and --ulp. ``when`` begins their help."""
     add(group, "--atol X", f"{when}absolute errors to accept", default=0.0)
     add(group, "--rtol X", f"{when}relative errors to accept", default=0.0)
     add(group, "--ulp N", f"{when}errors in ULP to accept", type=whole_number(0), default=0)

@@ -1,8 +1,7 @@
-"""The options of each command, for its parser, its help and the completion of shells.
+"""The options of each command. The parser, the help and the completion of shells read them.
 
-A function for each command adds the options. The first sentence of its docstring is the command's line in
-``scenario-runner --help``, and all of it stands above the options in the help of the command. Nothing here imports what
-a command needs to run: help is quick.
+A function for each command adds the options. The docstring is the help of the command, and the first sentence is the
+command's line in ``scenario-runner --help``. To keep help quick, nothing here imports the work of a command.
 """
 
 import argparse
@@ -26,7 +25,7 @@ from scenario_runner.cli.option_types import (
 
 GRAPH_REPORTS: Final = {
     "--session-memory-dump-dir": "write the memory of graph sessions as hexadecimal text",
-    "--emulation-layer-profiling-dump-dir": "write what the ML emulation layers measured as JSON",
+    "--emulation-layer-profiling-dump-dir": "write measurements of the ML emulation layers as JSON",
     "--neural-debug-database-dump-dir": "write debug databases of neural accelerators",
     "--neural-statistics-dump-dir": "write statistics of neural accelerators",
 }
@@ -38,11 +37,11 @@ TIMING_FILES: Final = {
 KINDS_KEPT: Final = {
     "plans": "plans of scenarios",
     "shaders": "compiled shaders",
-    "checked": "modules that were checked, versions of compilers",
+    "checked": "results of spirv-val, versions of compilers",
     "pipelines": "the driver's pipelines",
-    "contents": "files of suites of other hosts",
+    "contents": "files of suites from other hosts",
 }
-"""The kinds of files of the cache, and what they hold."""
+"""The kinds of files in the cache, with their contents."""
 WARMUP, REPEAT, THRESHOLD_PERCENT = 3, 20, 2.0
 """The defaults of ``bench``."""
 ITEM_TIMEOUT_S: Final = 60.0
@@ -54,7 +53,7 @@ def _run(parser: Parser) -> None:
     """Run GPU workloads described in JSON, or models, on a Vulkan device."""
     parser.prog = "scenario-runner"
     parser.usage = "scenario-runner [run] FILE… [options]\n       scenario-runner COMMAND --help"
-    add(parser, "files FILE", "scenario files (JSON), run one after the other, or a model", nargs="*")
+    add(parser, "files FILE", "scenario files (JSON), or a model", nargs="*")
     share(parser, "parameters")
     add(parser, "--version -v", "print versions as JSON", action="store_const", const="versions", dest="action")
 
@@ -62,49 +61,49 @@ def _run(parser: Parser) -> None:
     add_device_options(group)
     share(group, "features")
     add(group, "--list-devices", "list the Vulkan devices", action="store_const", const="list_devices", dest="action")
-    crashes = "outlive a driver that crashes, and with --timeout one that hangs (default: crashes, for several files)"
+    crashes = "survive a driver crash, with --timeout also a hang (default: crashes only, for several files)"
     add(group, "--isolate", crashes, action=argparse.BooleanOptionalAction)
     share(group, "core dumps", "watch")
 
     group = parser.add_argument_group("models")
-    add(group, "--input NAME=FILE", "of a model: an input (.npy), by its name or binding number", **REPEATED)
-    add(group, "--shader NAME=FILE", "of a model: the shader for a placeholder", **REPEATED)
-    add(group, "--push-constants NAME=FILE", "of a model: push constants of a shader (.npy)", **REPEATED)
+    add(group, "--input NAME=FILE", "an input of a model (.npy), by name or binding number", **REPEATED)
+    add(group, "--shader NAME=FILE", "the shader for a placeholder in a model", **REPEATED)
+    add(group, "--push-constants NAME=FILE", "push constants of a shader in a model (.npy)", **REPEATED)
 
     group = parser.add_argument_group("results")
-    add(group, "--output --output-dir DIR", "base of relative dst paths (default: the scenario's folder; models: .)")
-    add(group, "--folder-each", "with --output and --capture-dir: a separate folder for each scenario")
+    add(group, "--output --output-dir DIR", "folder for relative dst paths (default: the scenario's folder; models: .)")
+    add(group, "--folder-each", "with --output and --capture-dir: write to a separate folder for each scenario")
     add(group, "--clean", "remove the outputs of earlier runs before each run")
     add(group, "--dry-run", "plan, compile and upload, but run no command and write no file")
     add(group, "--repeat N", "run the commands N times", type=_COUNT, default=1)
     add(group, "--repeat-keep-state", "with --repeat: do not restore the inputs before each iteration")
-    add(group, "--quiet", "print no line for what succeeded")
+    add(group, "--quiet", "print failures only")
 
     group = parser.add_argument_group("checking")
-    add(group, "--strict", "warnings are errors; nothing is run")
+    add(group, "--strict", "turn warnings into errors, before anything runs")
     share(group, "sandbox", "validation")
     _add_run_tools(parser)
 
 
 def _add_run_tools(parser: Parser) -> None:
-    """Caches, dumps, captures and measurements."""
+    """Add the options for caches, dumps, captures and measurements."""
     group = parser.add_argument_group("shaders and caches")
     share(group, "compiler")
-    add(group, "--pipeline-caching", "keep the driver's pipelines in a file for the next process")
-    add(group, "--cache-path DIR", "with --pipeline-caching: an existing folder (default: in the user's cache)")
-    add(group, "--clear-pipeline-cache", "with --pipeline-caching: remove the scenario's file first")
-    add(group, "--fail-on-pipeline-cache-miss", "with --pipeline-caching: fail where the file lacks a pipeline")
+    add(group, "--pipeline-caching", "keep the driver's pipeline cache in a file for later runs")
+    add(group, "--cache-path DIR", "with --pipeline-caching: an existing folder (default: the user's cache)")
+    add(group, "--clear-pipeline-cache", "with --pipeline-caching: remove the file of the scenario first")
+    add(group, "--fail-on-pipeline-cache-miss", "with --pipeline-caching: fail if the file lacks a pipeline")
 
     group = parser.add_argument_group("debugging")
-    after = "with --dump-dir: write what the command (its number, or a range such as 2-5) changed, or a resource"
+    after = "with --dump-dir: dump the resources that a command (number, or range such as 2-5) changed, or one resource"
     add(group, "--dump-after COMMAND[:RESOURCE]", after, action="append")
-    add(group, "--dump-dir DIR", "the folder for what --dump-after asks for")
-    add(group, "--dump-all DIR", "write all that each command may have changed, with an index")
+    add(group, "--dump-dir DIR", "the folder for dumps of --dump-after")
+    add(group, "--dump-all DIR", "dump all resources that each command may have changed, with an index")
     share(group, "printf", "labels", "log")
 
     group = parser.add_argument_group("capture")
-    add(group, "--capture-dir DIR", "write the resources that each frame boundary names to folders in DIR")
-    frames = "capture frames with RenderDoc, by frame id; also 'command:K' and 'run' (the default)"
+    add(group, "--capture-dir DIR", "write the resources of each frame boundary to folders in DIR")
+    frames = "capture frames with RenderDoc, by frame id; or 'command:K', or 'run' (default)"
     add(group, "--capture-frame N[,N…]", frames, nargs="?", const="run")
     add(group, "--gfxr FILE", "capture all Vulkan calls with gfxreconstruct into FILE")
 
@@ -115,10 +114,10 @@ def _add_run_tools(parser: Parser) -> None:
     add(group, "--shader-instrumentation FILE", "write measurements of shaders (VK_ARM_shader_instrumentation)")
     for option, purpose in GRAPH_REPORTS.items():
         add(group, f"{option} DIR", f"{purpose}, into an existing folder")
-    add(group, "--neural-statistics-mode", "which statistics are written (default: 1)", type=int, choices=(0, 1))
+    add(group, "--neural-statistics-mode", "the kind of statistics (default: 1)", type=int, choices=(0, 1))
 
     group = parser.add_argument_group("compatibility")
-    add(group, "--scenario FILE", "a scenario file, like FILE", **REPEATED)
+    add(group, "--scenario FILE", "a scenario file, the same as FILE", **REPEATED)
     add(group, "--wait-for-key-stroke-before-run", "wait for Enter before running")
     add(group, "--pause-on-exit", "wait for Enter at the end")
 
@@ -128,12 +127,12 @@ def _validate(parser: Parser) -> None:
     add(parser, "files FILE", "scenario files (JSON)", nargs="+")
     share(parser, "parameters")
     add(parser, "--format", "format of the findings (default: text)", choices=("text", "json", "sarif"), default="text")
-    add(parser, "--sarif FILE", "write the findings as SARIF as well")
-    add(parser, "--hazards", "look for missing barriers between commands as well")
+    add(parser, "--sarif FILE", "also write the findings as SARIF")
+    add(parser, "--hazards", "also look for missing barriers between commands")
     add(parser, "--strict", "warnings are errors")
-    add(parser, "--against REPORT", "compare with limits and features of a device of 'doctor --json'")
+    add(parser, "--against REPORT", "check limits and features of a device in a report of 'doctor --json'")
     add(parser, "--device D", "with --against: index, UUID or part of the name of the device")
-    add(parser, "--output DIR", "base of relative dst paths (default: the scenario's folder)")
+    add(parser, "--output DIR", "folder for relative dst paths (default: the scenario's folder)")
     share(parser, "compiler", "sandbox", "log", "watch")
 
 
@@ -145,42 +144,42 @@ def _test(parser: Parser) -> None:
     add(parser, "paths PATH", "scenarios, models, folders, @lists, or -", nargs="*")
 
     group = parser.add_argument_group("which scenarios run")
-    add(group, "--demo", "run a small suite that comes with the program, in place of PATH")
-    add(group, "--root DIR", "names are relative to DIR (default: here)", default=".")
-    add(group, "-t --include-tests REGEX", "run only matching names; FILE.txt: one a line", **SEVERAL)
-    add(group, "--skips FILE", "do not run names that match a regular expression of these lists", **SEVERAL)
-    add(group, "--flakes FILE", "accept failures of names that match one of these lists", **SEVERAL)
-    add(group, "--baseline FILE", "expect 'name,status' of these lists, such as failures.csv", **SEVERAL)
+    add(group, "--demo", "run the small suite that comes with the program")
+    add(group, "--root DIR", "make names relative to DIR (default: the current folder)", default=".")
+    add(group, "-t --include-tests REGEX", "run only matching names; FILE.txt has one expression per line", **SEVERAL)
+    add(group, "--skips FILE", "skip names that match a regular expression in FILE", **SEVERAL)
+    add(group, "--flakes FILE", "accept failures of names that match an expression in FILE", **SEVERAL)
+    add(group, "--baseline FILE", "expect the results 'name,status' in FILE", **SEVERAL)
     add(group, "--fraction M", "run every M-th scenario", type=_COUNT, default=1)
-    add(group, "--fraction-start N", "begin with the N-th, which counts from 1", type=_COUNT, default=1)
-    add(group, "--shuffle SEED", "run in an order that SEED determines")
-    add(group, "--failed-first", "begin with those that failed in --results before")
-    add(group, "--list", "print the names of what would run, and run nothing")
+    add(group, "--fraction-start N", "begin with the N-th scenario (default: 1)", type=_COUNT, default=1)
+    add(group, "--shuffle SEED", "shuffle the scenarios; the same SEED gives the same order")
+    add(group, "--failed-first", "begin with the scenarios that failed before, by --results")
+    add(group, "--list", "print the names of the chosen scenarios, and run nothing")
 
     group = parser.add_argument_group("how they run")
-    devices = "'all' of the fastest kind (no software device beside a GPU), 'gpus', or indexes, UUIDs or names"
+    devices = "'all' of the fastest kind (without software devices beside a GPU), 'gpus', or indexes, UUIDs or names"
     add(group, "--devices D,…", devices, default=())
-    each = "run all on each of --devices (default: gpus), and show how the verdicts differ"
+    each = "run the suite on each of --devices (default: gpus), and compare the verdicts"
     add(group, "--each-device", each, action="store_const", const="each_device", dest="action")
-    add(group, "--jobs N", "processes for each device (default: what suits it)", type=jobs)
-    add(group, "--cluster SCHEDULER", "run on workers of Dask: tcp://host:8786, a scheduler's *.json, or local:N here")
-    retries = add(group, "--retries N", "run unexpected results up to N times more (default: 1)", type=_NUMBER)
-    repeat = add(group, "--repeat N", "run each N times, or until it fails", type=_COUNT, default=1)
-    add(group, "--fail-fast N", "start nothing more after N failures (1)", type=_COUNT, nargs="?", const=1)
+    add(group, "--jobs N", "worker processes for each device (default: chosen for the device)", type=jobs)
+    add(group, "--cluster SCHEDULER", "run on Dask workers: tcp://host:8786, a scheduler's *.json, or local:N")
+    retries = add(group, "--retries N", "retry unexpected results up to N times (default: 1)", type=_NUMBER)
+    repeat = add(group, "--repeat N", "run each scenario N times, or until a failure", type=_COUNT, default=1)
+    add(group, "--fail-fast N", "stop after N failures (default: 1)", type=_COUNT, nargs="?", const=1)
     share(group, "core dumps", "watch")
-    add(group, "--max-failures N", "skip what is left after N failures", type=_COUNT)
-    add(group, "--strict-environment", "start nothing more once an item lacks a tool of this machine")
-    add(group, "--strict", "stop at anything that is wrong with lists, folders and expectations")
+    add(group, "--max-failures N", "skip the remaining scenarios after N failures", type=_COUNT)
+    add(group, "--strict-environment", "stop if this machine lacks a tool that an item needs")
+    add(group, "--strict", "stop at any problem with lists, folders or expectations")
 
     group = parser.add_argument_group("what is written")
-    add(group, "--results DIR", "folder of journal.jsonl, results.csv and failures.csv")
-    add(group, "--max-evidence MIB", "most of files about failures of an item (default: 64)", type=_NUMBER, default=64)
-    add(group, "--resume", "keep the results in --results that are still valid")
-    add(group, "--resume-anyway", "the same, also for another device, driver, program, time limit or other options")
+    add(group, "--results DIR", "folder for journal.jsonl, results.csv and failures.csv")
+    add(group, "--max-evidence MIB", "keep at most MIB of files about an item (default: 64)", type=_NUMBER, default=64)
+    add(group, "--resume", "keep the valid results in --results, and run the rest")
+    add(group, "--resume-anyway", "the same, even if the device, driver, program, time limit or options have changed")
     share(group, "reports")
-    add(group, "--update", "write expectations from this run, showing what changes")
-    add(group, "--dry-run", "with --update: only show what would change")
-    add(group, "--quiet", "show failures and the last line only")
+    add(group, "--update", "write expectations from this run, and show the changes")
+    add(group, "--dry-run", "with --update: only show the changes")
+    add(group, "--quiet", "show only failures and the last line")
     add(group, "--verbose", "show a line for each scenario")
 
     titles = ("device", "checking", "shaders and caches", "debugging")
@@ -191,17 +190,17 @@ def _test(parser: Parser) -> None:
     share(compiling, "compiler")
     share(debugging, "printf", "labels", "log")
     run_actions = [action for group in groups for action in group._group_actions if action.dest != "log_level"]
-    # those that `run` has as well, and those with which one item runs again in the same way
+    # words for `run`, and words for `test` that run one item again in the same way
     parser.word_groups = {"run_words": run_actions, "repeated_words": [*run_actions, retries, repeat]}
 
 
 def _report(parser: Parser) -> None:
     """Show, merge and compare the results of suites. 'scenario-runner test --results' writes the journals."""
     parser.epilog = "exit codes: 0: nothing unexpected (--compare: new); 1: unexpected failures; 4: incomplete journals"
-    add(parser, "journals JOURNAL", "journal.jsonl, or the folder that has it", nargs="+")
-    add(parser, "--compare OLD", "show what has changed since the results of this journal")
-    add(parser, "--csv DIR", "write results.csv and failures.csv into this folder")
-    add(parser, "--strict", "stop at damaged lines and at verdicts that contradict")
+    add(parser, "journals JOURNAL", "journal.jsonl, or the folder with the file", nargs="+")
+    add(parser, "--compare OLD", "show the changes since the journal OLD")
+    add(parser, "--csv DIR", "write results.csv and failures.csv into DIR")
+    add(parser, "--strict", "stop at damaged lines and contradictory verdicts")
     share(parser, "reports")
 
 
@@ -218,13 +217,13 @@ def _bench(parser: Parser) -> None:
     add(until, "--repeat N", f"measured runs of each scenario (default {REPEAT})", type=_COUNT, default=REPEAT)
     add(until, "--time S", "measure each scenario for S seconds instead")
     add(parser, "--json FILE", "write every sample to FILE")
-    add(parser, "--json-format", "of --json (default: samples)", choices=("samples", "bencher", "github"))
-    add(parser, "--processes N", "measure in N processes (default 1, or 20 of each side that is compared)", type=_COUNT)
+    add(parser, "--json-format", "the form of --json (default: samples)", choices=("samples", "bencher", "github"))
+    add(parser, "--processes N", "measure in N processes (default 1; 20 for each side of a comparison)", type=_COUNT)
     group = parser.add_argument_group("what changed")
-    add(group, "--interleave", "measure two scenarios in turns, and show what changes from the first to the second")
-    against = "measure in turns with the scenarios and options of a file of --json, and show what has changed"
+    add(group, "--interleave", "measure two scenarios in turns, and show the changes from the first to the second")
+    against = "measure again, in turns, a file of --json with its scenarios and options, and show the changes"
     add(group, "--against MEASUREMENT", against)
-    add(group, "--compare", "show what changed between two files of --json", nargs=2, metavar=("A.json", "B.json"))
+    add(group, "--compare", "show the changes between two files of --json", nargs=2, metavar=("A.json", "B.json"))
     add(group, "--threshold PERCENT", f"ignore smaller changes (default {THRESHOLD_PERCENT:g})")
     group = parser.add_argument_group("device and checking")
     add_device_options(group)
@@ -238,7 +237,7 @@ def _pack(parser: Parser) -> None:
     parser.set_defaults(action="pack_files")
     add(parser, "files FILE", "scenario files (JSON)", nargs="+")
     share(parser, "parameters")
-    add(parser, "--output DIR", "the folder to write to", required=True)
+    add(parser, "--output DIR", "the folder to write", required=True)
     add(parser, "--zip", "write DIR.zip instead of the folder")
 
 
@@ -248,16 +247,16 @@ def _reduce(parser: Parser) -> None:
     """
     parser.epilog = "exit codes: 0: reduced; 1: FILE does not fail; others: docs/command_line.md"
     add(parser, "file FILE", "scenario file (JSON)")
-    add(parser, "--output DIR", "the folder to write, which must not exist or be empty", required=True)
+    add(parser, "--output DIR", "the folder to write: a new or an empty folder", required=True)
     add(parser, "--zip", "write DIR.zip instead of the folder")
     share(parser, "parameters")
     failures = parser.add_argument_group("which failure").add_mutually_exclusive_group()
-    script = "a program that ends with exit code 0 if the scenario, its last argument, fails as it should"
+    script = "a program whose exit code is 0 if a scenario, the last argument, shows the failure"
     add(failures, "--script CMD", script)
-    add(failures, "--code CODE", "a message with this code or VUID, also a warning")
+    add(failures, "--code CODE", "a message (error or warning) with this code or VUID")
     failures.add_argument("--devices", nargs=2, metavar=("A", "B"), help="a result that differs between two devices")
     group = parser.add_argument_group("time")
-    add(group, "--limit S", "end with the smallest scenario so far after S seconds (default: no limit)")
+    add(group, "--limit S", "stop after S seconds with the smallest scenario so far (default: no limit)")
     comparing = parser.add_argument_group("comparing")
     add_tolerance_options(comparing, "with --devices: ")
     groups = device, checking, compiling = [
@@ -288,12 +287,12 @@ def _view(parser: Parser) -> None:
     add(parser, "files FILE", "image or tensor to show", nargs="*")
     add(parser, "--diff", "compare two files, or the files of two folders", nargs=2, metavar=("A", "B"))
     add_tolerance_options(parser, "with --diff: ")
-    add(parser, "--png OUT", "write the picture to a PNG file; with --diff, the errors as colours")
+    add(parser, "--png OUT", "write the picture to a PNG file; with --diff, a picture of the errors")
     add(parser, "--channel C", "show one channel: R, G, B, A, depth, stencil or a number")
-    add(parser, "--range MIN:MAX", "values shown as black and white")
+    add(parser, "--range MIN:MAX", "show MIN as black and MAX as white")
     add(parser, "--mip N", "mip level of a .dds file (default: 0)", type=_NUMBER, default=0)
-    add(parser, "--dtype TYPE", "type of the bytes of a .npy file, such as float32")
-    add(parser, "--shape N,N,…", "shape of a .npy file; one length may be -1")
+    add(parser, "--dtype TYPE", "read the bytes of a .npy file as this type, such as float32")
+    add(parser, "--shape N,N,…", "read a .npy file with this shape; one length may be -1")
 
 
 def _diff(parser: Parser) -> None:
@@ -302,11 +301,11 @@ def _diff(parser: Parser) -> None:
     and 1 for different ones.
     """
     parser.usage = "scenario-runner diff DIR DIR [options]\n       scenario-runner diff --devices A B FILE [options]"
-    add(parser, "paths DIR", "a folder that --dump-all or --dump-dir named; with --devices a scenario", nargs="*")
-    add(parser, "--devices", "run FILE on both, each in a process that may crash", nargs=2, metavar=("A", "B"))
-    add(parser, "--png OUT", "write the errors of the first difference as colours to a PNG file")
+    add(parser, "paths DIR", "the folder of a dump; with --devices a scenario", nargs="*")
+    add(parser, "--devices", "run FILE on two devices, each in an isolated process", nargs=2, metavar=("A", "B"))
+    add(parser, "--png OUT", "write a picture of the first difference to a PNG file")
     add_tolerance_options(parser)
-    types = "type of a buffer's bytes, or of all buffers', such as float32 (default: what shaders see in them)"
+    types = "read the bytes of a buffer, or of all buffers, as this type, such as float32 (default: the shader's type)"
     add(parser, "--dtype [RESOURCE=]TYPE", types, **REPEATED)
     add(parser, "--json", "print the result as JSON")
     group = parser.add_argument_group("with --devices")
@@ -322,8 +321,8 @@ def _diff(parser: Parser) -> None:
 def _cache(parser: Parser) -> None:
     """Show or clear the files that are kept for later runs."""
     commands = parser.add_subparsers(required=True, dest="action", metavar="show|clear|path")
-    show = subcommand(commands, "show", "print the number and the size of the files of each kind")
-    add(show, "--json", "print it as JSON")
+    show = subcommand(commands, "show", "print the number and size of the files of each kind")
+    add(show, "--json", "print the table as JSON")
     clear = subcommand(commands, "clear", "remove the files of some kinds, or of all")
     add(clear, "kinds KIND", ", ".join(KINDS_KEPT), nargs="*")
     subcommand(commands, "path", "print the folder")
@@ -332,10 +331,10 @@ def _cache(parser: Parser) -> None:
 def _schema(parser: Parser) -> None:
     """Print the JSON Schema of scenarios, expectations or suites, or settings for an editor."""
     parser.set_defaults(action="schema")
-    formats = "of scenario files (default), check.json, suite.json, or attributes of custom operations"
+    formats = "the schema of scenario files (default), check.json, suite.json, or attributes of custom operations"
     choices = ("scenario", "expectations", "suite", "custom-op")
     parser.add_argument("format", nargs="?", choices=choices, help=formats)
-    add(parser, "--vscode", "print settings of Visual Studio Code, for .vscode/settings.json in this folder")
+    add(parser, "--vscode", "print settings for .vscode/settings.json of Visual Studio Code")
 
 
 def _doctor(parser: Parser) -> None:
@@ -343,7 +342,7 @@ def _doctor(parser: Parser) -> None:
     The exit code is 0 for a machine with a usable device and a GLSL compiler, else 1.
     """
     add(parser, "--json", "print everything as JSON (docs/doctor.md has the keys)")
-    add(parser, "--fix", "first install with pip compilers, emulation layers and libraries that are missing")
+    add(parser, "--fix", "first let pip install missing compilers, emulation layers and libraries")
     add(parser, "--glslang PATH", "GLSL compiler to check (or set SCENARIO_RUNNER_GLSLANG)")
     add(parser, "--timeout S", "time limit for the drivers (default: 30 seconds)", default=30.0)
 
@@ -382,4 +381,4 @@ COMMANDS: Final[dict[str, Callable[[Parser], None]]] = {
     "completion": _completion,
     "help": _help,
 }
-"""The function that adds the options of each command."""
+"""For each command the function that adds the options."""

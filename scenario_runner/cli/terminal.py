@@ -1,4 +1,4 @@
-"""Colours and pictures on a terminal, by `rich`: importing it takes a while, so only terminals pay for it."""
+"""Colours and pictures on a terminal. `rich` takes long to import, so only output on a terminal imports this module."""
 
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, TextIO
@@ -12,7 +12,7 @@ from scenario_runner.errors.text import Span, visible
 
 
 class _Styled:
-    """A stream of the program for `rich`; text that is written to it has been escaped by `visible` already."""
+    """A standard stream for `rich`. Terminal.render has escaped the text already, so the stream must not."""
 
     def __init__(self, stream: Any) -> None:
         self._stream = stream
@@ -23,7 +23,7 @@ class _Styled:
 
 
 class Terminal(Console):
-    """A console that escapes control characters (`visible`)."""
+    """A rich console that escapes control characters."""
 
     def __init__(self, stream: TextIO) -> None:
         file: Any = _Styled(stream) if hasattr(stream, "write_styled") else stream
@@ -31,7 +31,7 @@ class Terminal(Console):
 
     @property
     def shows_pictures(self) -> bool:
-        """True where it has colours, and the letters that are blocks."""
+        """True if the terminal has colours and Unicode block characters."""
         has_blocks = self.encoding.lower().startswith("utf")
         return has_blocks and self.color_system is not None and not self.no_color
 
@@ -40,11 +40,11 @@ class Terminal(Console):
             yield Segment(text if control else visible(text), style, control)
 
     def show(self, *spans: Span) -> None:
-        """Print texts as one line, or as several with line feeds in between."""
+        """Print texts as one line. They may contain line feeds."""
         self.print(Text.assemble(*spans), soft_wrap=True)
 
     def live(self, rows: Callable[[], Iterable[Iterable[Span]]]) -> Live:
-        """Rows that stay below all other lines, as they are at each refresh, which come a few times a second."""
+        """Keep rows below all other lines. A few times a second, ``rows`` is called again."""
 
         def picture() -> Group:
             return Group(*(Text.assemble(*row, no_wrap=True, overflow="ellipsis") for row in rows()))

@@ -231,7 +231,7 @@ def test_a_scenario_is_not_overwritten_by_another(program: Program, tmp_path: Pa
     text = write_adding(tmp_path, 20, "two.json", "out.npy").read_bytes()
     ended = program("one.json", "two.json")
     assert (ended.code, ended.out) == (2, "")
-    assert f"one.json: would overwrite the scenario two.json: {tmp_path}/two.json" in ended.err
+    assert f"one.json: an output would overwrite the scenario two.json: {tmp_path}/two.json" in ended.err
     assert (tmp_path / "two.json").read_bytes() == text
 
 

@@ -209,7 +209,7 @@ def test_bad_options(squares: Path, program: Program) -> None:
     )
     done = program("--printf", "--gfxr", "x.gfxr", squares.name)
     assert done.code == UsageError.exit_code
-    assert done.err.startswith("error: --gfxr and --printf contradict each other\n  help: --printf takes frames apart")
+    assert done.err.startswith("error: --gfxr and --printf contradict each other\n  help: --printf splits frames")
     for size, shown in ((12, "12"), ("512", "'512'")):
         message = f"printf is {shown}, expected True or a number of bytes from 64 to 1073741824"
         with pytest.raises(UsageError, match=message):

@@ -1,4 +1,4 @@
-"""``scenario-runner [run] FILE…``: run scenarios, one after the other, on one device, or a model without a scenario."""
+"""``scenario-runner [run] FILE…``: run scenarios one after the other on one device, or run a model."""
 
 import argparse
 import faulthandler
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     _Opened: TypeAlias = "FileRunner | IsolatedRunner"
 
 _OF_MODELS: Final[dict["Kind", str]] = {"input": "--input", "shader": "--shader", "raw_data": "--push-constants"}
-# Options that have no effect without another one.
+# Options without effect, unless the second option is given.
 _NEEDED: Final = {
     "--clear-pipeline-cache": "--pipeline-caching",
     "--fail-on-pipeline-cache-miss": "--pipeline-caching",
@@ -57,10 +57,10 @@ _CONTRADICTIONS: Final = (
     ("--capture-frame", "--gfxr", "capture with one tool at a time"),
     ("--capture-frame", "--watch", "capture with a single run"),
     ("--gfxr", "--watch", "capture with a single run"),
-    ("--dump-after", "--dump-all", "--dump-all writes all that --dump-after can ask for"),
-    ("--clear-pipeline-cache", "--fail-on-pipeline-cache-miss", "fill the cache by --pipeline-caching alone first"),
+    ("--dump-after", "--dump-all", "--dump-all includes the dumps of --dump-after"),
+    ("--clear-pipeline-cache", "--fail-on-pipeline-cache-miss", "first fill the cache with --pipeline-caching alone"),
     *(
-        (option, other, f"{other} takes frames apart, which would show: run the scenario twice")
+        (option, other, f"{other} splits frames, and the tool would record the parts: run the scenario twice")
         for option in ("--capture-frame", "--gfxr", "--shader-instrumentation")
         for other in ("--dump-dir", "--dump-all", "--printf", "--printf-size")
     ),
@@ -68,12 +68,12 @@ _CONTRADICTIONS: Final = (
 
 
 def main(options: argparse.Namespace) -> int:
-    """Run scenarios, or a model. Returns 0, or the exit code of the first scenario that failed."""
+    """Run scenarios, or a model. Return 0, or the exit code of the first failed scenario."""
     _refuse_contradictions(options)
     paths = options.files
     if not paths:
         raise UsageError("no scenario file was given", help="scenario-runner test.json, or --help for all options")
-    # what is said of the caches is what they were asked for
+    # messages about pipeline caches have the level info
     default_level = "info" if options.pipeline_caching and not options.quiet else "warning"
     options.log_level = options.log_level or default_level
     set_up_logging(options.log_level, lines=True)
@@ -90,7 +90,7 @@ def main(options: argparse.Namespace) -> int:
 
 
 def _prepare_process(options: argparse.Namespace) -> None:
-    """Prepare this process for a run in it, or in a worker."""
+    """Prepare this process for crashes, if it runs the files itself."""
     if not options.isolate:
         if len(options.files) == 1:
             last_words.subject = one_line(options.files[0])
@@ -99,7 +99,7 @@ def _prepare_process(options: argparse.Namespace) -> None:
 
 
 def _files(paths: Sequence[str], options: argparse.Namespace) -> list[RunFile]:
-    """The scenarios, or the model. Raises UsageError, and for a model the error of reading it."""
+    """Return the scenarios, or the model. Raises UsageError and the errors of reading a model."""
     if any(map(is_model, paths)):
         if options.set:
             raise UsageError("--set is for scenarios, and a model was given")
@@ -111,9 +111,9 @@ def _files(paths: Sequence[str], options: argparse.Namespace) -> list[RunFile]:
 
 
 def _read_model(paths: Sequence[str], options: argparse.Namespace) -> RunFile:
-    """Return the scenario that runs a model, which is the only file, with the files of the options in it.
+    """Make a scenario that runs a model with the files of the options.
 
-    Outputs go to the current folder, unless the options say where. Raises FileError and UsageError.
+    Outputs go to the current folder, unless --output names another. Raises FileError and UsageError.
     """
     if len(paths) > 1:
         raise UsageError(f"{paths[0]} and {paths[1]} are given", help="run models one by one")
@@ -135,14 +135,15 @@ def _read_model(paths: Sequence[str], options: argparse.Namespace) -> RunFile:
 
 
 def _watch(paths: Sequence[str], options: argparse.Namespace) -> NoReturn:
-    """Run, and again whenever a file changes, with one Runner or one worker. Ends with KeyboardInterrupt.
+    """Run, and run again whenever a file changes, with one Runner or one worker, until Ctrl-C.
 
-    Raises UsageError and MissingPackageError."""
-    from scenario_runner.cli.watch import Files, check_watchable, watch  # the imports of suites
+    Raises UsageError, MissingPackageError and KeyboardInterrupt.
+    """
+    from scenario_runner.cli.watch import Files, check_watchable, watch  # imports suite/
     from scenario_runner.suite.hashes import sources_of
 
     check_watchable(paths)
-    run_files([] if any(map(is_model, paths)) else paths, options)  # raises for options
+    run_files([] if any(map(is_model, paths)) else paths, options)  # checks the options
 
     def reads() -> Files:
         parameters = dict(options.set)
@@ -165,7 +166,7 @@ def _watch(paths: Sequence[str], options: argparse.Namespace) -> NoReturn:
 
 
 def _opened(paths: Sequence[str], options: argparse.Namespace) -> "_Opened":
-    """Return the runner of the files: of this process, or of a worker. Raises ScenarioRunnerError."""
+    """Make the runner of the files, in this process or in a worker. Raises ScenarioRunnerError."""
     if not options.isolate:
         return FileRunner(options, paths)
     from scenario_runner.cli.run.isolated_runner import IsolatedRunner  # multiprocessing
@@ -193,7 +194,7 @@ def _refuse_contradictions(options: argparse.Namespace) -> None:
 
 
 def _run(files: Sequence[RunFile], options: argparse.Namespace, warm: "_Opened | None" = None) -> int:
-    """Run the files on the device of a ``warm`` runner or a new one; returns the exit code of the first that failed."""
+    """Run the files with a ``warm`` runner or a new one. Return the exit code of the first failed file."""
     code, has_captures = 0, options.capture_dir is None or options.dry_run
     opened = nullcontext(warm) if warm else _opened([file.path for file in files], options)
     try:
@@ -212,7 +213,7 @@ def _run(files: Sequence[RunFile], options: argparse.Namespace, warm: "_Opened |
                     code = code or end.code
     finally:
         if options.gfxr is not None:
-            capture_code = _check_capture(options.gfxr)  # removes a capture that is not whole, also of a failed run
+            capture_code = _check_capture(options.gfxr)  # removes an incomplete capture, also after a failed run
             code = code or capture_code
         if options.pause_on_exit:
             _wait_for_enter("press Enter to exit")
@@ -225,7 +226,7 @@ def _run(files: Sequence[RunFile], options: argparse.Namespace, warm: "_Opened |
 
 
 def _show(end: FileEnd, options: argparse.Namespace) -> None:
-    """Annotate problems; after a crash, also show them."""
+    """Annotate the problems of a file. After a crash, also print them."""
     if options.annotations is not None:
         for problem in end.problems:
             options.annotations.add(problem)
@@ -238,7 +239,7 @@ def _show(end: FileEnd, options: argparse.Namespace) -> None:
 
 
 def _check_capture(path: str) -> int:
-    """Check the file of gfxreconstruct, after the last instance. Returns the exit code of what is wrong with it."""
+    """Check the capture of gfxreconstruct, after the last instance is gone. Return the exit code of a problem, or 0."""
     from scenario_runner.run.capture_tools import check_gfxreconstruct
 
     try:
@@ -255,14 +256,15 @@ def _wait_for_enter(prompt: str) -> None:
 
 
 def list_devices(options: argparse.Namespace) -> None:
-    """Print index, name, type, UUID and driver of every device; the one that a run takes by itself is marked "default".
+    """Print index, name, type, UUID and driver of every device, and mark the default device.
 
-    Raises NoDeviceError when there is none."""
+    Raises NoDeviceError if the machine has no device.
+    """
     with closing(Instance()) as instance:
         devices = instance.physical_devices
         if not devices:
             raise NoDeviceError("there are no Vulkan devices", help="'scenario-runner doctor' shows what is missing")
-        default = None  # where none of them is usable; each line says why
+        default = None  # stays None if no device is usable
         with suppress(NoDeviceError):
             default = choose(devices, None).index
         for device in devices:

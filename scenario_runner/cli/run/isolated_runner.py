@@ -1,4 +1,4 @@
-"""Files of a run in a worker, which may crash or hang: the files after it run in another one."""
+"""Files of a run in a worker process. After a crash or a hang, the next files run in a new worker."""
 
 import argparse
 import sys
@@ -27,19 +27,19 @@ class _Work(NamedTuple):
 
 
 class RunTask:
-    """The `Task` of a run: it keeps the device open from file to file. An item of None closes the device."""
+    """The `Task` of a run. The device stays open from file to file, until the item None closes it."""
 
     about = Device()
 
     def __init__(self, options: WorkerOptions, device: str | None, announce: Callable[[float, str], None]) -> None:
         self._work: _Work = options.task_options
         self._runner: FileRunner | None = None
-        if not isinstance(sys.stdout, VisibleStream):  # this is no copy of the process that reads the options
+        if not isinstance(sys.stdout, VisibleStream):  # a spawned process has plain streams
             set_up_streams()
         set_up_logging(self._work.options.log_level, lines=True)
 
     def run(self, file: RunFile | None) -> tuple[dict[str, Json], State]:
-        """Run one file."""
+        """Run one file, or close the device for None."""
         try:
             if file is None:
                 self._close()
@@ -62,7 +62,7 @@ class RunTask:
             runner.close_device()
 
     def used(self) -> list[str]:
-        """Name nothing: few files run after a crash."""
+        """Name no modules: few files run after a crash."""
         return []
 
     @staticmethod
@@ -79,36 +79,36 @@ class RunPolicy(NamedTuple):
     """The `Policy` of a run: no file runs twice."""
 
     def outcome(self, fields: dict[str, Json], before: Sequence[RunFile], before_count: int) -> FileEnd:
-        """Make the end of a file of its JSON. Raises ValueError and its like for anything else."""
+        """Make a FileEnd of JSON from the worker. Raises ValueError, KeyError or TypeError for other JSON."""
         return FileEnd(**fields)._replace(problems=tuple(Diagnostic(**problem) for problem in fields["problems"]))
 
     def crashed(self, file: RunFile | None, crash: Crash) -> FileEnd:
-        """Make the end of a file that ended its process."""
-        from scenario_runner.suite.suite_workers import placed  # reads scenarios, after a crash alone
+        """Make the FileEnd of a file that crashed the worker."""
+        from scenario_runner.suite.suite_workers import placed  # reads the scenario to find the place of the crash
 
         error = crash.error(None if file is None else file.path)
         problems = tuple(map(placed, error.problems))
         return FileEnd(error.exit_code, problems, False, False, True, crash.native_stack, crash.stack)
 
     def again(self, hint: None, attempts: Sequence[FileEnd]) -> bool:
-        """Return false."""
+        """Return false: files of a run have no second try."""
         return False
 
 
 class IsolatedRunner(AbstractContextManager["IsolatedRunner"]):
-    """Runs files as `FileRunner` does, in a worker."""
+    """Runs files like `FileRunner`, but in a worker."""
 
     def __init__(self, options: argparse.Namespace, paths: Sequence[str]) -> None:
-        """Raises LimitError if the system refuses a process, and the errors of `set_up_gfxreconstruct`."""
+        """Set up the worker. Raises LimitError for a refused process, and errors of `set_up_gfxreconstruct`."""
         if options.gfxr is not None:
-            set_up_gfxreconstruct(options.gfxr)  # raises errors; the worker does so again
+            set_up_gfxreconstruct(options.gfxr)  # raises errors here, before the worker sets it up again
         sent = argparse.Namespace(**{**vars(options), **dict.fromkeys(_NOT_SENT)})
         if options.shader_instrumentation is not None:
             from scenario_runner.run.graph_reports import file_version  # few runs measure shaders
 
             sent.replaced_measurements = file_version(options.shader_instrumentation)
         if options.watch:
-            sent.timeout = None  # work that is given up would go on: the end of the process ends it
+            sent.timeout = None  # the device would go on with abandoned work: quiet_s ends the process instead
         self._workers: Workers[RunFile | None] = Workers(
             WorkerOptions(
                 f"{__name__}:RunTask",
@@ -129,7 +129,7 @@ class IsolatedRunner(AbstractContextManager["IsolatedRunner"]):
         self._workers.close()
 
     def run(self, files: Iterable[RunFile | None]) -> Iterator[FileEnd]:
-        """Run files, and say on standard output and error how each has ended, but for a crash."""
+        """Run files. The worker prints how each ends; the caller prints crashes."""
         for ended in self._workers.run_items((file, None) for file in files):
             if ended.left:
                 error = DriverCrashError(ended.left)
@@ -138,5 +138,5 @@ class IsolatedRunner(AbstractContextManager["IsolatedRunner"]):
                 yield ended.outcomes[-1]
 
     def close_device(self) -> Iterable[FileEnd]:
-        """Close the device of the worker, which may crash it."""
+        """Close the device of the worker. The driver may crash here too."""
         return self.run([None])

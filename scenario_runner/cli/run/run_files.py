@@ -27,10 +27,9 @@ if TYPE_CHECKING:
 
 
 class RunFile(NamedTuple):
-    """A scenario to run, and the folders that the options name for it.
+    """A file to run, with the folders for outputs and captures.
 
-    ``scenario`` is not a path where the file cannot be read again, or where it is a model. Then it is the scenario, or
-    the error of reading it.
+    ``scenario`` is a path, except for pipes and models: there it is the scenario, or the error of reading the file.
     """
 
     path: str
@@ -40,22 +39,22 @@ class RunFile(NamedTuple):
 
     @property
     def frame_capture_dir(self) -> str:
-        """The folder for the files of --capture-frame."""
+        """The folder for captures of --capture-frame."""
         return self.capture_dir or self.output_dir or "."
 
     def clean(self) -> None:
-        """Remove the outputs. Raises FileError."""
+        """Remove the outputs of earlier runs. Raises FileError."""
         with around(self.path, self.output_dir):
             self.named().remove()
 
     def note_of_failure(self) -> str | None:
-        """A note about outputs of earlier runs, for a run that failed; None where there are none."""
+        """Return a note about outputs of earlier runs, None if there are none."""
         with around(self.path, self.output_dir):
             left = self.named().on_disk()
         return f"{self.path}: these outputs are from an earlier run: {first_of(left)}" if left else None
 
     def named(self) -> NamedFiles:
-        """Return the files that the scenario names; those of a wrong one may be missing: the run says what is wrong."""
+        """Find the files that the scenario names. An invalid scenario may yield fewer: the run reports errors."""
         from scenario_runner.scenario.named_files import named_files
         from scenario_runner.scenario.parameters import replaced
         from scenario_runner.scenario.syntax import LimitError
@@ -72,13 +71,13 @@ class RunFile(NamedTuple):
 
 
 def run_files(paths: Sequence[str], options: argparse.Namespace) -> list[RunFile]:
-    """The files of a run. Those of standard input and pipes are read, which is possible only once.
+    """Make the files of a run. Standard input and pipes are read here, since no one can read them twice.
 
-    With --folder-each every scenario gets a folder of its own, named by its path from the folder that is common to all.
-    Raises UsageError.
+    With --folder-each every scenario gets a folder, named like the path from the common parent folder. Raises
+    UsageError.
     """
     if options.folder_each and options.output is None and options.capture_dir is None:
-        raise UsageError("--folder-each needs --output or --capture-dir", help="folders are made in those")
+        raise UsageError("--folder-each needs --output or --capture-dir", help="name one of them")
     folders = _own_folders(paths) if options.folder_each else {}
 
     def own(folder: str | None, path: str) -> str | None:
@@ -89,7 +88,7 @@ def run_files(paths: Sequence[str], options: argparse.Namespace) -> list[RunFile
 
 
 def _scenario(path: str, parameters: Mapping[str, Json]) -> str | ParameterizedFile | Scenario | ScenarioRunnerError:
-    """A scenario file with the values of its parameters, or what `RunFile` has in its place."""
+    """Return ``RunFile.scenario`` of a path: the path with parameters, or for a pipe the scenario or an error."""
     try:
         if is_stream(path):
             from scenario_runner.scenario import load
@@ -106,7 +105,7 @@ def _scenario(path: str, parameters: Mapping[str, Json]) -> str | ParameterizedF
 
 
 def _own_folders(files: Sequence[str]) -> dict[str, str]:
-    """A folder for each file: its path without the extension, unless two files differ in nothing else."""
+    """Name a folder for each file: the path, without the extension unless two paths differ only there."""
     paths = {file: os.path.abspath(file) for file in files}
     common = os.path.commonpath([os.path.dirname(path) for path in paths.values()])
     names = {file: os.path.relpath(os.path.splitext(path)[0], common) for file, path in paths.items()}
@@ -119,7 +118,7 @@ def _own_folders(files: Sequence[str]) -> dict[str, str]:
 
 
 def refuse_collisions(files: Sequence[RunFile], options: argparse.Namespace) -> None:
-    """Raise UsageError where two scenarios would write one file, or one the text of another."""
+    """Raise UsageError if two scenarios would write the same file, or one would overwrite another scenario."""
     different = {os.path.realpath(file.path): file for file in reversed(files)}
     if len(different) < 2:
         return
@@ -135,7 +134,7 @@ def refuse_collisions(files: Sequence[RunFile], options: argparse.Namespace) -> 
         named = file.named()
         for path in map(os.path.realpath, named.writes):
             if path in different and path != own:
-                raise UsageError(f"{file.path}: would overwrite the scenario {different[path].path}: {path}")
+                raise UsageError(f"{file.path}: an output would overwrite the scenario {different[path].path}: {path}")
             claim(path, file, f"write the same file: {path}")
         folder = file.capture_dir
         for number, uid in named.captures if folder is not None else ():
@@ -145,24 +144,26 @@ def refuse_collisions(files: Sequence[RunFile], options: argparse.Namespace) -> 
             claim(os.path.realpath(stem), file, f"both be captured into files called {stem}-….rdc")
 
 
-# Options that take the files of one scenario, and of other tools, which most runs do not need.
+# Options for a single scenario, and options of other tools. Most runs need none of these tools.
 OF_ONE_SCENARIO: Final = (*GRAPH_REPORTS, *TIMING_FILES, "--profiling", "--dump-dir", "--dump-all")
 _OF_OTHER_TOOLS: Final = ("--shader-instrumentation", "--pipeline-caching", "--dump-after", "--capture-frame", "--gfxr")
 
 
 def has_tools(options: argparse.Namespace) -> bool:
-    """Return whether the options ask for one of the tools of `run_tools`."""
+    """Return whether the options need a tool of `run_tools`."""
     return any(value_of(options, option) is not None for option in (*OF_ONE_SCENARIO, *_OF_OTHER_TOOLS))
 
 
 def files_of_model(options: argparse.Namespace) -> list[str]:
-    """List the files that options name for a model."""
+    """List the files that the options give to a model."""
     return [file for _, file in (*options.input, *options.shader, *options.push_constants)]
 
 
 class FileEnd(NamedTuple):
-    """The end of one file, with the exit code and the ``problems`` of an error. With ``is_over`` no other file can run.
-    After a crash nobody has shown the problems yet, and there are the native and the Python stack."""
+    """The end of one file: exit code, problems, and after a crash the native stack and the Python stack.
+
+    With ``is_over`` no other file can run. After a crash, nobody has printed the problems yet.
+    """
 
     code: int = 0
     problems: tuple[Diagnostic, ...] = ()
@@ -174,7 +175,7 @@ class FileEnd(NamedTuple):
 
 
 class FileRunner(AbstractContextManager["FileRunner"]):
-    """Runs files in this process, on one device, which is opened when it is needed."""
+    """Runs files in this process. The first file opens the device."""
 
     def __init__(self, options: argparse.Namespace, paths: Sequence[str]) -> None:
         """Raises ScenarioRunnerError for the options of tools."""
@@ -186,7 +187,7 @@ class FileRunner(AbstractContextManager["FileRunner"]):
 
             self._runner_tools, self._run_tools = tool_arguments(options, paths[0])
         self._is_alone = len(paths) == 1 and not options.watch
-        starting, options.starting = options.starting, None  # for one Runner only
+        starting, options.starting = options.starting, None  # only one Runner can take the instance
         self._runner = Runner(
             starting=starting,
             strict=options.strict,
@@ -205,7 +206,7 @@ class FileRunner(AbstractContextManager["FileRunner"]):
         return ()
 
     def run(self, files: Iterable[RunFile]) -> Iterator[FileEnd]:
-        """Run files, and say on standard output and error how each has ended."""
+        """Run files. Print how each ends."""
         return map(self.run_file, files)
 
     def run_file(self, file: RunFile) -> FileEnd:
@@ -224,7 +225,7 @@ class FileRunner(AbstractContextManager["FileRunner"]):
             if note is not None:
                 write("note", note, "--clean removes the outputs of earlier runs before a run")
             if isinstance(error, DeviceError) and not isinstance(error, NoDeviceError) and not self._is_alone:
-                self.close_device()  # the next scenario gets a device of its own
+                self.close_device()  # the next scenario opens the device again
             problems = tuple(problem._replace(path=problem.path or file.path) for problem in error.problems)
             return FileEnd(error.exit_code, problems, is_over=isinstance(error, NoDeviceError))
         for path in runner.frame_captures[captured:]:
@@ -240,7 +241,7 @@ class FileRunner(AbstractContextManager["FileRunner"]):
 
 
 def _run_file(file: RunFile, runner: Runner, options: argparse.Namespace, tools: Mapping[str, Any]) -> Plan:
-    """Run one file; ``tools`` are arguments for the tools of the options."""
+    """Run one file with the arguments of `tool_arguments`."""
     if isinstance(file.scenario, ScenarioRunnerError):
         raise file.scenario
     if options.clean and not options.dry_run:
@@ -262,7 +263,7 @@ def _run_file(file: RunFile, runner: Runner, options: argparse.Namespace, tools:
 
 
 def _summary(path: str, plan: Plan, options: argparse.Namespace) -> str:
-    """Return the line about a file that has run, without the time."""
+    """Describe a successful run in one line, without the time."""
     ran = counted(plan.dispatch_count, "dispatch")
     if options.dry_run:
         return f"{one_line(path)}: checked (dry run): {ran}, 0 outputs"

@@ -1,4 +1,4 @@
-"""Tools of a run: files of times, dumps, captures, measurements of the device and the cache of pipelines."""
+"""Tools of a run: timing files, dumps, captures, measurements and the pipeline cache."""
 
 import argparse
 from collections import defaultdict
@@ -22,9 +22,9 @@ _MOST_ROWS = 20
 
 
 def tool_arguments(options: argparse.Namespace, scenario: str) -> tuple[dict[str, object], dict[str, Any]]:
-    """The tools that the options ask for, as arguments of Runner and of `Runner.run_to_files`.
+    """Make the tools of the options, as arguments for Runner and for `Runner.run_to_files`.
 
-    gfxreconstruct is set up. Raises UsageError, UnsupportedError and FileError.
+    Also set up gfxreconstruct. Raises UsageError, UnsupportedError and FileError.
     """
     paths = {option: path for option in WRITERS if (path := value_of(options, option)) is not None}
     of_run = {
@@ -33,7 +33,7 @@ def tool_arguments(options: argparse.Namespace, scenario: str) -> tuple[dict[str
     }
     arguments: dict[str, Any] = {}
     if options.shader_instrumentation is not None:
-        # one for all scenarios, also where a device is lost or a process crashes in between
+        # one file for all scenarios, even after a lost device or a crash
         replaced = options.replaced_measurements
         arguments["shader_instrumentation"] = InstrumentationFile(options.shader_instrumentation, replaced)
     if options.pipeline_caching:
@@ -58,7 +58,7 @@ def tool_arguments(options: argparse.Namespace, scenario: str) -> tuple[dict[str
 
 
 def _dump_request(options: argparse.Namespace) -> DumpRequest | None:
-    """The dumps to write. Raises UsageError."""
+    """Return the dumps to write, None for no dumps. Raises UsageError."""
     after, folder, everything = options.dump_after, options.dump_dir, options.dump_all
     if after is None and folder is None and everything is None:
         return None
@@ -70,7 +70,7 @@ def _dump_request(options: argparse.Namespace) -> DumpRequest | None:
 
 
 def show_times(timings: Timings, reports: GraphReportFiles) -> None:
-    """Print the slowest dispatches and operators of graphs, with the times of one iteration."""
+    """Print the slowest dispatches and graph operators, with the times of one iteration."""
     times: dict[tuple[str, ...], float] = defaultdict(float)
     for dispatch in timings.dispatches:
         times[str(dispatch.command), dispatch.name] += dispatch.time_ns / 1e6
@@ -83,7 +83,7 @@ def show_times(timings: Timings, reports: GraphReportFiles) -> None:
 
 
 def _show_slowest(headings: tuple[str, ...], times: Mapping[tuple[str, ...], float], repeat: int) -> None:
-    """Print the rows that took most of the times in milliseconds; empty columns are left out."""
+    """Print the rows with the longest times in milliseconds, without empty columns."""
     total = sum(times.values()) or 1.0
     rows = [
         (*row, f"{time_ms / repeat:.3f}", f"{100 * time_ms / total:.1f} %")
