@@ -164,7 +164,7 @@ class DispatchFragment(Command):
     )
     render_extent: Annotated[tuple[Extent, ...], Field(strict=False, min_length=2, max_length=2)] | None = Field(
         default=None,
-        description="Width and height to draw, by default those of the first attachment. Required without attachments.",
+        description="Width and height to draw; default: the first attachment's size. Required without attachments.",
     )
     debug_name: str | None = Field(default=None, description="Name in reports; by default the fragment shader's uid.")
     push_data_ref: OptionalReference = Field(
@@ -216,7 +216,7 @@ class DispatchGraph(Command):
     )
     shader_substitutions: ShaderSubstitutions = Field(
         default=(),
-        description="Shaders for placeholder nodes, in addition to those of the graph resource, which they override.",
+        description="Shaders for placeholder nodes; they override the substitutions of the graph resource.",
     )
     implicit_barrier: ImplicitBarrier = True
 
@@ -266,8 +266,8 @@ Length = Annotated[int, Field(ge=1, le=0xFFFF_FFFF)]
 class OpticalFlowBindings(Model):
     """The images of an optical flow."""
 
-    search_image: Binding = Field(description="Image whose motion is estimated, the input of the optical flow.")
-    template_image: Binding = Field(description="Image to compare it with, the reference of the optical flow.")
+    search_image: Binding = Field(description="The moving image, the input of the optical flow.")
+    template_image: Binding = Field(description="The image to compare with, the reference of the optical flow.")
     output_image: Binding = Field(
         description="Image for the motion vectors in texels, from the search image to its content in the template."
     )

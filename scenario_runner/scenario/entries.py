@@ -130,9 +130,7 @@ References = Annotated[tuple[Reference, ...], Field(strict=False)]
 
 ImplicitBarrier = Annotated[
     bool,
-    Field(
-        description="Insert a barrier, so that later commands see what this one wrote. If false, use dispatch_barrier."
-    ),
+    Field(description="Insert a barrier after the command. If false, later commands need a dispatch_barrier."),
 ]
 
 ShaderAccess = Annotated[

@@ -85,7 +85,7 @@ class Buffer(Resource):
     size: Annotated[int, Field(ge=1, le=2**63 - 1)] = Field(
         default=None,
         validate_default=True,
-        description="Size in bytes. Required without an object in `src` that gives it.",
+        description="Size in bytes. Optional if `src` gives the size.",
     )
     shader_access: ShaderAccess
     src: OptionalContent = Field(
@@ -130,8 +130,8 @@ class Tensor(Resource):
 
     uid: Uid
     dims: Annotated[tuple[I64, ...], Field(strict=False)] = Field(
-        description="Shape, outermost dimension first; [] is a scalar. 0 or less means that of graph or content. "
-        "Required without an object in `src` that gives it."
+        description="Shape, outermost dimension first; [] is a scalar. 0 or less: the size in the graph or content. "
+        "Optional if `src` gives the shape."
     )
     format: str = Field(min_length=1, description="VkFormat with one component, such as VK_FORMAT_R8_SINT.")
     shader_access: ShaderAccess
@@ -168,8 +168,7 @@ class Image(Resource):
     uid: Uid
     format: str = Field(min_length=1, description="VkFormat, such as VK_FORMAT_R8G8B8A8_UNORM.")
     dims: Annotated[tuple[U32, ...], Field(strict=False)] = Field(
-        description="Size in texels as [1, width, height, 1]. Required without an object in `src` whose `values` are "
-        "nested: rows of texels, or of their components."
+        description="Size in texels as [1, width, height, 1]. Optional if `src` has nested `values`: rows of texels."
     )
     shader_access: ShaderAccess
     mips: Mips = Field(

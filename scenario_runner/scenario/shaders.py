@@ -70,7 +70,7 @@ class Shader(Sourced):
     )
     push_constants_size: PushConstantsSize = Field(
         default=0,
-        description="Size in bytes of the shader's push constants; a multiple of 4. 0 means what the shader declares.",
+        description="Size in bytes of the shader's push constants; a multiple of 4. 0: the size in the shader.",
     )
     specialization_constants: SpecializationConstants = Field(
         default=(), description="Values of the shader's specialization constants."
@@ -171,8 +171,8 @@ class Graph(Sourced):
     )
     push_constants_size: PushConstantsSize = Field(
         default=0,
-        description="Size in bytes of the push constants of the graph's shaders, a multiple of 4. 0 means that "
-        "of the substituted shader, of the VGF file, or of the shader's block.",
+        description="Size in bytes of the push constants of the graph's shaders, a multiple of 4. 0: the size in "
+        "the substituted shader, the VGF file, or the shader's block.",
     )
     data: Any = Field(default=None, description="The bytes of the VGF file, in place of src.")
 
