@@ -15,7 +15,6 @@ from typing import NamedTuple
 
 from scenario_runner.checks.bindings import declared_size
 from scenario_runner.checks.entry_points import (
-    MODELS,
     check_blocks,
     check_workgroup,
     find_entry_point,
@@ -266,29 +265,39 @@ def _in_this_order(code: bytes) -> bytes:
 
 
 def _load(shader: Shader, pointer: str, compiled: Compiled, problems: Problems) -> LoadedShader | None:
-    """Inspect a compiled shader; report findings and return None where an error is among them."""
-    name = file_of(shader) or shader.uid
-    module = _read_module(compiled.module, name=name)
-    entry, findings = find_entry_point(module, shader.uid, shader.entry, shader.stage, pointer)
-    place = f"{pointer}/specialization_constants"
-    values, more = specialize(module, shader.uid, shader.specialization_constants, place)
-    good = problems.report([*findings, *more])
-    if entry is None or not good:
-        return None
-    numbers = tuple((number, value) for number, (_, value) in values.items()) if values else ()
-    loaded, findings = _inspect(compiled.module, name, shader.uid, pointer, entry.name, shader.stage, numbers)
-    if not problems.report(findings) or loaded is None:
+    """Inspect a compiled shader; report findings, and return None if an error is among them."""
+    name, constants = file_of(shader) or shader.uid, shader.specialization_constants
+    values: dict[int, tuple[bytes, Literal]] = {}
+    wrong: list[Diagnostic] = []
+    if constants:
+        module = _read_module(compiled.module, name=name)
+        values, wrong = specialize(module, shader.uid, constants, f"{pointer}/specialization_constants")
+    numbers = tuple([(number, value) for number, (_, value) in values.items()])
+    inspected = _inspect(compiled.module, name, shader.uid, pointer, shader.entry, shader.stage, numbers)
+    good = problems.report([*inspected.wrong_entry, *wrong])
+    if not good or not problems.report(inspected.findings) or inspected.shader is None:
         return None
     entries: list[tuple[int, int, int]] = []
     data = b""
     for number, (encoded, _) in values.items():
         entries.append((number, len(data), len(encoded)))
         data += encoded
-    return loaded._replace(
+    return inspected.shader._replace(
         specialization=Specialization(tuple(entries), data),
         includes=compiled.includes,
         push_constants_size=shader.push_constants_size,
     )
+
+
+class _Inspection(NamedTuple):
+    """A shader without its include files, push_constants_size and bytes of constants, which the scenario adds.
+
+    ``shader`` is None if ``wrong_entry``, the error about a missing entry point, or ``findings`` has an error.
+    """
+
+    shader: LoadedShader | None
+    wrong_entry: Sequence[Diagnostic] = ()
+    findings: Sequence[Diagnostic] = ()
 
 
 @lru_cache(32)
@@ -300,19 +309,17 @@ def _inspect(
     entry_name: str,
     stage: ShaderStage,
     numbers: tuple[tuple[int, Literal], ...],
-) -> tuple[LoadedShader | None, list[Diagnostic]]:
-    """Check an entry point specialized with ``numbers``. Return None and the findings where an error is among them.
-
-    The scenario adds the include files, the push_constants_size and the bytes of the specialization constants.
-    """
+) -> _Inspection:
+    """Find an entry point, specialize it with ``numbers``, and check it."""
     module = _read_module(code, name=name)
-    entry = module.entry_point(entry_name, MODELS[stage])
-    assert entry is not None, "find_entry_point found it"
+    entry, wrong = find_entry_point(module, uid, entry_name, stage, pointer)
+    if entry is None:
+        return _Inspection(None, wrong)
     interface = entry.specialized(dict(numbers)) if numbers else entry.interface
     findings, needs = check_blocks(interface, uid, pointer)
     findings = [*check_workgroup(interface, stage, uid, pointer), *findings]
     if any(finding.severity == "error" for finding in findings):
-        return None, findings
+        return _Inspection(None, findings=findings)
     needs += module_features(entry, interface, uid)
     features = [NeededFeature(*need, pointer) for need in needs]
     features += [NeededFeature(*need, pointer, bits) for need, bits in module_properties(entry, uid)]
@@ -336,7 +343,7 @@ def _inspect(
         local_size=interface.local_size() or (1, 1, 1),
         matrices=matrices,
     )
-    return loaded, findings
+    return _Inspection(loaded, findings=findings)
 
 
 _A, _B = 0, 1  # SPIR-V's Cooperative Matrix Use; 2 is an accumulator

@@ -12,7 +12,7 @@ from scenario_runner.errors import FileError, UsageError
 from scenario_runner.files.byte_data import ArrayLike, array_of, plain_bytes
 from scenario_runner.files.codec_table import codec_of, open_image
 from scenario_runner.files.input import Identity, SourceFile, file_identity, lease
-from scenario_runner.files.npy import NpyReader, read_header
+from scenario_runner.files.npy import NpyReader, parse_header
 from scenario_runner.files.vk_formats import Format
 from scenario_runner.plan.records import ImagePart, Source, image_parts
 
@@ -72,7 +72,10 @@ class NpySource(_FileSource):
     def __init__(self, path: str) -> None:
         """Read the header. Raise FileError, which begins with the path."""
         self.arguments = (path,)
-        self.header = self.facts = read_header(path)
+        with SourceFile(path) as file:
+            self.header = self.facts = parse_header(file)
+            self._identity = file.identity
+        self._is_plain = self.header.is_plain
         super().__init__(path, self.header.data_size_bytes, self.header.is_c_order)
 
     def opened(self) -> NpyReader:
@@ -84,6 +87,11 @@ class NpySource(_FileSource):
         return reader
 
     def _read(self, destination: memoryview, offset: int) -> None:
+        if self._is_plain and self._identity.settled:
+            with SourceFile(self.path) as file:
+                if file.identity == self._identity:  # the file still has the header
+                    file.read_into(destination, self.header.data_offset + offset)
+                    return
         with self.opened() as reader:
             reader.read_into(destination, offset=offset, size=len(destination))
 
