@@ -26,7 +26,7 @@ from scenario_runner.errors import FileError
 from scenario_runner.ml.model_scenario import scenario_for
 from scenario_runner.ml.vgf_check import find_problems, unwritten_inputs
 from scenario_runner.ml.vgf_file import parse_vgf, read_vgf
-from scenario_runner.ml.vgf_model import GraphConstant, Slot, Vgf, describe
+from scenario_runner.ml.vgf_model import GraphConstant, Slot, Vgf, describe, find_port
 from tests.tables import cases
 
 SOUND = parse_vgf(everything())
@@ -178,3 +178,226 @@ def test_mutants_are_read_or_refused(count: int) -> None:
     assert read + refused == count
     assert read > count // 10
     assert refused > count // 10
+
+
+@pytest.mark.parametrize("name", SOUND_FILES)
+def test_a_description_survives_json(name: str) -> None:
+    """The description has only values that JSON can hold, keys included."""
+    described = describe(read_vgf(FIXTURES / f"{name}.vgf"))
+    assert json.loads(json.dumps(described)) == described
+
+
+def test_a_convolution_is_described() -> None:
+    """Names, formats, shapes and sizes of the model are spelled out."""
+    described = describe(read_vgf(FIXTURES / "conv.vgf"))
+    assert described["version"] == "0.5.0"
+    assert described["inputs"] == [
+        {
+            "binding": 0,
+            "names": ["x"],
+            "resource_index": 1,
+            "view_indices": [1],
+            "descriptor_type": "VK_DESCRIPTOR_TYPE_TENSOR_ARM",
+            "format": "VK_FORMAT_R32_SFLOAT",
+            "shape": [1, 8, 8, 2],
+        }
+    ]
+    assert described["constants"] == [
+        {
+            "index": 0,
+            "resource_index": 0,
+            "format": "VK_FORMAT_R32_SFLOAT",
+            "shape": [4, 3, 3, 2],
+            "sparsity_dimension": None,
+            "size_bytes": 288,
+        }
+    ]
+    (segment,) = described["segments"]
+    assert (segment["type"], segment["module"], segment["dispatch_shape"]) == ("graph", "graph_partition_0", [0, 0, 0])
+    assert segment["constants"] == [{"id": 0, "constant_index": 0}]
+
+
+def test_sizes_of_code_and_resources_are_in_bytes() -> None:
+    """Text counts its UTF-8 bytes, an image its texels, and an unknown size is null."""
+    described = describe(parse_vgf(everything()))
+    assert [m["code_size_bytes"] for m in described["modules"]] == [20, len("void main() {} // é".encode()), 12, 0]
+    assert [m["language"] for m in described["modules"]] == ["SPIR-V", "GLSL", "HLSL", None]
+    # 64 floats as tensor, buffer and tensor, 16 RGBA texels, an RGBA image, an unknown shape, 24 and 5 * 4 bytes.
+    assert [r["size_bytes"] for r in described["resources"]] == [256, 256, 256, 256, 256, None, 24, 20]
+
+
+def test_the_places_of_problems_are_places_of_the_description() -> None:
+    """The pointer of a problem leads to an entry of the description."""
+    vgf = parse_vgf(everything())
+    broken = vgf.segments[1]._replace(module_index=0)
+    wrong = vgf._replace(segments=(vgf.segments[0], broken, *vgf.segments[2:]))
+    (problem,) = find_problems(wrong, "m.vgf")
+    assert problem.pointer is not None
+    entry = describe(vgf)
+    for part in problem.pointer.split("/")[1:]:
+        entry = entry[int(part)] if isinstance(entry, list) else entry[part]
+    assert entry["name"] == "segment_1"
+
+
+def model(name: str) -> Vgf:
+    """The fixture ``name``, read."""
+    return read_vgf(FIXTURES / f"{name}.vgf")
+
+
+def test_one_input_has_all_its_views() -> None:
+    """An input seen as tensor and as buffer is one port with both rows, the model's own first."""
+    vgf = model("mixed")
+    x, y = vgf.input_ports
+    assert (x.binding, x.name, y.binding, y.name) == (0, "x", 1, "y")
+    assert x.view_indices[0] == x.resource_index == vgf.inputs[0].resource_index
+    assert {vgf.resources[i].alias_group for i in x.view_indices} == {vgf.resources[x.resource_index].alias_group}
+    assert {vgf.resources[i].descriptor_type for i in x.view_indices} == {7, 1000460000}
+    # y is read by graphs only, so it has one row.
+    assert len(y.view_indices) == 1
+
+
+def test_an_output_that_a_later_segment_reads_has_both_rows() -> None:
+    """An output and the intermediate that shares its memory are views of one port."""
+    vgf = model("placeholder")
+    shaded = vgf.output_ports[0]
+    assert [vgf.resources[i].category for i in shaded.view_indices] == ["output", "intermediate"]
+
+
+def test_a_result_returned_twice_is_one_port_with_two_names() -> None:
+    """Equal slots are one port, which answers to each of its names."""
+    ports = model("ends").output_ports
+    assert [(port.binding, port.names) for port in ports] == [
+        (2, ("sum", "sum_again")),
+        (3, ("difference",)),
+        (0, ("same",)),
+    ]
+    assert find_port(ports, "sum_again") is find_port(ports, "sum") is find_port(ports, 2)
+
+
+def test_names_are_not_trusted_when_they_do_not_match_the_slots() -> None:
+    """With more names than slots a port has a number only, and can be found by that."""
+    ports = model("unused").input_ports
+    assert [(port.binding, port.names) for port in ports] == [(1, ()), (2, ())]
+    assert find_port(ports, "2") is ports[1]
+    with pytest.raises(FileError, match=r"^the model has no 'z' here; it has: binding 1, binding 2$"):
+        find_port(ports, "z")
+
+
+def test_a_name_that_several_inputs_have_must_be_a_number() -> None:
+    """Two inputs of one name are told apart by their bindings."""
+    ports = model("ends")._replace(input_names=("x", "x")).input_ports
+    with pytest.raises(FileError, match=r"^several are called 'x': 'x' \(binding 0\), 'x' \(binding 1\)$"):
+        find_port(ports, "x")
+    assert find_port(ports, "1") is ports[1]
+
+
+def test_an_absurd_number_is_no_port() -> None:
+    """A key of thousands of digits is refused in no time, and so is a digit of another script."""
+    for key in ("9" * 5000, "\u0661"):
+        with pytest.raises(FileError, match="the model has no"):
+            find_port(model("ends").input_ports, key)
+
+
+def made(name: str) -> dict[str, Any]:
+    """The scenario of a fixture, through JSON."""
+    vgf = read_vgf(FIXTURES / f"{name}.vgf")
+    return json.loads(json.dumps(scenario_for(vgf, f"{name}.vgf")))
+
+
+def resources(scenario: dict[str, Any]) -> dict[str, tuple[str, dict[str, Any]]]:
+    """uid to (kind, resource)."""
+    pairs = [next(iter(entry.items())) for entry in scenario["resources"]]
+    assert len({body["uid"] for _, body in pairs}) == len(pairs)
+    return {body["uid"]: (kind, body) for kind, body in pairs}
+
+
+def test_a_placeholder_model_gets_a_complete_scenario() -> None:
+    """Graph, input, outputs and shader are resources; one command binds them by number and fills the placeholder."""
+    tensor = {"dims": [4, 16], "format": "VK_FORMAT_R32_SFLOAT"}
+    assert made("placeholder") == {
+        "resources": [
+            {"graph": {"uid": "graph", "src": "placeholder.vgf"}},
+            {"tensor": {"uid": "x", **tensor, "shader_access": "readonly", "src": "x.npy"}},
+            {"buffer": {"uid": "shaded", "size": 256, "shader_access": "writeonly", "dst": "shaded.npy"}},
+            {"tensor": {"uid": "sum", **tensor, "shader_access": "writeonly", "dst": "sum.npy"}},
+            {
+                "shader": {
+                    "uid": "graph_partition_1",
+                    "src": "graph_partition_1.comp",
+                    "type": "GLSL",
+                    "entry": "main",
+                }
+            },
+        ],
+        "commands": [
+            {
+                "dispatch_vgf": {
+                    "graph_ref": "graph",
+                    "bindings": [
+                        {"set": 0, "id": 0, "resource_ref": "x"},
+                        {"set": 0, "id": 2, "resource_ref": "shaded"},
+                        {"set": 0, "id": 3, "resource_ref": "sum"},
+                    ],
+                    "shader_substitutions": [{"shader_ref": "graph_partition_1", "target": "graph_partition_1"}],
+                }
+            }
+        ],
+    }
+
+
+def test_an_image_has_width_before_height_and_the_sampler_of_the_file() -> None:
+    """A model shape [1, H, W, C] becomes the scenario's dims [1, W, H, 1]."""
+    found = resources(made("image"))
+    assert found["picture"] == (
+        "image",
+        {
+            "uid": "picture",
+            "dims": [1, 8, 4, 1],
+            "format": "VK_FORMAT_R32G32B32A32_SFLOAT",
+            "min_filter": "LINEAR",
+            "mag_filter": "NEAREST",
+            "border_address_mode": "CLAMP_EDGE",
+            "border_color": "INT_OPAQUE_WHITE",
+            "shader_access": "image_read",
+            "src": "picture.npy",
+        },
+    )
+    assert found["mirrored"][1]["dst"] == "mirrored.dds"
+
+
+def test_an_input_that_is_returned_is_one_resource() -> None:
+    """An input that is also an output is bound once and written after the run under the output's name."""
+    scenario = made("ends")
+    found = resources(scenario)
+    assert found["left"][1]["dst"] == "same.npy"
+    assert found["left"][1]["shader_access"] == "readwrite"
+    bindings = scenario["commands"][0]["dispatch_vgf"]["bindings"]
+    assert [b["id"] for b in bindings] == [0, 1, 2, 3]
+
+
+def test_push_constants_get_data_and_a_size() -> None:
+    """A module with push-constant ranges gets a raw_data resource, and the graph the size of them all."""
+    scenario = scenario_for(parse_vgf(everything()), "m.vgf")
+    found = resources(scenario)
+    assert found["graph"][1]["push_constants_size"] == 16
+    assert found["glsl_1_push_constants"] == (
+        "raw_data",
+        {"uid": "glsl_1_push_constants", "src": "glsl_1_push_constants.npy"},
+    )
+    assert scenario["commands"][0]["dispatch_vgf"]["push_constants"] == [
+        {"push_data_ref": "glsl_1_push_constants", "shader_target": "glsl_1"}
+    ]
+
+
+def test_a_placeholder_with_another_entry_point_is_spirv() -> None:
+    """Only SPIR-V has entry points with another name than main."""
+    found = resources(scenario_for(parse_vgf(everything()), "m.vgf"))
+    assert found["absent_3"][1] == {"uid": "absent_3", "src": "absent_3.spv", "type": "SPIR-V", "entry": "entry"}
+
+
+def test_hostile_names_become_plain_file_names() -> None:
+    """A name from the file cannot lead out of the directory, collide or be endless."""
+    vgf: Vgf = read_vgf(FIXTURES / "ends.vgf")
+    names = ("../../etc/passwd", "graph", "..", "a\x1b[31m/b" + "c" * 500)
+    found = resources(scenario_for(vgf._replace(input_names=names[:2], output_names=names[2:] * 2), "m.vgf"))
+    assert list(found) == ["graph", "_.._etc_passwd", "graph_1", "unnamed", "a__31m_b" + "c" * 72]

@@ -1,6 +1,7 @@
-"""Converted models run on a device and give the numbers of NumPy."""
+"""Converted models run on a device and give the numbers of NumPy, from the model to the results."""
 
-from collections.abc import Callable, Iterator
+import json
+from collections.abc import Callable
 from inspect import signature
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -9,8 +10,10 @@ import numpy
 import pytest
 
 from scenario_runner import Runner, convert
+from scenario_runner.ml.vgf_file import parse_vgf, read_vgf
 from tests.left_out import VGF_LIBRARY, needs
-from tests.tosa.models import BUFFER, GRID, TENSOR, add, attributes, constant, custom, function, reshape, shader
+from tests.program import Program
+from tests.tosa.models import BUFFER, GRID, TENSOR, add, attributes, constant, custom, function, linear, reshape, shader
 
 pytestmark = needs(VGF_LIBRARY)
 
@@ -193,13 +196,6 @@ CASES = {
 }
 
 
-@pytest.fixture(scope="module")
-def runner() -> Iterator[Runner]:
-    """One device for all cases."""
-    with Runner() as runner:
-        yield runner
-
-
 def check_numbers(runner: Runner, path: Path, case: Case) -> None:
     """Run a converted model and compare its outputs."""
     generator = numpy.random.default_rng(3)
@@ -228,3 +224,158 @@ def test_a_value_of_rank_0(runner: Runner, shader_cache: Path, tmp_path: Path) -
     convert(function(["x"], body, ["%1"]).replace(GRID, "tensor<f32>").encode(), tmp_path / "model.vgf", strict=True)
     result = runner.run(tmp_path / "model.vgf", {"x": numpy.float32([5])}, write_files=False)
     assert result["out0"].view("f4").tolist() == [23]
+
+
+X = numpy.arange(64, dtype="f4").reshape(4, 16)
+CODE = linear([BUFFER], [BUFFER], [3, 2])
+PUSHED = CODE.replace(
+    "void main", "layout(push_constant) uniform P { float scale; float bias; } p;\nvoid main"
+).replace("v[0] * 3.0 + 2.0", "v[0] * p.scale + p.bias")
+
+
+def placeholders() -> str:
+    """A model with two placeholders of one name, and one of another."""
+    given = attributes([BUFFER], [BUFFER], None, workgroup_sizes=[8, 1, 1])
+    body = [
+        custom("%0", ["%x"], given, name="Swish"),
+        add("%1", "%0", "%x"),
+        custom("%2", ["%1"], given, name="Swish"),
+        custom("%3", ["%2"], given, name="Scale"),
+    ]
+    return function(["x"], body, ["%3"])
+
+
+def run_scenario(program: Program, folder: Path, scenario: dict[str, Any]) -> Any:
+    """Run a scenario of ``model.vgf`` on X and give its output."""
+    numpy.save(folder / "x.npy", X)
+    (folder / "scenario.json").write_text(json.dumps(scenario))
+    ended = program("scenario.json")
+    assert ended.code == 0, ended.err
+    return numpy.load(folder / "out0.npy").view("f4").reshape(4, 16)
+
+
+def test_placeholders(program: Program, tmp_path: Path) -> None:
+    """convert, vgf show, vgf scenario, run: substitutions name operations, all of one name at once, or modules."""
+    (tmp_path / "model.mlir").write_text(placeholders())
+    ended = program("convert", "model.mlir", "-o", "model.vgf")
+    assert (ended.code, ended.out, ended.err) == (0, "", "")
+    shown = program("vgf", "show", "model.vgf").out
+    assert shown.count("placeholder") == 3
+    assert "  0  Swish            compute  graph_partition_0  0      1       8x1x1" in shown
+    scenario = json.loads(program("vgf", "scenario", "model.vgf").out)
+    command = scenario["commands"][0]["dispatch_vgf"]
+    assert [each["target"] for each in command["shader_substitutions"]] == [
+        "graph_partition_0",
+        "graph_partition_2",
+        "graph_partition_3",
+    ]
+    for entry in scenario["resources"]:
+        if "shader" in entry:
+            (tmp_path / entry["shader"]["src"]).write_text(CODE)
+    expected = 3 * (3 * (3 * X + 2 + X) + 2) + 2
+    assert numpy.array_equal(run_scenario(program, tmp_path, scenario), expected)
+    first = command["shader_substitutions"][0]["shader_ref"]
+    command["shader_substitutions"] = [
+        {"shader_ref": first, "target": "Swish"},
+        {"shader_ref": first, "target": "graph_partition_3"},
+    ]
+    assert numpy.array_equal(run_scenario(program, tmp_path, scenario), expected)
+    command["shader_substitutions"] = [{"shader_ref": first, "target": "Swosh"}]
+    (tmp_path / "scenario.json").write_text(json.dumps(scenario))
+    message = program("scenario.json").err
+    assert (
+        "the graph 'graph' has no shader 'Swosh'; its shaders are: 'Swish', 'Scale', 'graph_partition_0',"
+        " 'graph_partition_2', 'graph_partition_3'" in message
+    )
+
+
+def test_push_constants(program: Program, tmp_path: Path) -> None:
+    """The range is written, so that a scenario needs no size, and the operation's name is a target."""
+    given = attributes([BUFFER], [BUFFER], PUSHED, workgroup_sizes=[8, 1, 1], push_constants="scale: 4, bias: 4")
+    text = function(["x"], [add("%0", "%x", "%x"), custom("%1", ["%0"], given, name="Scale")], ["%1"])
+    convert(text.encode(), tmp_path / "model.vgf", strict=True)
+    (segment,) = (each for each in read_vgf(tmp_path / "model.vgf").segments if each.type == "compute")
+    assert [(each.stage_flags, each.offset_bytes, each.size_bytes) for each in segment.push_constant_ranges] == [
+        (0x20, 0, 8)
+    ]
+    scenario = json.loads(program("vgf", "scenario", "model.vgf").out)
+    command = scenario["commands"][0]["dispatch_vgf"]
+    assert command["push_constants"][0]["shader_target"] == "graph_partition_1"
+    numpy.save(tmp_path / "graph_partition_1_push_constants.npy", numpy.float32([5, 7]))
+    for target in ("graph_partition_1", "Scale"):
+        command["push_constants"][0]["shader_target"] = target
+        assert numpy.array_equal(run_scenario(program, tmp_path, scenario), 5 * (2 * X) + 7)
+
+
+SAMPLED = """#version 460
+layout(local_size_x = 8, local_size_y = 4) in;
+layout(set = 0, binding = 2) uniform sampler2D source;
+layout(set = 1, binding = 3, rgba32f) writeonly uniform image2D target;
+void main() {
+    ivec2 at = ivec2(gl_GlobalInvocationID.xy);
+    imageStore(target, at, texture(source, (vec2(at) + vec2(0.5 - 8.0, 0.5)) / vec2(8, 4)));
+}
+"""
+
+
+def test_images_and_samplers(shader_cache: Path, tmp_path: Path) -> None:
+    """Descriptor sets, bindings and samplers come from the attributes, and shaders see tensors as images."""
+    pixels = "tensor<4x8x4xf32>"
+    given = attributes(["COMBINED_IMAGE_SAMPLER"], ["STORAGE_IMAGE"], SAMPLED)
+    given |= {"input_0_vkformat": "VK_FORMAT_R32G32B32A32_SFLOAT", "output_0_vkformat": "VK_FORMAT_R32G32B32A32_SFLOAT"}
+    given |= {"input_0_binding": 2, "output_0_binding": 3, "output_0_descriptorset": 1}
+    given["input_0_sampler"] = {
+        "min_filter": "VK_FILTER_NEAREST",
+        "mag_filter": "VK_FILTER_NEAREST",
+        "address_mode_u": "VK_SAMPLER_ADDRESS_MODE_CLAMP_TO_EDGE",
+        "address_mode_v": "VK_SAMPLER_ADDRESS_MODE_CLAMP_TO_EDGE",
+        "border_color": "VK_BORDER_COLOR_FLOAT_OPAQUE_WHITE",
+    }
+    body = [add("%0", "%x", "%x"), custom("%1", ["%0"], given), add("%2", "%1", "%0")]
+    text = function(["x"], body, ["%2"]).replace(GRID, pixels)
+    convert(text.encode(), tmp_path / "model.vgf", dispatch="cover-output", strict=True)
+    model = read_vgf(tmp_path / "model.vgf")
+    assert [[each.index, each.slots[0].binding] for each in model.segments[1].descriptor_sets] == [[0, 2], [1, 3]]
+    assert model.segments[1].dispatch_shape == (1, 1, 1)
+    x = numpy.random.default_rng(5).integers(-9, 9, (4, 8, 4)).astype("f4")
+    with Runner() as runner:
+        prepared = runner.prepare(tmp_path / "model.vgf", {"x": x})
+        result = prepared.run(write_files=False)
+    images = [plan for plan in prepared.plan.resources.values() if plan.kind == "image"]
+    assert [plan.usage for plan in images] == [{"sampled"}, {"storage"}]  # drivers rely on it
+    # 8 texels further left is the first column, at the clamped edge
+    assert numpy.array_equal(result["out0"], 2 * x[:, :1] + 2 * x)
+
+
+def test_cover_output(shader_cache: Path, tmp_path: Path) -> None:
+    """The local size comes from the code, or from the attributes without the check."""
+    given = attributes([TENSOR], [TENSOR], linear([TENSOR], [TENSOR], [3, 2]), workgroup_sizes=[16, 1, 1])
+    text = function(["x"], [custom("%0", ["%x"], given)], ["%0"]).encode()
+    assert parse_vgf(convert(text).content).segments[0].dispatch_shape == (16, 1, 1)
+    assert parse_vgf(convert(text, dispatch="cover-output").content).segments[0].dispatch_shape == (2, 4, 1)
+    unchecked = convert(text, dispatch="cover-output", check=False).content
+    assert parse_vgf(unchecked).segments[0].dispatch_shape == (1, 4, 1)
+    given = attributes([BUFFER], [BUFFER], linear([BUFFER], [BUFFER], [3, 2]), workgroup_sizes=[16, 1, 1])
+    text = function(["x"], [custom("%0", ["%x"], given)], ["%0"]).encode()
+    assert parse_vgf(convert(text, dispatch="cover-output").content).segments[0].dispatch_shape == (8, 1, 1)
+
+
+def test_command_line(program: Program, tmp_path: Path) -> None:
+    """Standard input and output, warnings, --strict, and a mistyped option."""
+    text = function(["x"], [add("%0", "%x", "%x"), shader("%1", ["%0"], [1, 0], typo_bindin=1)], ["%1"])
+    (tmp_path / "model.mlir").write_text(text)
+    ended = program("convert", "model.mlir", "--output", "model.vgf")
+    assert (ended.code, ended.err) == (0, "")
+    content = (tmp_path / "model.vgf").read_bytes()
+    (tmp_path / "model.mlir").write_text(text.replace("typo_bindin", "push_constant"))
+    ended = program("convert", "model.mlir", "-o", "model.vgf")
+    assert ended.code == 0
+    assert ended.err.startswith("warning: model.mlir: <attributes of 'shader'>:1:")
+    assert (tmp_path / "model.vgf").read_bytes() == content
+    (tmp_path / "model.vgf").unlink()
+    ended = program("convert", "model.mlir", "-o", "model.vgf", "--strict")
+    assert ended.code == 3
+    assert ended.err.startswith("error: model.mlir: <attributes of 'shader'>:1:")
+    assert not (tmp_path / "model.vgf").exists()
+    ended = program("convert", "model.mlir", "-o", "x.vgf", "--dispatch=all")
+    assert ended.code == 2
