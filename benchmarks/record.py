@@ -20,7 +20,7 @@ from benchmarks.launcher import Launcher
 from benchmarks.machine import describe
 from benchmarks.measurement import Bench, Outcome, Sample
 from benchmarks.programs import CHECKOUT, ours, reference, version
-from benchmarks.report import mebibytes, ratio_text, seconds, spread_text
+from benchmarks.report import mebibytes, ratio_text, spread_text
 from benchmarks.workloads import all_workloads
 from scenario_runner.errors import MissingToolError
 from scenario_runner.errors.version import revision
@@ -121,7 +121,7 @@ def tables(records: Sequence[Record]) -> str:
     for record in records:
         facts = "; ".join(f"{name} {value}" if name in _NAMED else value for name, value in record.facts.items())
         lines = [f"### {record.name}", "", f"{facts}.", ""]
-        lines += [f"| workload | runs | {' | '.join(_VALUES)} |", "|---|---|---|---|---|"]
+        lines += ["| workload | runs | time in s | processor in s | memory in MiB |", "|---|---|---|---|---|"]
         for name, outcome in record.outcomes.items():
             cells = " | ".join(_cell(outcome, what) for what in _VALUES)
             lines.append(f"| `{name}` | {len(outcome.times('ours'))} | {cells} |")
@@ -165,12 +165,16 @@ def _figure(outcome: Outcome | None, what: str) -> str:
 
 def _cell(outcome: Outcome, what: str) -> str:
     """Return the medians of both programs and their ratio, or the times of this program alone."""
-    show = mebibytes if what == "memory" else seconds
+    show = _in_mebibytes if what == "memory" else "{:.3f}".format
     mine, theirs = (_VALUES[what](outcome, program) for program in PROGRAMS)
     if not mine or not theirs:
         return spread_text(mine or theirs, show)
     medians = " : ".join(show(Spread.of(values).median) for values in (mine, theirs))
     return f"{medians} = {ratio_text(ratio(mine, theirs))}"
+
+
+def _in_mebibytes(value: float) -> str:
+    return mebibytes(value).removesuffix(" MiB")
 
 
 def _short(value: float, what: str) -> str:
@@ -209,7 +213,7 @@ def _measure(options: argparse.Namespace) -> Record:
             for program, why in outcome.failures.items():
                 record.left_out[f"{workload.name} ({program})"] = f"it failed: {why}"
                 print(f"{workload.name}: {program} failed: {why}", flush=True)
-            print(f"{workload.name}: {_cell(outcome, 'time')}", flush=True)
+            print(f"{workload.name}: {_cell(outcome, 'time')} (seconds)", flush=True)
     return record
 
 
