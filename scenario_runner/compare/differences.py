@@ -24,23 +24,22 @@ from scenario_runner.view.contents import Channel, Content, read_content
 
 
 class Error(NamedTuple):
-    """The greatest of some kind of error, and the index of the element that has it."""
+    """The greatest error of some kind, and the index of the element."""
 
     value: float
-    index: tuple[int, ...]  # type: ignore[assignment]  # in place of the method of tuples
+    index: tuple[int, ...]  # type: ignore[assignment]  # hides the method of tuples
 
 
 @dataclass(slots=True)
 class Difference:
     """The result of `compare`.
 
-    ``count`` of ``total`` elements are wrong by the rule, ``tolerated`` differ and are right. ``first`` is the index of
-    the first wrong element and its two values. ``errors`` are the greatest ones, tolerated ones included, among those
-    that are numbers on both sides: "absolute", "relative" (to the magnitude that is expected) and, for floats of one
-    kind, "ulp". ``nan_counts`` are the elements that are NaN in the first content alone, in the second alone and in
-    both. ``psnr`` is the peak signal-to-noise ratio in dB of images that differ by finite numbers. ``box`` is (top,
-    left, bottom, right), inclusive, over the last two axes that channels share, where there are two. ``mismatch`` says
-    why nothing could be compared.
+    ``count`` of ``total`` elements are wrong by the rule; ``tolerated`` elements differ and are right. ``first`` is the
+    index of the first wrong element and both values. ``errors`` has the greatest errors of elements with numbers on
+    both sides: "absolute", "relative" to the expected magnitude, and "ulp" for floats of one type. ``nan_counts``
+    counts NaN only in the first content, only in the second, and in both. ``psnr`` in dB is for images with finite
+    differences. ``box`` encloses the wrong elements: (top, left, bottom, right), inclusive, over the last two axes.
+    ``mismatch`` tells why nothing could be compared.
     """
 
     count: int = 0
@@ -92,12 +91,12 @@ def compare(expected: Content, actual: Content, rule: Rule = EQUAL) -> Differenc
 
 
 def _finite(e: Channel, a: Channel) -> Array:
-    """Flags of the elements without those that are equal and no finite numbers."""
+    """Return flags of elements that are finite on at least one side."""
     return numpy.isfinite(e.numbers) | numpy.isfinite(a.numbers)
 
 
 def error_map(expected: Content, actual: Content) -> Array:
-    """The greatest absolute error over the channels, (height, width); NaN where only one side is a number."""
+    """Return the greatest absolute error over all channels, (height, width). NaN on only one side gives NaN."""
     width = expected.shape[-1] if expected.shape else 1
     errors = numpy.zeros(math.prod(expected.shape))
     for e, a in _pairs(expected, actual):
@@ -107,7 +106,7 @@ def error_map(expected: Content, actual: Content) -> Array:
 
 
 def _errors(e: Channel, a: Channel, where: Array) -> dict[str, Array]:
-    """Errors of each kind, of elements that are numbers on both sides."""
+    """Return errors of each kind, for elements with numbers on both sides."""
     raw, expected_raw = a.raw[where], e.raw[where]
     expected = e.element.numbers(expected_raw)
     absolute = distance(a.element.numbers(raw), expected)
@@ -120,7 +119,7 @@ def _errors(e: Channel, a: Channel, where: Array) -> dict[str, Array]:
 
 
 def _pairs(expected: Content, actual: Content) -> Iterator[tuple[Channel, Channel]]:
-    """Yield flat channels that belong together: of one name, where the files name them alike, else in their order."""
+    """Yield flat pairs of channels: by name if both files have the same names, otherwise by order."""
     by_name = {channel.name: channel for channel in actual.channels}
     names = [channel.name for channel in expected.channels]
     has_same = set(names) == by_name.keys() and len(names) == len(by_name)
@@ -136,8 +135,10 @@ def _box(shape: tuple[int, ...], where: Array) -> tuple[int, int, int, int] | No
 
 
 class Compared(NamedTuple):
-    """One resource after one command in both dumps, in the files ``one`` and ``other``; of an image one ``mip`` level
-    where it has several."""
+    """One resource after one command, in the files ``one`` and ``other`` of two dumps.
+
+    An image with several mip levels has a comparison for each ``mip``.
+    """
 
     entry: DumpEntry
     mip: int | None
@@ -148,14 +149,17 @@ class Compared(NamedTuple):
     elements: tuple[Element | None, Element | None]
 
     def contents(self) -> tuple[Content, Content]:
-        """Read the ``level`` of both files, of which ``elements`` are the types. Raises FileError."""
+        """Read the ``level`` of both files, with ``elements`` as types. Raises FileError."""
         pairs = zip((self.one, self.other), self.elements, strict=True)
         first, second = (read_content(path, mip=self.level, element=element) for path, element in pairs)
         return first, second
 
 
 class Scenarios(NamedTuple):
-    """Differences of two scenarios: ``commands`` has (number, kind in the first, kind in the second, None for none)."""
+    """Differences of two scenarios.
+
+    ``commands`` lists (number, kind in the first, kind in the second); the kind of a missing command is None.
+    """
 
     commands: tuple[tuple[int, str | None, str | None], ...]
     only_one: tuple[DumpEntry, ...]
@@ -167,7 +171,7 @@ class Scenarios(NamedTuple):
 
 
 def scenarios(one: DumpIndex, other: DumpIndex) -> Scenarios:
-    """Compare the scenarios of two dumps, and what was dumped of them."""
+    """Compare the commands and the entries of two dumps."""
     kinds = enumerate(zip_longest(one.commands, other.commands))
     first, second = ({entry.key for entry in index.entries} for index in (one, other))
     return Scenarios(
@@ -180,10 +184,10 @@ def scenarios(one: DumpIndex, other: DumpIndex) -> Scenarios:
 def compared(
     one: DumpIndex, other: DumpIndex, rule: Rule, elements: Mapping[str | None, Element]
 ) -> Iterator[Compared]:
-    """Compare what both dumps have, in order; the first one has what is expected. ``elements`` are the types of buffers
-    by uid, of all others by None.
+    """Compare the common entries of two dumps in order. The first dump has the expected content.
 
-    Raises FileError for files that are not there, or not those of the index.
+    ``elements`` maps uids to types of buffers, and None to the type of all other buffers. Raises FileError for a file
+    that is missing or has changed since the index was written.
     """
     others = {entry.key: entry for entry in other.entries}
     for entry in one.entries:
@@ -206,7 +210,7 @@ def compared(
 def _element_of_dump(
     path: str, entry: DumpEntry, counterpart: DumpEntry, elements: Mapping[str | None, Element]
 ) -> Element | None:
-    """The type of the items of a file that does not name it itself."""
+    """Return the element type of a dumped file that names no type."""
     if not isinstance(codec_of(path), ArrayCodec):
         return None
     if entry.format is not None:
@@ -225,14 +229,13 @@ def _check(path: str, sha256: str) -> None:
     except OSError as error:
         raise file_error(path, f"cannot be read: {reason_of(error)}") from error
     if digest.hexdigest() != sha256:
-        raise file_error(path, "is not the file that the index of the dump lists: its SHA-256 is another one")
+        raise file_error(path, "has changed since the dump was written: the SHA-256 in the index differs")
 
 
 def folder_pairs(one: str, other: str) -> tuple[list[str], list[str], list[str]]:
-    """The files of two folders that can be shown, and of all folders in them: those in both, in ``one`` alone and in
-    ``other`` alone, by their sorted relative paths.
+    """Return the sorted relative paths of comparable files: in both folders, only in ``one``, only in ``other``.
 
-    Hidden files and folders do not count. Raises FileError for a folder that cannot be read, or where both have none.
+    Hidden files and folders do not count. Raises FileError for an unreadable folder, or if there are no such files.
     """
     first, second = _files(one), _files(other)
     if not first and not second:

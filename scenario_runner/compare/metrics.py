@@ -1,45 +1,40 @@
-"""Metrics of an output, computed of pairs of channels: formulas, bounds and requirements.
+"""Metrics of an output, computed from pairs of channels: formulas, bounds and requirements.
 
 Squared errors::
 
     rmse = sqrt(mean((actual - expected)^2))                    over all elements, in units of their values
     psnr = -10 log10(mean(((actual - expected) / peak)^2))      in dB; infinite where nothing differs
 
-Errors of numbers relative to their magnitude, under the names (and with the bounds) of Arm's compare_outputs.
-
-With a the actual and e the expected values, as vectors of n elements in double precision::
+Errors of numbers relative to a magnitude, with the names and bounds of Arm's compare_outputs. The actual values a and
+the expected values e are vectors of n elements in double precision::
 
     rel_l2          = |a - e| / |e|
     cosine          = (a . e) / (|a| |e|)
-    scale_error     = |(a . e) / (e . e) - 1|        how far the factor that best maps e to a is from 1
+    scale_error     = |(a . e) / (e . e) - 1|        for the factor (a . e) / (e . e) that maps e to a best
     wasserstein_rel = mean |sort(a) - sort(e)| / mean |e|
     atol_p999       = the 99.9th percentile of |a_i - e_i|, interpolated linearly
 
-Where all of e is zero, the errors are 0 if all of a is zero too, else infinite; the cosine is 1 or 0.
+If e is all zero, the errors are 0 for an a of zeros, else infinite; the cosine is 1 or 0.
 
-The earth mover's distance between the histograms of two pictures: which colours they have, wherever these are.
+The earth mover's distance compares the histograms of two pictures, so places do not count::
 
-::
+    histogram_emd = max over channels:  sum_i |A_i - E_i| / (255 n)
 
-    histogram_emd = max over channels of  sum_i |A_i - E_i| / (255 n)
+A and E are the cumulative histograms of n values in 256 equal bins. The bins span the range of the type, or 0 to 1 for
+floats; values beyond fall into the first and the last bin. The distance is 0 for equal histograms. It is 1 if all
+values lie at the wrong end of the range.
 
-A and E are the cumulative histograms of the n values of a channel in 256 bins of equal width over the range that values
-of its type can have, for floats over 0 to 1 (values beyond fall into the first and the last bin). 0 means equal
-histograms, 1 that all is at one end of the range where it should be at the other.
-
-Structural similarity of two pictures.
-
-Source: Wang, Bovik, Sheikh, Simoncelli, "Image Quality Assessment: From Error Visibility to Structural Similarity"
-(2004): windows of 11x11 texels weighted by a Gaussian of standard deviation 1.5, K1 = 0.01, K2 = 0.03::
+Structural similarity (SSIM) of two pictures. Source: Wang, Bovik, Sheikh, Simoncelli, "Image Quality Assessment: From
+Error Visibility to Structural Similarity" (2004). Windows have 11x11 texels, weighted by a Gaussian of standard
+deviation 1.5; K1 = 0.01, K2 = 0.03::
 
     ssim(x, y) = (2 mx my + C1) (2 sxy + C2) / ((mx^2 + my^2 + C1) (sx^2 + sy^2 + C2)),  C = (K peak)^2
 
-The result is the mean over all windows that lie inside the picture, of each channel, and then over the channels.
+The result is the mean over all complete windows and all channels.
 
-FLIP, the difference that a viewer sees who flips between two pictures, by NVIDIA's own package flip-evaluator.
-
-Source: Andersson et al., "FLIP: A Difference Evaluator for Alternating Images" (2020), and its variant for high dynamic
-range (2021), which float formats get. Colours of other formats count as sRGB. The result is the mean over all texels.
+FLIP tells how different two pictures look to a viewer who flips between them. NVIDIA's package flip-evaluator computes
+it. Sources: Andersson et al., "FLIP: A Difference Evaluator for Alternating Images" (2020), and for float formats the
+variant for high dynamic range (2021). Colours of other formats count as sRGB. The result is the mean over all texels.
 """
 
 from __future__ import annotations
@@ -57,14 +52,14 @@ from scenario_runner.errors.installation import requirement
 from scenario_runner.errors.text import distinct
 from scenario_runner.files.elements import Array
 
-_PIECE: Final = 1 << 16  # elements; with what is computed of them, they stay in the caches of the processor
+_PIECE: Final = 1 << 16  # elements; a piece and all temporary arrays fit into the caches of the processor
 
 
 class Pair(NamedTuple):
-    """One channel: its values and the expected ones, flat and of one type.
+    """The actual and the expected values of one channel, flat and of one type.
 
-    ``peak`` is the greatest value that it can have: that of its type, 1 for floats. ``shape`` is (height, width) of an
-    image, else that of all values. Elements that do not count (``counts`` is false) are as expected in ``actual``.
+    ``peak`` is the greatest possible value: the maximum of the type, 1 for floats. ``shape`` is (height, width) for an
+    image. Elements with a false flag in ``counts`` are excluded, and equal on both sides.
     """
 
     name: str
@@ -75,7 +70,7 @@ class Pair(NamedTuple):
     counts: Array | None = None
 
     def pieces(self) -> Iterator[tuple[Array, Array]]:
-        """The elements that count, actual and expected, in double precision and in pieces of bounded size."""
+        """Yield actual and expected elements in double precision, in pieces, without excluded elements."""
         for start in range(0, self.actual.size, _PIECE):
             part = slice(start, start + _PIECE)
             counts = slice(None) if self.counts is None else self.counts[part]
@@ -85,7 +80,7 @@ class Pair(NamedTuple):
 def pairs_of(
     planes: Sequence[Plane], actual: memoryview, expected: memoryview, ignored: Array | None, without_nan: bool = False
 ) -> list[Pair]:
-    """The channels of all planes; ``without_nan`` leaves out elements where NaN is expected."""
+    """Return the channels of all planes. ``without_nan`` excludes elements with an expected NaN."""
     result: list[Pair] = []
     before = 0
     for plane in planes:
@@ -109,12 +104,12 @@ def pairs_of(
 
 
 def rmse(pairs: Sequence[Pair]) -> float:
-    """The root of the mean squared error over the elements of all channels."""
+    """Return the root of the mean squared error over the elements of all channels."""
     return math.sqrt(_mean_square(pairs, relative=False))
 
 
 def psnr(pairs: Sequence[Pair]) -> float:
-    """The peak signal-to-noise ratio in dB, errors relative to the greatest value that a channel can have."""
+    """Return the peak signal-to-noise ratio in dB."""
     noise = _mean_square(pairs, relative=True)
     return math.inf if noise == 0 else -10 * math.log10(noise)
 
@@ -131,13 +126,13 @@ def _mean_square(pairs: Sequence[Pair], *, relative: bool) -> float:
 
 
 def rel_l2(pairs: Sequence[Pair]) -> float:
-    """The norm of the error relative to that of the expected values."""
+    """Return the norm of the error divided by the norm of the expected values."""
     error, _, expected, _ = _sums(pairs)
     return _ratio(math.sqrt(error), math.sqrt(expected))
 
 
 def cosine(pairs: Sequence[Pair]) -> float:
-    """The cosine of the angle between both."""
+    """Return the cosine of the angle between actual and expected values."""
     _, actual, expected, product = _sums(pairs)
     if not actual or not expected:
         return float(actual == expected)
@@ -145,13 +140,13 @@ def cosine(pairs: Sequence[Pair]) -> float:
 
 
 def scale_error(pairs: Sequence[Pair]) -> float:
-    """The distance of the factor between both from 1."""
+    """Return how far the best factor between expected and actual values is from 1."""
     _, actual, expected, product = _sums(pairs)
     return abs(product / expected - 1) if expected else _ratio(actual, expected)
 
 
 def wasserstein_rel(pairs: Sequence[Pair]) -> float:
-    """The distance of both distributions of values, relative to the mean magnitude."""
+    """Return the mean distance of the sorted values, relative to the mean expected magnitude."""
     actual, expected = _values(pairs)
     if not actual.size:
         return 0.0
@@ -160,7 +155,7 @@ def wasserstein_rel(pairs: Sequence[Pair]) -> float:
 
 
 def atol_p999(pairs: Sequence[Pair]) -> float:
-    """The absolute error that one element of a thousand exceeds."""
+    """Return the absolute error that one element in a thousand exceeds."""
     actual, expected = _values(pairs)
     return float(numpy.percentile(numpy.abs(actual - expected), 99.9)) if actual.size else 0.0
 
@@ -170,20 +165,20 @@ def _ratio(error: float, magnitude: float) -> float:
 
 
 def _pieces(pairs: Sequence[Pair]) -> Iterator[tuple[Array, Array]]:
-    """The pieces of all channels. Raises ValueError for values that are not finite."""
+    """Yield the pieces of all channels. Raises ValueError for values that are not finite."""
     for actual, expected in chain.from_iterable(pair.pieces() for pair in pairs):
         _check(actual, expected)
         yield actual, expected
 
 
 def _check(actual: Array, expected: Array) -> None:
-    for what, values in (("the output", actual), ("what is expected", expected)):
+    for side, values in (("the output", actual), ("the expected content", expected)):
         if not numpy.isfinite(values).all():
-            raise ValueError(f"{what} has values that are not finite")
+            raise ValueError(f"{side} has values that are not finite")
 
 
 def _sums(pairs: Sequence[Pair]) -> tuple[float, float, float, float]:
-    """Sums of the squared errors, of the squares of both, and of their products. Raises ValueError."""
+    """Return sums of squared errors, actual squares, expected squares, and products. Raises ValueError."""
     sums = [0.0, 0.0, 0.0, 0.0]
     for actual, expected in _pieces(pairs):
         error = actual - expected
@@ -193,7 +188,7 @@ def _sums(pairs: Sequence[Pair]) -> tuple[float, float, float, float]:
 
 
 def _values(pairs: Sequence[Pair]) -> tuple[Array, Array]:
-    """All elements that count, actual and expected. Raises ValueError."""
+    """Return all actual and all expected elements, without excluded ones. Raises ValueError."""
     pieces = [(numpy.zeros(0), numpy.zeros(0)), *_pieces(pairs)]
     actual, expected = map(numpy.concatenate, zip(*pieces, strict=True))
     return actual, expected
@@ -203,7 +198,7 @@ _BINS: Final = 256
 
 
 def histogram_emd(pairs: Sequence[Pair]) -> float:
-    """The distance of the worst channel. NaN where a value is NaN."""
+    """Return the distance of the worst channel, or NaN if a value is NaN."""
     return max(map(_distance, pairs), default=0.0)
 
 
@@ -226,7 +221,7 @@ _ROWS: Final = 256  # of windows at a time
 
 
 def ssim(pairs: Sequence[Pair]) -> float:
-    """1 where both pictures are equal; NaN where a value is not finite."""
+    """Return the similarity: 1 for equal pictures, NaN if a value is not finite."""
     total, count = 0.0, 0
     with numpy.errstate(all="ignore"):  # infinite values
         for pair in pairs:
@@ -249,7 +244,7 @@ def _similarities(x: Array, y: Array, peak: float) -> Array:
 
 
 def _weighted(values: Array) -> Array:
-    """The weighted means of all windows: of rows, then of columns."""
+    """Return the weighted mean of each window, first along columns, then along rows."""
     weights = numpy.exp(-((numpy.arange(_SIDE) - _SIDE // 2) ** 2) / (2 * _SIGMA**2))
     weights /= weights.sum()
     height, width = values.shape
@@ -258,15 +253,14 @@ def _weighted(values: Array) -> Array:
 
 
 _LUMINANCES = (0.2126, 0.7152, 0.0722)  # of red, green and blue
-# Twice what the package counts as black: where all of what is expected is that, it ends the process, and where that is
-# negative, it returns 0.
+# For a darker expected picture the package ends the process, or returns 0. This is twice the package's own limit.
 _LEAST_LUMINANCE = 2.0**-22
 
 
 def flip(pairs: Sequence[Pair]) -> float:
-    """0 where both pictures are equal, at most 1.
+    """Return the mean difference: 0 for equal pictures, at most 1.
 
-    Raises ValueError for values that are not finite, and for different floats where nothing but black is expected.
+    Raises ValueError for values that are not finite, and for floats that differ from an expected picture of black.
     """
 
     actual, expected = (_picture(pairs, side) for side in (0, 1))
@@ -277,7 +271,7 @@ def flip(pairs: Sequence[Pair]) -> float:
 
     kind = "HDR" if pairs[0].actual.dtype.kind == "f" else "LDR"
     if kind == "HDR" and (expected.astype("f8") @ _LUMINANCES).max() < _LEAST_LUMINANCE:
-        raise ValueError("what is expected is black, which no exposure makes visible: choose another metric")
+        raise ValueError("the expected picture is black at every exposure: choose another metric")
     _, mean, _ = flip_evaluator.evaluate(expected, actual, kind, computeMeanError=True, applyMagma=False)
     return float(mean)
 
@@ -288,11 +282,11 @@ def _picture(pairs: Sequence[Pair], side: int) -> Array:
 
 
 class Metric(NamedTuple):
-    """One metric; ``value`` computes it of pairs of channels, or raises ValueError with the reason why these have none.
+    """A metric. ``value`` computes it from pairs of channels, or raises ValueError with a reason.
 
-    A likeness is better where it is greater; other metrics are errors. ``defaults`` are the bounds (warning, failure)
-    without which the user must give some. ``images`` tells that it is one of images, whose sides are at least
-    ``least_side`` texels, ``package`` what must be installed for it.
+    A likeness is better the greater it is; other metrics are errors. ``defaults`` are bounds for a warning and a
+    failure; without them, the user must give bounds. A metric of ``images`` needs at least ``least_side`` texels on
+    each side. ``package`` must be installed.
     """
 
     value: Callable[[Sequence[Pair]], float]
@@ -304,27 +298,27 @@ class Metric(NamedTuple):
 
     @property
     def limit(self) -> str:
-        """The key of the bound beyond which the result is a failure."""
+        """The key of the bound for a failure."""
         return "min" if self.is_likeness else "max"
 
     def is_within(self, value: float, bound: float) -> bool:
-        """Return whether a value is no worse than a bound; a NaN is within nothing."""
+        """Return whether a value is no worse than a bound. NaN is worse than any bound."""
         return value >= bound if self.is_likeness else value <= bound
 
     def misfits(self, planes: Sequence[Plane]) -> Iterator[tuple[str, str, str | None]]:
-        """The reasons why it cannot be computed of an output: code, message and help."""
+        """Yield reasons why the metric cannot be computed from an output: code, message and help."""
         if self.images:
             (plane, *others) = planes
             if plane.image is None:
-                yield "SR-EXPECT-009", "is a metric of images; this output is none", None
+                yield "SR-EXPECT-009", "is a metric of images, but this output is no image", None
             elif others:
-                message = f"is a metric of one picture; this output has {len(planes)} (mip levels, depth and stencil)"
+                message = f"compares one picture, but this output has {len(planes)} (mip levels, depth and stencil)"
                 yield "SR-EXPECT-009", message, None
             elif min(plane.shape[:2]) < self.least_side:
                 size = f"{plane.shape[1]}x{plane.shape[0]}"
-                yield "SR-EXPECT-009", f"needs {self.least_side} texels each way; this image has {size}", None
+                yield "SR-EXPECT-009", f"needs {self.least_side} texels each way, but this image has {size}", None
             elif self.package and plane.shape[2] < 3:
-                yield "SR-EXPECT-009", f"needs three channels; this image has {plane.shape[2]}", None
+                yield "SR-EXPECT-009", f"needs three channels, but this image has {plane.shape[2]}", None
         if self.package and find_spec(self.package.replace("-", "_")) is None:
             message = f"needs the package {self.package!r}, which is not installed"
             newest = requirement(self.package).newest_python
@@ -332,7 +326,7 @@ class Metric(NamedTuple):
 
 
 def verdict(metric: Metric, bounds: Any, value: float) -> tuple[str, str]:
-    """Judge a value under the bounds of the expectations: "Pass", "Warn" or "Fail", and a sentence if not Pass."""
+    """Judge a value by the bounds of the expectations. Return "Pass", "Warn" or "Fail", and a sentence about it."""
     warn, limit = bounds.warn, getattr(bounds, metric.limit)
     if warn is None and limit is None and metric.defaults is not None:
         warn, limit = metric.defaults

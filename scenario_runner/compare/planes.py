@@ -1,4 +1,7 @@
-"""Planes of elements in an output (one for a buffer or tensor, one for each part of an image), and masks over them."""
+"""Planes of elements in an output, and masks over planes.
+
+A buffer or a tensor is one plane; each part of an image is one plane.
+"""
 
 from __future__ import annotations
 
@@ -21,10 +24,10 @@ from scenario_runner.view.contents import Channel, channels_of, read_content, tr
 
 
 class Plane(NamedTuple):
-    """A part of an output's bytes with elements of one kind.
+    """A part of an output's bytes with elements of one type.
 
-    ``shape`` counts elements, for an image (height, width, channels). Texels that are packed into integers or blocks
-    have no ``element``: their channels are taken out (`channels`). ``label`` names the part where there are several.
+    ``shape`` counts elements, for an image (height, width, channels). Texels packed into integers or blocks have no
+    ``element``; `channels` unpacks them. ``label`` names the part of an output with several parts.
     """
 
     label: str
@@ -41,7 +44,7 @@ class Plane(NamedTuple):
         return prod(self.shape)
 
     def split(self, size_bytes: int) -> Iterator[Plane]:
-        """Parts of about ``size_bytes`` bytes, in order; only one where channels are taken out."""
+        """Yield parts of about ``size_bytes`` bytes. Packed texels stay one part."""
         if self.element is None:
             yield self
             return
@@ -51,13 +54,13 @@ class Plane(NamedTuple):
             yield self._replace(offset_bytes=self.offset_bytes + start, size_bytes=size, shape=shape)
 
     def elements(self, data: memoryview | bytearray) -> list[Channel]:
-        """The bytes of this plane as flat channels: one of all elements where each has bytes of its own."""
+        """Return flat channels: one channel of all elements, but the channels of packed texels."""
         if self.element is not None:
             return [Channel("", numpy.frombuffer(data, self.element.dtype), self.element)]
         return self.channels(data)
 
     def channels(self, data: memoryview | bytearray) -> list[Channel]:
-        """The bytes of this plane as flat channels; those of an image in the order R, G, B, A."""
+        """Return flat channels, for an image in the order R, G, B, A."""
         if self.image is None or self.part is None:
             return self.elements(data)
         part = self.part
@@ -66,8 +69,7 @@ class Plane(NamedTuple):
         return [channel._replace(raw=channel.raw.reshape(-1)) for channel in channels]
 
     def flags_of(self, flags: Array, number: int) -> Array:
-        """The flags of one of the `channels`; those of all elements are in the order of memory where each element has
-        bytes of its own."""
+        """Return the flags of a channel, numbered as in `channels`. Flags of unpacked texels are in memory order."""
         if self.image is None:
             return flags
         if self.element is not None:
@@ -76,7 +78,7 @@ class Plane(NamedTuple):
         return flags[number :: self.shape[2]]
 
     def place(self, flat: int) -> str:
-        """The index of an element as text, behind the label of the plane."""
+        """Return the label of the plane and the index of an element as text."""
         text = str([int(place) for place in numpy.unravel_index(flat, self.shape)])
         return f"{self.label} {text}" if self.label else text
 
@@ -84,9 +86,9 @@ class Plane(NamedTuple):
 def planes_of(
     resource: ResourcePlan, size_bytes: int, element: Element, *, with_blocks: bool = False
 ) -> tuple[Plane, ...]:
-    """The planes of the first ``size_bytes`` of a resource. ``element`` is what a buffer or a tensor holds.
+    """Return the planes of the first ``size_bytes`` of a resource. ``element`` is the type in a buffer or tensor.
 
-    ``with_blocks`` leaves blocks of texels as they are: words of 64 bits, (rows, columns, words of a block).
+    ``with_blocks`` keeps compressed blocks of texels: words of 64 bits, (rows, columns, words of a block).
     """
     if isinstance(resource, BufferPlan):
         return (Plane("", 0, size_bytes, (size_bytes // element.size_bytes,), element),)
@@ -114,10 +116,10 @@ def planes_of(
 
 
 def ignored_elements(planes: Sequence[Plane], mask: str | None, border: int) -> Array:
-    """A flag for each element of one plane: true where it does not count.
+    """Return a flag for each element of the only plane. Elements with a true flag are not compared.
 
-    A mask has the shape of the elements, or of an image without its channels. Raises FileError where it cannot be read,
-    and ValueError with the reason where it does not fit, or leaves nothing to compare.
+    A mask has the shape of the elements, or (height, width) of an image. Raises FileError if the mask cannot be read,
+    and ValueError with a reason if it does not fit, or leaves nothing to compare.
     """
     if len(planes) != 1:
         raise ValueError(f"the output has {len(planes)} parts (mip levels, depth and stencil), expected one")
@@ -136,7 +138,7 @@ def ignored_elements(planes: Sequence[Plane], mask: str | None, border: int) -> 
 
 
 def _covered(path: str) -> Array:
-    """The elements where a mask is not zero, in its own shape."""
+    """Return true flags for the elements of a mask that are not zero."""
     if isinstance(codec_of(path), ArrayCodec):
         array = read_array(path)
         if not is_numeric(array):
@@ -148,7 +150,7 @@ def _covered(path: str) -> Array:
 
 
 def _spread(covered: Array, plane: Plane) -> Array:
-    """A mask over all elements of a plane; outer axes of length 1 do not count."""
+    """Broadcast a mask over all elements of a plane. Outer axes of length 1 do not count."""
     shape, texels = trimmed(covered.shape), plane.shape[:2]
     if covered.size == plane.element_count and (plane.image is None or shape == trimmed(plane.shape)):
         return covered.reshape(plane.shape)

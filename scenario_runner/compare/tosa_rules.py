@@ -1,24 +1,25 @@
 """Judge outputs by the compliance modes of TOSA, with the verifier library of the package tosa-tools.
 
-The verdict is the library's. It names one wrong element at most, and no integer: the limits of each element are
-computed here as well, for messages. Source: "Output verification" in the TOSA specification; defaults as the library's.
+The verdict comes from the library. The library names at most one wrong float and no wrong integer, so this module
+computes the limits of each element for messages. Source: "Output verification" in the TOSA specification, with the
+library's defaults.
 
-With the expected value r (exact) of magnitude m, at least the smallest normal value; its entry b of the bounds; f bits
-of mantissa; and parameters under their names, an element may differ from r by::
+Let r be the exact expected value, m its magnitude (at least the smallest normal value), b the element of the bounds,
+and f the number of mantissa bits. Parameters have their names. An element may differ from r by::
 
     EXACT             0
-    ULP               ulp * 2^(floor(log2(m)) - f), towards zero ulp_lower in place of ulp; 0 where r is 0
+    ULP               ulp * 2^(floor(log2(m)) - f), 0 for r = 0; towards zero, ulp_lower replaces ulp
     ABS_ERROR         max(max(m * (base_bound + b), lower_bound) * 2^(-f / normal_divisor), max_compare);
-                      base_bound * |b| in place of the product with bound_as_magnitude
+                      with bound_as_magnitude, base_bound * |b| replaces the product
     REDUCE_PRODUCT    m * ((1 + 2^(-f - 1))^n - 1)
     MAX_RELATIVE      max * max(scale, ulp_bound * 2^-f)
     PRECOMPUTED       b
-    DOT_PRODUCT       abs_bound * max(b * 2^(-f - 1), smallest normal value), 0 where b is 0; the verifier also
-                      limits the variance of all errors, and their mean in the test sets 3 to 5
+    DOT_PRODUCT       abs_bound * max(b * 2^(-f - 1), smallest normal value), 0 for b = 0; the verifier also
+                      limits the variance of all errors, and the mean error in the test sets 3 to 5
 
-RESCALE_INEXACT accepts r to b, and FP_SPECIAL all finite values of the same sign. Limits beyond the values of the type
-are infinite (NaN for FP8E4M3). NaN is right where expected, everything where b is infinite, and zero (not for FP8) for
-denormal values.
+RESCALE_INEXACT accepts r to b. FP_SPECIAL accepts all finite values of the same sign. Limits beyond the values of the
+type are infinite (NaN for FP8E4M3). An expected NaN accepts NaN, an infinite b accepts everything, and a denormal value
+accepts zero (except FP8).
 """
 
 from __future__ import annotations
@@ -84,9 +85,9 @@ def _dot_product(p: Parameters, r: Array, b: Array | float, type: Any) -> Array 
 
 
 class Mode(NamedTuple):
-    """A compliance mode: the parameters that it must and may have, and whether it needs a file of bounds.
+    """A compliance mode: required and optional parameters, and whether the mode needs a file of bounds.
 
-    ``error`` is that of the formulas, of the parameters, r, b and the limits of a type of floats.
+    ``error`` computes the formula from the parameters, r, b and the limits of a float type.
     """
 
     required: tuple[str, ...] = ()
@@ -117,17 +118,17 @@ ModeName: TypeAlias = Literal[tuple(MODES)]  # type: ignore[valid-type]
 
 
 def judges(mode: str, data_type: str) -> bool:
-    """Return whether the library judges outputs of a type by a mode; others it fails."""
+    """Return whether the library supports a mode for a type."""
     if mode == "RESCALE_INEXACT":
         return data_type in ("INT8", "INT16", "INT32")
     return mode == "EXACT" or ELEMENTS[DATA_TYPES[data_type][1]].is_float
 
 
 class TosaRule(NamedTuple):
-    """A mode with its ``parameters`` (a test's ``meta.compliance`` has them) for an output of the type ``data_type``.
+    """A mode for an output of the type ``data_type``, with the ``parameters`` from a test's ``meta.compliance``.
 
-    ``expected`` is the reference model's result in precise mode: float64 for floats, integers as the output has them.
-    ``bounds``, of the same shape, are those that it writes for modes with bounds.
+    ``expected`` is the reference model's result in precise mode: float64 for floats, otherwise the integers of the
+    output. ``bounds`` are the reference model's bounds, of the same shape.
     """
 
     mode: str
@@ -138,9 +139,9 @@ class TosaRule(NamedTuple):
 
 
 def rule_problems(mode_name: str, parameters: Parameters, *, has_bounds: bool) -> Iterator[Diagnostic]:
-    """Find the parameters that a mode does not take, and the parameters and bounds that it lacks.
+    """Yield errors about unknown parameters of a mode, wrong values, and missing parameters or bounds.
 
-    Parameters of another type would make the library end the process.
+    A parameter of a wrong type would make the library end the process.
     """
     mode = MODES[mode_name]
     known = mode.required + mode.optional
@@ -161,10 +162,9 @@ def rule_problems(mode_name: str, parameters: Parameters, *, has_bounds: bool) -
 
 
 class Judgement(NamedTuple):
-    """A verdict; of one that did not pass the reason, and the worst elements: index, expected and actual value.
+    """A verdict. A failed one has a reason and the worst elements: index, expected and actual value.
 
-    ``beyond`` is by how much each element, in one dimension, exceeds its limits, infinite for all that the library
-    does not tell apart.
+    ``beyond`` is the flat array of amounts beyond the limits. It is infinite if the library names no wrong element.
     """
 
     passed: bool
@@ -176,7 +176,7 @@ class Judgement(NamedTuple):
 def judge(actual: Array, rule: TosaRule) -> Judgement:
     """Judge an output by a rule. ``actual`` has the expected number of elements, in any type of the right size.
 
-    Raises ValueError for a rule that is none or does not fit, and MetricPackageError without the package tosa-tools.
+    Raises ValueError for an invalid rule, and MetricPackageError without the package tosa-tools.
     """
     for problem in rule_problems(rule.mode, rule.parameters, has_bounds=rule.bounds is not None):
         raise ValueError(problem.message)
@@ -207,9 +207,9 @@ def judge(actual: Array, rule: TosaRule) -> Judgement:
 
 
 def limits(raw: Array, element: Element, rule: TosaRule) -> tuple[Array, Array, Array, Array]:
-    """The expected values, the least and the greatest ones that are right, and by how much ``raw`` is beyond these.
+    """Return expected values, the least and greatest right values, and the amounts of ``raw`` beyond these limits.
 
-    All are flat and in double precision; the last is 0 for what is right, infinite where there is no difference.
+    All arrays are flat and in double precision. Amounts are 0 for right elements, infinite for wrong NaN and infinity.
     """
     bounds = rule.bounds if MODES[rule.mode].has_bounds else None
     arrays = [array.reshape(-1) for array in (rule.expected, rule.expected if bounds is None else bounds)]
@@ -248,7 +248,7 @@ class _Tensor(ctypes.Structure):
 
 
 def verifier_path() -> str | None:
-    """The path of the verifier library; None where the package is not installed."""
+    """Return the path of the verifier library, or None if the package is not installed."""
     spec = find_spec("tosa_reference_model")  # which is not imported: it has 17 MB
     folder = os.path.dirname((spec and spec.origin) or "")
     return next((os.path.join(folder, name) for name in glob("*tosa_reference_verify_lib.*", root_dir=folder)), None)
@@ -256,9 +256,9 @@ def verifier_path() -> str | None:
 
 @cache
 def _library() -> Any:
-    """The function ``tvf_verify_data`` (verify.h of the package).
+    """Load the function ``tvf_verify_data`` (verify.h of the package).
 
-    `checker.verifier`, the package's own binding, validates each configuration with jsonschema, which takes 25 ms.
+    The package's own binding, `checker.verifier`, spends 25 ms for each configuration on a JSON schema.
     """
     path = verifier_path()
     if path is None:
@@ -270,7 +270,7 @@ def _library() -> Any:
 
 
 def _native(array: Array, element: Element) -> Array:
-    """An array of a rule as the library reads it. Raises ValueError for another type."""
+    """Convert an array of a rule to native byte order. Raises ValueError for a wrong type."""
     native = array.dtype.newbyteorder("=")
     if native != "f8" if element.is_float else native.kind not in "biu":
         raise ValueError(f"{array.dtype} is no {'float64 (precise mode)' if element.is_float else element.name}")
@@ -278,7 +278,7 @@ def _native(array: Array, element: Element) -> Array:
 
 
 def _tensor(array: Array, rule: TosaRule) -> _Tensor:
-    """An array that lives until the verdict. Raises ValueError where it does not fit the rule."""
+    """Describe an array for the library, which must outlive the call. Raises ValueError if it does not fit the rule."""
     shape, (code, name) = rule.expected.shape, DATA_TYPES[rule.data_type]
     code, size = (_FP64, 8) if array.dtype == "f8" else (code, ELEMENTS[name].size_bytes)
     if array.size != rule.expected.size or array.itemsize != size:
@@ -287,7 +287,7 @@ def _tensor(array: Array, rule: TosaRule) -> _Tensor:
 
 
 def _verify(raw: Array, rule: TosaRule) -> tuple[bool, str]:
-    """The verdict of the library, and what it writes to standard error, which is kept from there."""
+    """Call the library. Return the verdict, and the messages that the library writes to standard error."""
     verify = _library()
     config = {"mode": rule.mode, "data_type": rule.data_type, "shape": rule.expected.shape}
     if rule.parameters:

@@ -1,5 +1,4 @@
-"""The rule for two numbers to be equal within tolerances, and the comparison of an output with the expected bytes in
-pieces of bounded size."""
+"""The rule for equal numbers within tolerances, and the comparison of an output with expected bytes, piece by piece."""
 
 from __future__ import annotations
 
@@ -15,16 +14,16 @@ from scenario_runner.files.elements import Array, Element, distance
 from scenario_runner.plan.records import Source
 from scenario_runner.view.contents import Channel
 
-_NARROWER: Final = 1 - 1e-6  # keeps the rounding of bounds from making a wrong element right
+_NARROWER: Final = 1 - 1e-6  # rounding of bounds must not accept a wrong element
 _DENORMAL_ROUNDING: Final = 1e-44  # seven of the least values of single precision
-_CERTAIN_ATOL_MAX: Final = 1e30  # the sum with any value of single precision is finite
-_TABLE_MIN: Final = 1 << 16  # elements; fewer take less time than a table of all pairs of bytes
+_CERTAIN_ATOL_MAX: Final = 1e30  # adding any value of single precision gives a finite number
+_TABLE_MIN: Final = 1 << 16  # elements; for fewer, a table of all pairs of bytes does not pay
 
 
 class Rule(NamedTuple):
-    """Elements are right where their bits are equal; where any field differs from its default, as numbers.
+    """Rule for right elements: with default fields the bits must be equal, otherwise the numbers.
 
-    As numbers, an element is right where one of these holds:
+    A number is right if one of these holds:
 
     - both values are equal (0 equals -0);
     - both are finite, and ``|actual - expected| <= atol + rtol * |expected|``;
@@ -52,7 +51,7 @@ def wrong_elements(
 ) -> Array:
     """Return the indices of the wrong elements of a piece.
 
-    The expected ones may be of another type, `BITWISE` aside. Their ``ulp`` count only where both types are integers.
+    Expected elements may have another type, except under `BITWISE`. Then ``ulp`` counts only between integers.
     """
     if expected_element is not None and expected_element != element:
         return numpy.flatnonzero(~_right(actual, expected, element, rule, expected_element))
@@ -67,9 +66,9 @@ def wrong_elements(
 
 
 def _certainly_right(actual: Array, expected: Array, element: Element, rule: Rule) -> Array:
-    """Flags of floats that single precision, of 64 bits double precision, shows to be right with room for its rounding.
+    """Return flags of floats that are right with room for rounding, in the element's or single precision.
 
-    It is several times as fast as `_right`, which judges the others.
+    This is several times as fast as `_right`, which judges the other floats.
     """
     precision = "f8" if element.size_bytes == 8 else "f4"
     a, e = (element.numbers(raw).astype(precision, copy=False) for raw in (actual, expected))
@@ -87,7 +86,7 @@ def _certainly_right(actual: Array, expected: Array, element: Element, rule: Rul
 
 
 def _right(actual: Array, expected: Array, element: Element, rule: Rule, expected_element: Element) -> Array:
-    """Flags of the elements that are right as numbers, in double precision; integers exactly."""
+    """Return flags of the right elements. Floats are compared in double precision, integers exactly."""
     has_floats = element.is_float or expected_element.is_float
     with numpy.errstate(all="ignore"):  # about NaN that signal
         a, e = element.numbers(actual), expected_element.numbers(expected)
@@ -120,13 +119,13 @@ def _right(actual: Array, expected: Array, element: Element, rule: Rule, expecte
 
 @lru_cache(8)
 def _wrong_bytes(element: Element, rule: Rule) -> Array:
-    """Flags of all pairs of one-byte floats that are wrong, by ``expected << 8 | actual``."""
+    """Return flags of all wrong pairs of one-byte floats, indexed by ``expected << 8 | actual``."""
     values = numpy.arange(256, dtype="u1")
     return ~_right(numpy.tile(values, 256), numpy.repeat(values, 256), element, rule, element)
 
 
 def element_errors(actual: Array, expected: Array, element: Element, expected_element: Element | None = None) -> Array:
-    """Return absolute errors in double precision: infinite where only one of the two is finite, or is NaN."""
+    """Return absolute errors in double precision. Errors are infinite if only one side is finite or NaN."""
     a, e = element.numbers(actual), (expected_element or element).numbers(expected)
     with numpy.errstate(all="ignore"):
         errors = distance(a, e).astype("f8", copy=False)
@@ -134,8 +133,8 @@ def element_errors(actual: Array, expected: Array, element: Element, expected_el
     return numpy.where(numpy.isnan(errors), numpy.inf, errors)
 
 
-PIECE_BYTES: Final = 1 << 17  # with what is computed of it, stays in the caches of the processor
-_READ_BYTES: Final = 1 << 20  # at once; a source may open its file for each
+PIECE_BYTES: Final = 1 << 17  # a piece and all temporary arrays fit into the caches of the processor
+_READ_BYTES: Final = 1 << 20  # at once; a source may open a file for each read
 WORST_MAX: Final = 10
 """Most elements in a list of the worst ones."""
 
@@ -146,10 +145,10 @@ def worst_first(errors: Array, most: int = WORST_MAX) -> list[int]:
 
 
 class Mismatch(NamedTuple):
-    """The result of a comparison: ``wrong`` of ``total`` elements, of which ``ignored`` do not count.
+    """The result of a comparison: numbers of ``wrong``, ``ignored`` and ``total`` elements.
 
-    ``worst`` lists (index, expected, actual) as text, the greatest error first; ``error`` is that error, infinite where
-    a value is NaN or infinite on one side only. Both are of wrong elements only.
+    ``worst`` lists wrong elements as texts (index, expected, actual), the greatest error first. ``error`` is the
+    greatest error, infinite for a NaN or an infinity on one side only.
     """
 
     wrong: int
@@ -162,7 +161,7 @@ class Mismatch(NamedTuple):
 def compare(
     actual: memoryview, source: Source, planes: Sequence[Plane], rule: Rule, ignored: Array | None = None
 ) -> Mismatch:
-    """Count the wrong elements, and list the worst. ``ignored`` has a flag for each element of all planes, in order."""
+    """Count the wrong elements, and list the worst. ``ignored`` has flags for the elements of all planes, in order."""
     count, before = 0, 0
     worst: list[tuple[float, tuple[str, str, str]]] = []
     for plane in planes:
@@ -189,9 +188,9 @@ def compare(
 def _pieces(
     actual: memoryview, source: Source, plane: Plane, *, with_equal: bool
 ) -> Iterator[tuple[Channel, Channel, int, int]]:
-    """Pieces of a plane: the actual and the expected elements ``first``, ``first + stride``, … with these two numbers.
+    """Yield pieces of a plane: actual elements, expected elements, the number of the first element, and the stride.
 
-    The expected ones are valid until the next piece is read. Pieces with equal bytes may be left out.
+    Expected elements are valid until the next piece is read. Pieces with equal bytes may be left out.
     """
     first = 0
     held = bytearray()

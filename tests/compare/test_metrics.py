@@ -176,7 +176,7 @@ def test_values_that_are_not_finite_are_errors(name: str, value: float) -> None:
     """On either side."""
     with pytest.raises(ValueError, match="the output has values that are not finite"):
         metric(name, values([value], [1.0]))
-    with pytest.raises(ValueError, match="what is expected has values that are not finite"):
+    with pytest.raises(ValueError, match="the expected content has values that are not finite"):
         metric(name, values([1.0], [value]))
 
 
