@@ -1,4 +1,4 @@
-"""The combinations of parameters of a scenario: those that its expectations offer, or the nearest ``suite.json``."""
+"""Combinations of a scenario's parameters, which the expectations or the nearest ``suite.json`` offer."""
 
 import json
 import os
@@ -28,7 +28,7 @@ _LONGEST_TEXT: Final = 100  # of a value in the name of an item
 
 
 def file_text(path: str | None) -> str:
-    """The text of a scenario or its expectations; empty where it cannot be read, which is for others to report."""
+    """Read a scenario or expectations. The text is empty if the file is unreadable: its run reports that."""
     with suppress(OSError, ValueError):
         if path and not is_model(path) and not is_stream(path):
             return read_file(path, MAX_SCENARIO_BYTES).decode("utf-8-sig")
@@ -36,8 +36,10 @@ def file_text(path: str | None) -> str:
 
 
 def variants(item: Item, read: Callable[[str | None], str] = file_text) -> list[Item]:
-    """The items of all combinations, in their order; the item itself where there are none, or they are wrong: its run
-    says why. ``read`` is `file_text`, or keeps what it read."""
+    """Return the items of all combinations in order. An item without valid combinations stays one item.
+
+    ``read`` is `file_text`, or a cache of it.
+    """
     text = _declared(item, read)[1]
     used = frozenset((*uses(read(item.path)), *uses(read(item.expectations)))) if text else frozenset()
     if not used or not os.path.exists(item.path):
@@ -50,8 +52,8 @@ def variants(item: Item, read: Callable[[str | None], str] = file_text) -> list[
 
 @lru_cache(FILES_KEPT)
 def _combinations_of(text: str, used: frozenset[str]) -> list[tuple[str, dict[str, object]]]:
-    """The ids and values of the combinations that a file offers of used parameters; none where it is wrong."""
-    from pydantic import ValidationError  # heavy, as the model is
+    """Return ids and values of the combinations of used parameters. A wrong file has none."""
+    from pydantic import ValidationError  # takes 50 ms, and so does the model
 
     from scenario_runner.suite.expectations.format import Parameters
 
@@ -70,7 +72,7 @@ def _combinations_of(text: str, used: frozenset[str]) -> list[tuple[str, dict[st
 def combinations(
     parameters: Mapping[str, Sequence[object]], exclude: Sequence[Mapping[str, object]]
 ) -> Iterator[tuple[tuple[str, int, object], ...]]:
-    """Yield the combinations that no entry of ``exclude`` is a part of, as names, indices and values."""
+    """Yield combinations as names, indices and values, without those that contain an entry of ``exclude``."""
     lists = [[(name, index, value) for index, value in enumerate(values)] for name, values in parameters.items()]
     excluded = _excluded(parameters, exclude)
     for number, combination in enumerate(product(*lists)):
@@ -79,10 +81,10 @@ def combinations(
 
 
 def _excluded(parameters: Mapping[str, Sequence[object]], exclude: Sequence[Mapping[str, object]]) -> int:
-    """Return a set of bits: bit n is 1 where an entry of ``exclude`` is a part of the combination n."""
+    """Return a set of bits: bit n is 1 if the combination n contains an entry of ``exclude``."""
     if not exclude:
         return 0
-    masks: dict[tuple[str, str], int] = {}  # the combinations that have a value
+    masks: dict[tuple[str, str], int] = {}  # bits of the combinations with a value
     total = step = prod(map(len, parameters.values()))
     for name, values in parameters.items():
         period, step = step, step // len(values)
@@ -102,18 +104,18 @@ def _excluded(parameters: Mapping[str, Sequence[object]], exclude: Sequence[Mapp
 def problems_of(
     parameters: Mapping[str, Sequence[Json]], exclude: Sequence[Mapping[str, object]]
 ) -> Iterator[Diagnostic]:
-    """Problems of parameters and their combinations; pointers start at the object that has both."""
+    """Yield problems of parameters and excluded combinations. Pointers start at the object with both keys."""
 
     def problem(pointer: str, message: str, help: str | None = None) -> Diagnostic:
         return Diagnostic("SR-EXPECT-006", "error", pointer, message, help)
 
     number = prod(map(len, parameters.values()))
     if len(parameters) > MOST_PARAMETERS:
-        message = f"has {len(parameters):,} parameters, and at most {MOST_PARAMETERS} are possible"
-        yield problem("/parameters", message, "write constants where they are used")
+        message = f"has {len(parameters):,} parameters, expected at most {MOST_PARAMETERS}"
+        yield problem("/parameters", message, "replace parameters of one value by the value")
         return
     if number > MOST_COMBINATIONS:
-        message = f"have {number:,} combinations, and at most {MOST_COMBINATIONS:,} are possible"
+        message = f"have {number:,} combinations, expected at most {MOST_COMBINATIONS:,}"
         yield problem("/parameters", message, "use fewer values, or several scenarios")
     elif parameters and not any(combinations(parameters, exclude)):
         yield problem("/exclude", "leaves no combination", "remove an entry")
@@ -128,17 +130,17 @@ def problems_of(
 
 
 def scenario_path(item: Item) -> str | ParameterizedFile:
-    """The path of the scenario of an item, with the values that it uses."""
+    """Return the path of an item's scenario, together with the values of its parameters."""
     return ParameterizedFile(item.path, values_of_scenario(item, item.parameters)) if item.parameters else item.path
 
 
 def values_of_scenario(
     item: Item, parameters: Mapping[str, object], *, needs_expectations: bool = False
 ) -> dict[str, object]:
-    """The values for a scenario: without those that only its expectations use.
+    """Return the values of parameters without those that only the expectations use.
 
-    Raises ScenarioError where the scenario, or its expectations if they are needed, lack values that these offer;
-    messages begin with the id.
+    Raises ScenarioError if the scenario, or with ``needs_expectations`` also the expectations, lack values for offered
+    parameters. Messages begin with the id of the item.
     """
     path, check = _declared(item, file_text)
     offered = _tree(check).get(KEY)
@@ -156,30 +158,30 @@ def values_of_scenario(
 
 
 def _declared(item: Item, read: Callable[[str | None], str]) -> tuple[str, str]:
-    """The nearest file that has parameters for an item, and its text; both are empty where none has."""
+    """Return the path and the text of the nearest file with parameters, or two empty strings."""
     paths = (path for path in (item.expectations, *item.defaults) if path)
     return next(((path, text) for path in paths if _tree(text := read(path))), ("", ""))
 
 
 @lru_cache(FILES_KEPT)
 def _tree(text: str) -> dict[str, object]:
-    """The keys of a file about parameters; none where it has no parameters, or is not JSON."""
+    """Return the keys about parameters in a file, or nothing if there are none or the file is not JSON."""
     with suppress(ValueError):
-        tree = parse(text, is_lenient=True) if f'"{KEY}"' in text else None  # also in other places
+        tree = parse(text, is_lenient=True) if f'"{KEY}"' in text else None
         if isinstance(tree, dict) and KEY in tree:
             return {key: tree[key] for key in KEYS if key in tree}
     return {}
 
 
 def _text(name: str, index: int, value: Json) -> str:
-    """A value in the name of an item, as pytest writes it; the name and the index for what a line cannot hold."""
+    """Format a value for the id of an item like pytest: long or unprintable values become name and index."""
     text = text_of(value)
     fits = not isinstance(value, list) and text.isprintable() and len(text) <= _LONGEST_TEXT
     return text if fits else f"{name}{index}"
 
 
 def _distinct(ids: list[str]) -> Iterator[str]:
-    """Ids of which equal ones are numbered, as pytest does it."""
+    """Yield ids, and number equal ids like pytest."""
     counts, taken = Counter(ids), set(ids)
     numbers: defaultdict[str, Iterator[int]] = defaultdict(count)
     for id in ids:

@@ -1,4 +1,4 @@
-"""Problems of a suite itself, not of one of its items: shown as they are found; they stop nothing."""
+"""Problems of a suite, not of an item. Problems are shown at once, and stop nothing."""
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -9,10 +9,9 @@ from scenario_runner.errors.diagnostic import Diagnostic, Severity
 
 
 class SuiteProblems:
-    """Life cycle: each problem is `found` and shown at once; at the end ``exit_code`` is that of the first error, or 0.
+    """Life cycle: problems are `found` and shown; at the end, ``exit_code`` belongs to the first error, or is 0.
 
-    With ``strict`` the first problem or warning is raised instead. A `together` block raises all of its problems at its
-    end.
+    With ``strict``, the first problem or warning is raised instead. A `together` block raises its problems at the end.
     """
 
     def __init__(self, show: Callable[[Diagnostic], None], *, strict: bool = False) -> None:
@@ -23,7 +22,7 @@ class SuiteProblems:
 
     @contextmanager
     def together(self) -> Iterator[None]:
-        """Collect the errors of a block that end the suite, and raise them as one error at its end."""
+        """Collect errors in a block, and raise them as one error at the end."""
         self._held = []
         with self.holding():
             yield
@@ -33,7 +32,7 @@ class SuiteProblems:
 
     @contextmanager
     def holding(self) -> Iterator[None]:
-        """Collect the error of a part of a `together` block, so that the code after the part runs."""
+        """Collect an error in a part of a `together` block, so that the code after the part runs."""
         try:
             yield
         except ScenarioRunnerError as error:
@@ -70,7 +69,7 @@ class SuiteProblems:
             self._show(problem)
 
     def failed(self, error: ScenarioRunnerError) -> None:
-        """Show all problems of an error that has ended one part of the suite and stops nothing else."""
+        """Show the problems of an error that ended a part of the suite. The suite goes on."""
         self.exit_code = self.exit_code or error.exit_code
         for problem in error.problems:
             self._show(problem)

@@ -10,8 +10,7 @@ from scenario_runner.suite.verdicts import Expected, judged
 
 
 class Rules(NamedTuple):
-    """The number of runs of an item: ``repeat`` times while nothing is wrong, and ``retries`` times more once something
-    is."""
+    """The number of attempts of an item: ``repeat`` good ones, and ``retries`` more after an unexpected one."""
 
     retries: int = 1
     repeat: int = 1
@@ -22,25 +21,25 @@ class Rules(NamedTuple):
         if first is None:
             return len(attempts) < self.repeat and attempts[-1].status not in NOT_RUN
         if expected.is_flake or attempts[first].status == "Missing":
-            return False  # the verdict is known, or the next run would find the same files
+            return False  # the verdict is known, or the next attempt would find the same files
         return attempts[-1].status == attempts[first].status and len(attempts) - 1 - first < self.retries
 
     def replayed(self, expected: Expected, attempts: tuple[Outcome, ...]) -> tuple[Outcome, ...] | None:
-        """The first of these attempts, as many as would be made now; None where more would be."""
+        """Return as many earlier attempts as these rules want, or None if they want more."""
         ends = (count for count in range(1, len(attempts) + 1) if not self.again(expected, attempts[:count]))
         return next((attempts[:count] for count in ends), None)
 
     def verdict(self, expected: Expected, attempts: Sequence[Outcome]) -> str:
-        """The verdict on an item with these attempts, at least one.
+        """Return the verdict on an item with these attempts, at least one.
 
-        A run that gave something unexpected is repeated; another status then makes it a flake, which is no failure.
+        After an unexpected status, another status makes the item a flake, which is no failure.
         """
         first = self._first_bad(expected, attempts)
         if first is None:
             return judged(attempts[-1].status, expected.status)
         if expected.is_flake:
             return "KnownFlake"
-        # one that could not run again, as where its crash has left no device, has shown nothing
+        # Missing shows nothing: the crash may have left no device for the next attempt.
         if any(attempt.status not in (attempts[first].status, "Missing") for attempt in attempts[first:]):
             return "Flake"
         return judged(attempts[-1].status, expected.status)

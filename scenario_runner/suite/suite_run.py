@@ -1,4 +1,4 @@
-"""One run of a suite: lists and a selection choose items, workers run them, and results are recorded and passed on.
+"""A run of a suite: lists and a selection choose items, workers run them, and a journal keeps the results.
 
 Lists of skips, flakes, included tests and baselines have the formats of deqp-runner.
 """
@@ -33,24 +33,24 @@ class Place(NamedTuple):
 
 
 class Patterns(list[tuple[str, re.Pattern[str], Place]]):
-    """Regular expressions, one a line, each of which may match anywhere in a name.
+    """Regular expressions that may match anywhere in a name.
 
-    A line that is a name matches it, as the brackets of ``add.json[float-4]`` mean something else in an expression.
+    A pattern also matches an equal name: in ``add.json[float-4]``, an expression takes the brackets for a set.
     """
 
     def match(self, name: str) -> bool:
-        """Return whether one of them matches."""
+        """Return whether a pattern matches a name."""
         return any(text == name or pattern.search(name) for text, pattern, _ in self)
 
     def unmatched(self, names: Collection[str]) -> Iterator[tuple[str, Place]]:
-        """The patterns that match none of the names."""
+        """Yield the patterns that match none of the names."""
         for text, pattern, place in self:
             if text not in names and not any(map(pattern.search, names)):
                 yield text, place
 
 
 def read_patterns(paths: Sequence[str], problems: SuiteProblems) -> Patterns:
-    """The patterns of files. Raises FileError for one that cannot be read."""
+    """Read patterns from files. Raises FileError for an unreadable file."""
     patterns = Patterns()
     for path in paths:
         with problems.holding():
@@ -59,7 +59,7 @@ def read_patterns(paths: Sequence[str], problems: SuiteProblems) -> Patterns:
 
 
 def given_patterns(texts: Sequence[str], problems: SuiteProblems) -> Patterns:
-    """The patterns of the command line, where a text that ends in .txt is a file of them, as in files."""
+    """Return the patterns of the command line. Texts ending in .txt name pattern files."""
     patterns = Patterns()
     for text in texts:
         with problems.holding():
@@ -70,9 +70,9 @@ def given_patterns(texts: Sequence[str], problems: SuiteProblems) -> Patterns:
 def _compiled(
     lines: Iterable[tuple[str, Place]], problems: SuiteProblems, *including: str
 ) -> Iterator[tuple[str, re.Pattern[str], Place]]:
-    """Compile lines, and those of the files that they include; ``including`` are the paths of the files of the lines.
+    """Compile the lines of a list and of included lists. ``including`` are the paths of the lists above.
 
-    A line that is no regular expression, or that includes its own file, is a problem, and ignored.
+    Invalid expressions, and lists that include themselves, are ignored and reported as problems.
     """
     for text, place in lines:
         path = os.path.join(os.path.dirname(place.path or ""), text)
@@ -80,10 +80,10 @@ def _compiled(
             try:
                 yield text, re.compile(text), place
             except (re.error, OverflowError, RecursionError) as error:
-                if text.endswith("]"):  # of a combination of parameters: [int-4-3] is no range
+                if text.endswith("]"):  # a combination of parameters: [int-4-3] is no range
                     yield text, re.compile(re.escape(text)), place
                     continue
-                problems.found("SR-SUITE-001", place.path, f"the pattern {text!r} is invalid: {error}", line=place.line)
+                problems.found("SR-SUITE-001", place.path, f"invalid pattern {text!r}: {error}", line=place.line)
         elif os.path.realpath(path) in including:
             message = f"the list {text!r} includes itself through this line"
             problems.found("SR-SUITE-005", place.path, message, line=place.line)
@@ -96,12 +96,11 @@ def _compiled(
 
 
 Baseline: TypeAlias = dict[str, tuple[str | None, Place]]
-"""The expected status ("KnownFlake", or None for any) and the place of its line, by the names of items."""
+"""The expected status ("KnownFlake", or None for any) and the place of the line, by the names of items."""
 
 
 def read_baselines(paths: Sequence[str], problems: SuiteProblems) -> Baseline:
-    """The lines ``name,status[,…]`` of files. Raises FileError, and UsageError for a line without a status and for a
-    name that stands there twice."""
+    """Read lines ``name,status[,…]`` from files. Raises FileError, and UsageError for an invalid or repeated line."""
     baseline: Baseline = {}
     for path in paths:
         with problems.holding():
@@ -115,25 +114,24 @@ def _add_line(text: str, place: Place, baseline: Baseline) -> None:
     try:
         columns = next(csv.reader([text]))
     except csv.Error as error:
-        message = f"the line cannot be read: {error}"
-        refuse("SR-SUITE-002", place.path, message, "expected 'name,status'", place.line)
+        refuse("SR-SUITE-002", place.path, f"invalid line: {error}", "expected 'name,status'", place.line)
     status = columns[1].strip() if len(columns) > 1 else ""
     try:
         expected = expected_status(status)
     except ValueError:
         wrong = f"{status!r} is no status" if status else "the status is missing, expected 'name,status'"
-        refuse("SR-SUITE-002", place.path, wrong, f"the statuses: {', '.join(STATUSES)}", place.line)
+        refuse("SR-SUITE-002", place.path, wrong, f"statuses: {', '.join(STATUSES)}", place.line)
     name = columns[0]
     if name in baseline:
         before = baseline[name][1]
-        message = f"{name!r} is expected to give a status here and at {before.path}:{before.line}"
-        refuse("SR-SUITE-003", place.path, message, "an item has one line in all baselines together", place.line)
+        message = f"{name!r} has a line here and at {before.path}:{before.line}"
+        refuse("SR-SUITE-003", place.path, message, "remove one of the lines", place.line)
     baseline[name] = expected, place
 
 
 @dataclass(frozen=True)
 class Lists:
-    """All lists of a suite; ``include`` matches the items that count, all where it is empty."""
+    """All lists of a suite. An empty ``include`` includes all items."""
 
     baseline: Baseline
     skips: Patterns
@@ -142,19 +140,19 @@ class Lists:
     _names: set[str] = field(default_factory=set)  # of all items so far
 
     def included(self, items: Iterable[Item]) -> Iterator[Item]:
-        """The items that count; remembers the names of all."""
+        """Yield the included items, and remember the names of all items."""
         for item in items:
             self._names.add(item.id)
             if not self.include or self.include.match(item.id):
                 yield item
 
     def expected(self, name: str) -> Expected:
-        """Look an item up."""
+        """Look up the entries for a name."""
         status, _ = self.baseline.get(name, (None, None))
         return Expected(None, True) if status == "KnownFlake" else Expected(status, self.flakes.match(name))
 
     def unmatched(self) -> Iterator[tuple[str, Place]]:
-        """The entries that match no item."""
+        """Yield the entries that match no item."""
         yield from self.include.unmatched(self._names)
         yield from ((name, place) for name, (_, place) in self.baseline.items() if name not in self._names)
         yield from self.skips.unmatched(self._names)
@@ -162,7 +160,7 @@ class Lists:
 
 
 def _lines(path: str, named_in: str | None = None) -> Iterator[tuple[str, Place]]:
-    """The lines of a list with their places, without comments; the list ``named_in`` may have its name.
+    """Yield the lines of a list and their places, without comments. ``named_in`` is a list that includes this list.
 
     Raises FileError and SandboxError.
     """
@@ -182,10 +180,10 @@ def _lines(path: str, named_in: str | None = None) -> Iterator[tuple[str, Place]
 
 
 class Selection(NamedTuple):
-    """Every ``fraction``-th item, from number ``fraction_start`` on, which counts from 1.
+    """Every ``fraction``-th item from number ``fraction_start`` on; the first item has the number 1.
 
-    They keep their order, or are shuffled by the seed ``shuffle``; then those whose id is in ``first`` come first. Both
-    need all items to be known before the first one runs.
+    ``shuffle`` is the seed of a random order. Items with an id in ``first`` come first. Both need all items before the
+    first one runs.
     """
 
     fraction: int = 1
@@ -194,7 +192,7 @@ class Selection(NamedTuple):
     first: Container[str] = ()
 
     def items(self, included: Iterable[Item]) -> Iterator[Item]:
-        """The share of the included items, in its order."""
+        """Return the selected items in their order."""
         chosen: Iterable[Item] = islice(included, self.fraction_start - 1, None, self.fraction)
         if self.shuffle is not None or self.first:
             ordered = list(chosen)
@@ -205,21 +203,20 @@ class Selection(NamedTuple):
 
 
 class ItemRunner(Protocol):
-    """The interface that `suite_workers.SuiteWorkers` and `cluster_workers.ClusterWorkers` share."""
+    """The common interface of `suite_workers.SuiteWorkers` and `cluster_workers.ClusterWorkers`."""
 
     def run(self, items: Iterable[Item], expected: Callable[[str], Expected]) -> Iterator[Result]:
-        """Run items, taken as workers become free, and yield the result of each."""
+        """Run items, and yield their results. An item is taken when a worker becomes free."""
 
     def stop(self) -> None:
-        """Begin no further item; those in flight are finished."""
+        """Begin no further item. Running items still give results."""
 
 
 class Limits(NamedTuple):
-    """Conditions that end a run before its last item.
+    """Conditions that end a run before the last item.
 
-    After ``fail_fast`` unexpected failures no further item runs, and the rest has no result. After ``max_failures`` the
-    rest is skipped, with that as the reason. With ``strict_environment`` the run ends at the first item for which this
-    machine lacks a tool.
+    After ``fail_fast`` unexpected failures, the other items have no result. After ``max_failures``, the other items
+    are skipped. With ``strict_environment``, the first MissingTool ends the run.
     """
 
     fail_fast: int | None = None
@@ -228,10 +225,10 @@ class Limits(NamedTuple):
 
 
 class Session:
-    """Life cycle: created; `run` once; then ``rows`` has the verdict of every item, and ``bad`` the number of failures.
+    """A run of a suite. Life cycle: created; `run` once; then ``rows`` has all verdicts and ``bad`` counts failures.
 
-    With a ``journal`` results are written there as they arrive, with hashes if that of the program is given. An item
-    with a result in ``earlier`` of the same hashes keeps it; lists may have changed since.
+    A ``journal`` gets each result at once, with hashes if ``program_hash`` is given. An item keeps an ``earlier``
+    result with the same hashes, but the lists may give another verdict.
     """
 
     def __init__(
@@ -261,7 +258,7 @@ class Session:
         self._running = 0
 
     def run(self, items: Iterable[Item], workers: ItemRunner) -> None:
-        """Run the items, and pass each result to ``take``. After an exception, such as Ctrl-C, earlier results stay."""
+        """Run the items, and pass each result to ``take``. An exception, such as Ctrl-C, loses no earlier result."""
         items = iter(items)
         for result in workers.run(self._to_run(items), self.lists.expected):
             self._running -= 1
@@ -274,7 +271,7 @@ class Session:
         self.is_complete = not self._running and next(items, None) is None
 
     def _to_run(self, items: Iterator[Item]) -> Iterator[Item]:
-        """Yield the items that have to run; the others get their results here."""
+        """Yield the items that must run. Skipped items and items with an earlier result get their results here."""
         most = self._limits.max_failures
         while not self._stopped and (item := next(items, None)) is not None:
             if self.lists.skips.match(item.id):
@@ -292,7 +289,7 @@ class Session:
             yield item
 
     def _take_over(self, item: Item, hashes: Hashes) -> bool:
-        """Reuse the earlier result of an item, if there is one and nothing that it depends on has changed."""
+        """Reuse an earlier result of an item. Return false if there is none or if files have changed."""
         before = self._earlier.get(item.id)
         if before is None or before.last is None or before.last.status in NEVER_KEPT:
             return False

@@ -1,4 +1,4 @@
-"""Items of suites in workers: the policy of retries, verdicts, and outcomes of crashes."""
+"""Workers for items of suites: the policy of retries, and the outcomes of crashes."""
 
 from __future__ import annotations
 
@@ -22,9 +22,11 @@ _TASK: Final = "scenario_runner.suite.worker_task:SuiteTask"
 
 
 class SuiteWork(NamedTuple):
-    """The work of each item of a suite: ``function`` is called, as "module:name", with the item, the `Runners` of the
-    worker and ``options``; it returns an `Outcome`. ``runner`` has arguments of `Runner` by name, without device and
-    timeout."""
+    """The work for each item of a suite.
+
+    ``function`` names a function as "module:name". The function gets the item, the `Runners` of the worker and
+    ``options``, and returns an `Outcome`. ``runner`` has arguments of `Runner`, but no device or timeout.
+    """
 
     function: str = "scenario_runner.suite.evaluation:run_item"
     options: Any = None
@@ -36,30 +38,30 @@ _WORK: Final = SuiteWork()
 
 
 def suite_options(work: SuiteWork = _WORK, rules: Rules = ONCE, **others: Any) -> WorkerOptions:
-    """Make the options of workers for items of suites; ``others`` are fields of `WorkerOptions`."""
+    """Make the options of workers for items of suites. ``others`` are fields of `WorkerOptions`."""
     return WorkerOptions(_TASK, SuitePolicy(rules), work, **others)
 
 
 def rules_of(options: WorkerOptions) -> Rules:
-    """Return the rules of `suite_options`."""
+    """Return the rules in options from `suite_options`."""
     assert isinstance(options.policy, SuitePolicy)
     return options.policy.rules
 
 
 class SuitePolicy(NamedTuple):
-    """The `Policy` of a suite; ``rules`` decide whether an item runs again."""
+    """The `Policy` of a suite. ``rules`` decide whether an item runs again."""
 
     rules: Rules
 
     def outcome(self, fields: dict[str, object], before: Sequence[Item], before_count: int) -> Outcome:
-        """Make an outcome of its JSON. Raises ValueError and its like for anything else."""
+        """Read an outcome from JSON. Raises ValueError, TypeError or LookupError for other JSON."""
         if fields["status"] not in STATUSES:
             raise ValueError(fields["status"])
         outcome = Outcome.of_json(fields)
         return _after(outcome, before, before_count) if outcome.status in BAD else outcome
 
     def crashed(self, item: Item, crash: Crash) -> Outcome:
-        """Make the outcome of an item whose process ended."""
+        """Make the outcome of an item from the crash of its process."""
         error = crash.error(item.path)
         problem = placed(error.problems[0])
         outcome = Outcome(
@@ -85,10 +87,9 @@ def _after(outcome: Outcome, before: Iterable[Any], before_count: int) -> Outcom
 
 
 def placed(problem: Diagnostic) -> Diagnostic:
-    """Add the line and column of a JSON pointer to a problem, if its file is a scenario.
+    """Add the line and column of the JSON pointer to a problem in a scenario.
 
-    The process that ended has checked the file. It is not checked again here, since the modules for that are costly to
-    import.
+    The crashed process has checked the file. The modules for another check would cost too much time here.
     """
     from scenario_runner.scenario.syntax import places_of
 
@@ -97,7 +98,7 @@ def placed(problem: Diagnostic) -> Diagnostic:
         return problem._replace(pointer=None)
     try:
         text = read_file(path).decode("utf-8-sig")
-        json.loads(text)  # it may have changed, and `Places` need valid JSON
+        json.loads(text)  # the file may have changed, and `Places` need valid JSON
         line, column = places_of(text).find(pointer)
     except (OSError, ValueError, RecursionError, LookupError):
         return problem._replace(pointer=None)
@@ -105,18 +106,20 @@ def placed(problem: Diagnostic) -> Diagnostic:
 
 
 class SuiteWorkers(Workers[Item]):
-    """Runs items of a suite; use it in a ``with`` block, from one thread."""
+    """Workers for items of a suite, for one thread and a ``with`` block."""
 
     def __init__(self, options: WorkerOptions, **listeners: Any) -> None:
-        """Arguments and errors as for `Workers`; the options come from `suite_options`."""
+        """Start the pool like `Workers`. The options come from `suite_options`."""
         super().__init__(options, **listeners)
         self._rules = rules_of(options)
 
     def run(
         self, items: Iterable[Item], expected: Callable[[str], Expected] = lambda name: UNLISTED
     ) -> Iterator[Result]:
-        """Run items as `run_items` does, and yield their results. ``expected`` returns the entry in the lists of an
-        item by its id. When no device is left, the other items are Missing."""
+        """Run items like `run_items`, and yield results. Without a device, the other items are Missing.
+
+        ``expected`` looks up the entries for the id of an item.
+        """
         for ended in self.run_items((item, expected(item.id)) for item in items):
             outcomes = ended.outcomes
             if ended.left:
@@ -125,6 +128,6 @@ class SuiteWorkers(Workers[Item]):
             yield result._replace(device=ended.device.uuid, driver=ended.device.driver)
 
     def run_one(self, item: Item, expected: Expected = UNLISTED) -> Result:
-        """Run one item. The errors are those of `run_items`."""
+        """Run one item. Raises the same errors as `run_items`."""
         (result,) = self.run((item,), lambda name: expected)
         return result

@@ -1,4 +1,4 @@
-"""Verdicts: what lists and repeated attempts make of statuses, and the tables of deqp-runner that list them."""
+"""Verdicts on statuses by the lists of a suite, and the tables of verdicts for deqp-runner."""
 
 import os
 import re
@@ -15,7 +15,7 @@ _IMPROVED: Final = re.compile(r"UnexpectedImprovement(?:\((\w+)\))?")
 
 
 class Expected(NamedTuple):
-    """An item's entry in the lists: the status that a baseline expects, if any, and whether it is a known flake."""
+    """The entries for an item in the lists: the status in a baseline, if any, and whether the item is a known flake."""
 
     status: str | None = None
     is_flake: bool = False
@@ -25,9 +25,9 @@ UNLISTED: Final = Expected()
 
 
 def expected_status(word: str) -> str | None:
-    """The status that a word of a baseline expects, or "KnownFlake"; None for one that says nothing about the next run.
+    """Return the status that a word of a baseline expects, "KnownFlake", or None for the word "Flake".
 
-    A baseline may be the failures.csv of a run, so that verdicts stand in it. Raises ValueError for other words.
+    A baseline may be the failures.csv of a run, which has verdicts. Raises ValueError for other words.
     """
     improved = _IMPROVED.fullmatch(word)
     if improved:
@@ -42,20 +42,20 @@ def expected_status(word: str) -> str | None:
 
 
 def is_verdict(word: str) -> bool:
-    """Return whether a word is one that `Rules.verdict` gives."""
+    """Return whether `Rules.verdict` can give a word."""
     improved = _IMPROVED.fullmatch(word)
     return (improved[1] if improved else word) in STATUSES or word in ("Flake", "KnownFlake", "ExpectedFail")
 
 
 def not_run(verdicts: Iterable[str], count: int, reason: str) -> str:
-    """A sentence where none of the items is supported, with what the first one needs; else nothing."""
+    """Return a sentence if no item is supported, with the reason of the first item; else ""."""
     if {*verdicts, "Skip"} != {"NotSupported", "Skip"}:
         return ""
     return f"none of {counted(count, 'item')} could run: {reason}"
 
 
 def judged(status: str, expected: str | None) -> str:
-    """The verdict on one run with a status, where a baseline expects ``expected``."""
+    """Return the verdict on one attempt, by the status that a baseline expects."""
     if expected is None or status == "MissingTool":
         return status
     if listed(status) == listed(expected):
@@ -68,7 +68,7 @@ def judged(status: str, expected: str | None) -> str:
 
 
 def listed(verdict: str) -> str:
-    """A verdict as deqp-runner's files spell it, which have one word for what did not run."""
+    """Spell a verdict like deqp-runner, which says "Skip" for all items that did not run."""
     return "Skip" if verdict in NOT_RUN else verdict
 
 
@@ -77,15 +77,17 @@ FAILURES_NAME: Final = "failures.csv"
 
 
 class Row(NamedTuple):
-    """An item in the tables."""
+    """The columns of an item in the tables."""
 
     verdict: str
     seconds: float
 
 
 def write_tables(folder: str, rows: Mapping[str, Row]) -> None:
-    """Write both into a folder: ``test,status,seconds`` of all items, and ``test,status`` of those whose verdict is a
-    failure that nothing expects. The latter is a baseline for the next run. Raises FileError."""
+    """Write results.csv (``test,status,seconds`` of all items) and failures.csv (``test,status`` of failed items).
+
+    The second file can be a baseline for the next run. Raises FileError.
+    """
     results, failures = [], []
     for id in sorted(rows):
         verdict, seconds = rows[id]
@@ -99,7 +101,7 @@ def write_tables(folder: str, rows: Mapping[str, Row]) -> None:
 
 
 def _field(name: str) -> str:
-    """A name as a column, quoted where a reader would take it for something else."""
+    """Format a name as a column, with quotes if a reader would misunderstand it."""
     if name.startswith("#") or name != name.strip() or any(letter in name for letter in ',"'):
         return '"' + name.replace('"', '""') + '"'
     return name

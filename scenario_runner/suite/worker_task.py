@@ -1,4 +1,4 @@
-"""The work of a worker for a suite: it runs items on the device that it keeps open, and gives their outcomes."""
+"""The task of a worker for a suite: items run on a device that stays open, and give outcomes."""
 
 import ctypes
 import errno
@@ -34,11 +34,7 @@ from scenario_runner.vulkan.vulkan_loader import known_types
 
 
 class Runners:
-    """Gives the Runner of a worker to its task.
-
-    Life cycle: made with the worker; the device is opened when it is first needed and stays open; closed by the end of
-    the process.
-    """
+    """The Runners of a worker, with and without robust access. Each opens the device once, and keeps it open."""
 
     def __init__(
         self,
@@ -47,17 +43,20 @@ class Runners:
         timeout_origin: str = "",
         announce: Callable[[float, str], None] = lambda seconds, origin: None,
     ) -> None:
-        """``arguments`` are those of `Runner`. ``announce`` is told of a limit that is not ``timeout_s``."""
+        """Keep arguments for `Runner`. ``announce`` is called for a time limit other than ``timeout_s``."""
         self._arguments = arguments
         self._default = timeout_s, timeout_origin
         self._announce = announce
         self.limit = self._default
-        """The time limit of the item that runs now in seconds, and who set it."""
+        """The time limit of the current item in seconds, and who set it."""
         self._runners: dict[bool, Runner] = {}
 
     def runner(self, timeout_s: float | None = None, origin: str = "", *, robustness: bool | None = None) -> Runner:
-        """The Runner for the item that runs now, which may take ``timeout_s`` as ``origin`` says (None: the default),
-        with robust access to buffers and images (None: as the arguments say)."""
+        """Return the Runner for the current item.
+
+        ``origin`` names who set ``timeout_s``. None stands for the default time limit, and for the ``robustness`` among
+        the arguments.
+        """
         self.limit = self._default if timeout_s is None else (timeout_s, origin)
         if self.limit != self._default:
             self._announce(*self.limit)
@@ -69,16 +68,16 @@ class Runners:
         return runner
 
     def sandbox(self, paths: Sequence[str]) -> AbstractContextManager[None]:
-        """Return the sandbox of the scenarios, where the arguments ask for one."""
+        """Return the sandbox of scenarios, or nothing if the arguments do not ask for a sandbox."""
         return distrusting(paths) if self._arguments.get("sandbox") else nullcontext()
 
     def close(self) -> None:
-        """Close the devices that are open, where the process goes on without them."""
+        """Close all devices. A worker ends without this call."""
         for runner in self._runners.values():
             runner.close()
 
 
-# After one of these the device, its driver or the process cannot be relied upon.
+# After one of these errors, the device, the driver or the process may be damaged.
 _SPOILED: Final = frozenset(
     error.exit_code for error in (DeviceError, OutOfMemoryError, FenceTimeoutError, DeviceLostError, LimitError)
 )
@@ -86,7 +85,7 @@ _SHARED: Final = ("libLLVM", "libvulkan", "libVkLayer_MESA")
 
 
 class SuiteTask:
-    """The `Task` of suites. Life cycle: made with the driver started, or a ScenarioRunnerError; then it runs items."""
+    """The `Task` of suites. Life cycle: created, which starts the driver or raises ScenarioRunnerError; runs items."""
 
     def __init__(self, options: WorkerOptions, device: str | None, announce: Callable[[float, str], None]) -> None:
         work: SuiteWork = options.task_options
@@ -115,7 +114,7 @@ class SuiteTask:
             with self._runners.sandbox([item.path]):
                 outcome = self._function(item, self._runners, self._options)
             if outcome.status == "Fail":
-                open_files()  # raises OSError where no file handle is left, which is why it failed
+                open_files()  # raises OSError if the item failed because no file handle was left
             return outcome
         except Exception as error:
             code, reason = INTERNAL_ERROR_EXIT_CODE, f"an error of this program: {type(error).__name__}: {error}"
@@ -126,9 +125,9 @@ class SuiteTask:
             return Outcome("Crash", time.perf_counter() - started, reason, code, stack=stack, crash=crash)
 
     def used(self) -> list[str]:
-        """Name the modules, types of Vulkan and libraries of this process, if there are more than before."""
+        """Name the modules, Vulkan types and libraries of this process, if there are more than before."""
         count = len(sys.modules) + len(known_types)
-        if count == self._known:  # else no name is read, which would copy its page from the pool
+        if count == self._known:  # reading names would copy memory pages from the pool
             return []
         self._known = count
         modules = [name for name in sys.modules if name.startswith("scenario_runner.")]
@@ -136,9 +135,9 @@ class SuiteTask:
 
     @staticmethod
     def preload(task_options: SuiteWork, names: Sequence[str]) -> None:
-        """Load what workers need; none of it starts a thread."""
+        """Load modules and libraries that start no thread."""
         import_module(task_options.function.partition(":")[0])
-        program_version()  # cached for all workers
+        program_version()  # read once for all workers
         for name in names:
             with suppress(ImportError, OSError):
                 if name.startswith("/"):
@@ -155,8 +154,10 @@ class SuiteTask:
 
 
 def _shared_libraries() -> set[str]:
-    """List the libraries of the driver that the pool may preload, by their paths: those of Mesa, which start no thread
-    before an instance is created. Of others that is unknown."""
+    """Return the paths of driver libraries that the pool may preload.
+
+    Mesa starts no thread before an instance is created. Nothing is known about other drivers.
+    """
     with suppress(FileNotFoundError), open("/proc/self/maps", encoding="utf-8", errors="surrogateescape") as file:
         paths = {line.rstrip("\n").split(maxsplit=5)[-1] for line in file if ".so" in line}
         return {path for path in paths if os.path.basename(path).startswith(_SHARED) and path.isprintable()}
