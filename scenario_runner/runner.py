@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from scenario_runner.errors import ScenarioRunnerError, UsageError
 from scenario_runner.files.byte_data import ArrayLike
-from scenario_runner.files.input import ParameterizedFile, is_model
+from scenario_runner.files.input import ParameterizedFile
 from scenario_runner.files.sandbox import allowing, confined
 from scenario_runner.plan import phases
 from scenario_runner.plan.plan import Plan
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from scenario_runner.run.dump_files import DumpRequest
     from scenario_runner.run.graph_reports import GraphReportFiles, InstrumentationFile
     from scenario_runner.run.pipeline_caching import PipelineCaching
-    from scenario_runner.run.result import Inputs, Prepared, Result
+    from scenario_runner.run.result import Prepared, Result
     from scenario_runner.run.timings import Timings
     from scenario_runner.scenario import Scenario
     from scenario_runner.vulkan.printf import Printed, Printer
@@ -204,39 +204,21 @@ class Runner(DeviceSession):
         """Plan a scenario once, for many runs with other inputs or push constants, without a device.
 
         It takes the arguments of `run` and raises the same errors."""
-        from scenario_runner.run.result import inputs_of_call
-
         with self._reading(scenario, output_dir):
-            return self._prepare(scenario, inputs_of_call(inputs, more), outputs, output_dir)
+            return self._prepare(scenario, (inputs, *more), outputs, output_dir)
 
     def _prepare(
-        self, scenario: AnyScenario, inputs: Inputs, outputs: Collection[str] | None, output_dir: StrPath | None
+        self,
+        scenario: AnyScenario,
+        inputs: tuple[object, ...],
+        outputs: Collection[str] | None,
+        output_dir: StrPath | None,
     ) -> Prepared:
-        """Read and plan a scenario or a model. The inputs of a scenario stay part of the plan."""
-        from scenario_runner.plan.resolve import resolve
-        from scenario_runner.run.result import Prepared, by_uid
-        from scenario_runner.scenario.loader import as_scenario
+        """Read and plan a scenario or a model with the inputs of a call."""
+        from scenario_runner.run.result import inputs_of_call, prepare
 
-        uids: Callable[[Inputs], Mapping[str, ArrayLike]] = by_uid
-        own: Mapping[str, ArrayLike] = {}
-        if is_model(scenario):
-            from scenario_runner.ml.model_scenario import BareModel
-
-            model = BareModel(str(_path_of(scenario)))
-            uids = model.by_uid
-            loaded = model.scenario_with(uids(inputs), to_files=output_dir is not None)
-        else:
-            with phases.phase("parse", "scenario"):
-                loaded, own = as_scenario(scenario), by_uid(inputs)
-        if outputs is None:
-            accessed = loaded.resources
-            outputs = [entry.uid for entry in accessed if getattr(entry, "shader_access", "readonly") != "readonly"]
-
-        def plan_with(changed: Mapping[str, ArrayLike]) -> Plan:
-            with phases.phase("plan"):
-                return resolve(loaded, {**own, **changed}, outputs, output_dir, self.compiler)
-
-        return Prepared(loaded, plan_with, self._collect, uids, self._forget)
+        arguments = inputs_of_call(*inputs)
+        return prepare(scenario, arguments, outputs, output_dir, self.compiler, self._execute, self._forget)
 
     def run(
         self,
@@ -267,7 +249,6 @@ class Runner(DeviceSession):
 
         Raises a subclass of ScenarioRunnerError. A failed run writes no outputs; captures of earlier frames stay.
         """
-        from scenario_runner.run.result import inputs_of_call
         from scenario_runner.run.timings import Timings
 
         measured = Timings() if timings else None
@@ -276,9 +257,9 @@ class Runner(DeviceSession):
             self._reading(scenario, output_dir, capture_dir),
             phases.measuring(measured.clock if measured else None),
         ):
-            prepared = self._prepare(scenario, inputs_of_call(inputs, more), outputs, output_dir)
+            prepared = self._prepare(scenario, (inputs, *more), outputs, output_dir)
             with prepared.placed_errors():
-                return self._collect(prepared.plan, options, measured, capture_dir, write_files)
+                return prepared.execute(prepared.plan, options, measured, capture_dir, write_files)
 
     def run_to_files(
         self,
@@ -377,22 +358,6 @@ class Runner(DeviceSession):
                 as_scenario(scenario).place_problems(error)
             error.at(path=_path_of(scenario))
             raise
-
-    def _collect(
-        self,
-        plan: Plan,
-        options: RunOptions,
-        timings: Timings | None,
-        capture_dir: StrPath | None,
-        write_files: bool,
-    ) -> Result:
-        """Carry out a plan and keep its outputs and captures in memory."""
-        from scenario_runner.run.result import Collector, Result
-
-        collector = Collector(plan)
-        sinks = (collector, OutputFiles(plan)) if write_files else (collector,)
-        printed = self._execute(plan, sinks, options, timings, capture_dir)
-        return Result(collector.data, plan, collector.frames, timings, printed)
 
     @property
     def frame_captures(self) -> list[str]:

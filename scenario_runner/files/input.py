@@ -8,7 +8,7 @@ import stat
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from typing import NamedTuple
+from typing import NamedTuple, TypeGuard
 
 from scenario_runner.errors import FileError, file_error, read_error
 from scenario_runner.errors.text import reason_of
@@ -20,7 +20,7 @@ LOWERING_HELP = "lower it with the VGF backend of ExecuTorch, and run the .pte f
 _TFLITE_HELP = "tosa-converter-for-tflite converts it to TOSA, and scenario-runner convert to VGF (docs/pytorch.md)"
 
 
-def is_model(scenario: object) -> bool:
+def is_model(scenario: object) -> TypeGuard[str | os.PathLike[str]]:
     """Return whether a scenario is the path of a model, by the extension."""
     return isinstance(scenario, str | os.PathLike) and os.fspath(scenario).lower().endswith(MODEL_EXTENSIONS)
 

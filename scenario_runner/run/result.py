@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import copy_context
 from functools import partial
@@ -13,15 +13,18 @@ from scenario_runner.errors import ScenarioRunnerError, UsageError
 from scenario_runner.errors.diagnostic import Diagnostic
 from scenario_runner.errors.text import close_match, counted, listed
 from scenario_runner.files.byte_data import ArrayLike
+from scenario_runner.files.input import is_model
 from scenario_runner.files.npy import composed
 from scenario_runner.files.sandbox import allowing
 from scenario_runner.files.vk_formats import ML_DTYPES, Format, ml_dtype
 from scenario_runner.plan import phases
 from scenario_runner.plan.plan import FramePlan, Plan
-from scenario_runner.plan.resolve import with_inputs
-from scenario_runner.run.output_files import Receive, Sink
+from scenario_runner.plan.records import CompilerOptions
+from scenario_runner.plan.resolve import resolve, with_inputs
+from scenario_runner.run.output_files import OutputFiles, Receive, Sink
 from scenario_runner.run.timings import Timings
 from scenario_runner.scenario import Scenario
+from scenario_runner.scenario.loader import as_scenario
 from scenario_runner.vulkan.execute import RunOptions
 
 if TYPE_CHECKING:
@@ -217,7 +220,13 @@ def _keep(data: dict[str, bytearray], uid: str, view: memoryview) -> None:
 Inputs: TypeAlias = Mapping[Any, Any] | tuple[Any, ...]
 
 
-def inputs_of_call(inputs: object, more: tuple[object, ...]) -> Inputs:
+# Carries out a plan and hands the results to sinks; returns the messages of shaders.
+Execute: TypeAlias = (
+    "Callable[[Plan, tuple[Sink, ...], RunOptions, Timings | None, StrPath | None], tuple[Printed, ...]]"
+)
+
+
+def inputs_of_call(inputs: object, *more: object) -> Inputs:
     """Return the inputs of a call: one mapping, one tuple of arrays, or arrays. Raise UsageError for a mixture."""
     if isinstance(inputs, tuple) and not more:
         return inputs
@@ -252,18 +261,18 @@ class Prepared:
         self,
         scenario: Scenario,
         plan_with: Callable[[Mapping[str, ArrayLike]], Plan],
-        collect: Callable[[Plan, RunOptions, Timings | None, StrPath | None, bool], Result],
+        execute: Execute,
         by_uid: Callable[[Inputs], Mapping[str, ArrayLike]],
         forget: Callable[[object], None],
     ) -> None:
-        """``plan_with`` plans other inputs, ``by_uid`` names them, and ``collect`` carries out a plan.
+        """``plan_with`` plans other inputs, ``by_uid`` names them, and ``execute`` carries out a plan.
 
         ``forget`` destroys the objects that the Runner keeps under a name.
         """
         self._scenario = scenario
         self._plan = plan_with({})
         self._plan_with = plan_with
-        self._collect = collect
+        self._execute = execute
         self._by_uid = by_uid
         self._kept = object()  # the name of the objects that the Runner keeps for this scenario
         self._forget = forget
@@ -295,9 +304,23 @@ class Prepared:
         measured = Timings() if timings is True else timings or None
         options = RunOptions(repeat, keep_state, dry_run)
         with self.placed_errors():
-            arrays = self._by_uid(inputs_of_call(inputs, more))
+            arrays = self._by_uid(inputs_of_call(inputs, *more))
             context = self._context.copy()  # a thread that does not wait for its turn gets the Runner's error
             return context.run(self._run, arrays, capture_dir, write_files, options, measured)
+
+    def execute(
+        self,
+        plan: Plan,
+        options: RunOptions,
+        timings: Timings | None,
+        capture_dir: StrPath | None,
+        write_files: bool,
+    ) -> Result:
+        """Carry out a plan of the scenario, and keep outputs and captures in memory."""
+        collector = Collector(plan)
+        sinks = (collector, OutputFiles(plan)) if write_files else (collector,)
+        printed = self._execute(plan, sinks, options, timings, capture_dir)
+        return Result(collector.data, plan, collector.frames, timings, printed)
 
     @contextmanager
     def placed_errors(self) -> Iterator[None]:
@@ -324,7 +347,7 @@ class Prepared:
                 options = options._replace(keep=self._kept)
             if self._ran and plan.warnings:
                 plan = plan._replace(warnings=())
-            result = self._collect(plan, options, timings, capture_dir, write_files)
+            result = self.execute(plan, options, timings, capture_dir, write_files)
         self._ran = True
         return result
 
@@ -335,3 +358,35 @@ class Prepared:
     def __repr__(self) -> str:
         outputs = ", ".join(repr(output.uid) for output in self._plan.outputs) or "none"
         return f"<Prepared {self._plan.name}, outputs: {outputs}>"
+
+
+def prepare(
+    scenario: object,
+    inputs: Inputs,
+    outputs: Collection[str] | None,
+    output_dir: StrPath | None,
+    compiler: CompilerOptions,
+    execute: Execute,
+    forget: Callable[[object], None],
+) -> Prepared:
+    """Read and plan a scenario, or the file of a model. The inputs of a scenario stay part of the plan."""
+    uids: Callable[[Inputs], Mapping[str, ArrayLike]] = by_uid
+    own: Mapping[str, ArrayLike] = {}
+    if is_model(scenario):
+        from scenario_runner.ml.model_scenario import BareModel
+
+        model = BareModel(os.fspath(scenario))
+        uids = model.by_uid
+        loaded = model.scenario_with(uids(inputs), to_files=output_dir is not None)
+    else:
+        with phases.phase("parse", "scenario"):
+            loaded, own = as_scenario(scenario), by_uid(inputs)
+    if outputs is None:
+        accessed = loaded.resources
+        outputs = [entry.uid for entry in accessed if getattr(entry, "shader_access", "readonly") != "readonly"]
+
+    def plan_with(changed: Mapping[str, ArrayLike]) -> Plan:
+        with phases.phase("plan"):
+            return resolve(loaded, {**own, **changed}, outputs, output_dir, compiler)
+
+    return Prepared(loaded, plan_with, execute, uids, forget)

@@ -7,7 +7,7 @@ import numpy
 import pytest
 
 from scenario_runner import Runner, ScenarioRunnerError, from_dict
-from scenario_runner.plan import resolve
+from scenario_runner.run import result
 from tests.gpu.ml_scenes import VGF, random
 from tests.left_out import VGF_LIBRARY, needs
 from tests.scenes import Scene, glsl
@@ -26,13 +26,13 @@ INVERT = glsl(
 def plans(monkeypatch: pytest.MonkeyPatch) -> list[object]:
     """One entry for each scenario that is planned from now on."""
     found: list[object] = []
-    planned = resolve.resolve
+    planned = result.resolve
 
     def counted(*arguments: Any, **options: Any) -> Any:
         found.append(arguments)
         return planned(*arguments, **options)
 
-    monkeypatch.setattr(resolve, "resolve", counted)
+    monkeypatch.setattr(result, "resolve", counted)
     return found
 
 
