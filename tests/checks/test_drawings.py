@@ -54,41 +54,13 @@ def test_only_an_extent(scene: Scene) -> None:
 REF = f"{COMMAND}/fragment_shader_ref"
 
 
-@pytest.mark.parametrize(
-    "old, new, code, message",
-    [
-        (
-            "location = 0) out vec4",
-            "location = 8) out vec4",
-            "SR-STAGE-001",
-            "shader 'f' takes input 'color' at location 0; shader 'v' has nothing at location 0",
-        ),
-        (
-            "out vec4 color",
-            "out vec3 color",
-            "SR-STAGE-002",
-            "shader 'f' takes input 'color' at location 0 as float32x4; shader 'v' hands on 'color' there as float32x3",
-        ),
-        (
-            "vec2 place[2]",
-            "vec3 place[2]",
-            "SR-STAGE-002",
-            "shader 'f' takes input 'block.place' at location 4 as float32x2[2]; shader 'v' hands on 'block.place'"
-            " there as float32x3[2]",
-        ),
-        (
-            "location = 0) out vec4",
-            "location = 0, component = 1) out vec3",
-            "SR-STAGE-001",
-            "shader 'f' takes input 'color' at location 0; shader 'v' has nothing at location 0",
-        ),
-    ],
-)
-def test_inputs_without_their_output(scene: Scene, old: str, new: str, code: str, message: str) -> None:
+@pytest.mark.parametrize("old, new, finding", cases(__file__, "drawings.txt", "INPUTS"))
+def test_inputs_without_their_output(scene: Scene, old: str, new: str, finding: str) -> None:
     """Each input needs an output with the same location, component and type."""
     assert old in VERTEX
     vertex = VERTEX.replace(old, new).replace("color = vec4(1);", "").replace("number = 7;", "")
     vertex = vertex.replace("block.place[0] = vec2(0);", "")
+    code, message = finding.split(maxsplit=1)
     assert found(drawing(scene, vertex)) == [f"{code} error {REF}: {message}"]
 
 
@@ -123,52 +95,18 @@ MODULE = kernel("""
 """)
 
 
-@pytest.mark.parametrize(
-    "old, new, code, message",
-    [
-        ("nowhere", "", "", ""),
-        (
-            "OpDecorate %color Flat\n",
-            "",
-            "SR-STAGE-003",
-            "shader 'f' interpolates input 'color' at location 1: only floats of 16 and 32 bits can be",
-        ),
-        (
-            "OpDecorate %second Location 1\n",
-            "",
-            "SR-STAGE-004",
-            "shader 'f': output 'second' has no Location decoration",
-        ),
-        (
-            "%second Location 1",
-            "%second Location 0",
-            "SR-STAGE-004",
-            "shader 'f': outputs 'first' and 'second' both take component 0 of location 0",
-        ),
-        (
-            "OpExecutionMode %main OriginUpperLeft",
-            "",
-            "SR-STAGE-006",
-            "shader 'f' lacks the execution mode OriginUpperLeft, which every fragment shader needs",
-        ),
-        (
-            "OriginUpperLeft",
-            "OriginLowerLeft",
-            "SR-STAGE-006",
-            "shader 'f' has the execution mode OriginLowerLeft, which Vulkan does not allow",
-        ),
-        (
-            "OriginUpperLeft",
-            "OriginUpperLeft\nOpExecutionMode %main PixelCenterInteger",
-            "SR-STAGE-006",
-            "shader 'f' has the execution mode PixelCenterInteger, which Vulkan does not allow",
-        ),
-    ],
-)
-def test_modules_from_other_hands(scene: Scene, old: str, new: str, code: str, message: str) -> None:
+@pytest.mark.parametrize("old, new, finding", cases(__file__, "drawings.txt", "MODULES"))
+def test_modules_from_other_hands(scene: Scene, old: str, new: str, finding: str) -> None:
     """Mistakes that a GLSL compiler would refuse are found in SPIR-V modules. The unchanged module has no finding."""
-    expected = [f"{code} error /resources/1/shader: {message}"] if code else []
-    assert found(drawing(scene, VERTEX, assemble(MODULE.replace(old, new)))) == expected
+    code, message = finding.split(maxsplit=1)
+    assert old in MODULE
+    changed = MODULE.replace(old, new.removeprefix("...").replace("\\n", "\n"))
+    assert found(drawing(scene, VERTEX, assemble(changed))) == [f"{code} error /resources/1/shader: {message}"]
+
+
+def test_the_module_from_other_hands(scene: Scene) -> None:
+    """The unchanged module has no finding."""
+    assert found(drawing(scene, VERTEX, assemble(MODULE))) == []
 
 
 def test_a_depth_without_its_mode(scene: Scene) -> None:

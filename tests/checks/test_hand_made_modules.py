@@ -1,5 +1,6 @@
 """SPIR-V that no compiler writes: mistakes are found before a driver sees them, and unusual but right shaders run."""
 
+import json
 import subprocess
 from pathlib import Path
 
@@ -12,6 +13,7 @@ from scenario_runner.shaders.compilers.search import VALIDATOR_VARIABLE as VARIA
 from scenario_runner.shaders.spirv import read_module
 from scenario_runner.validation import validate_file
 from tests.scenes import Scene, assemble, glsl, kernel
+from tests.tables import cases
 
 
 def findings(scene: Scene) -> list[str]:
@@ -40,44 +42,14 @@ HAND_MADE = kernel("""
     %target = OpAccessChain %to_uint %data %zero
     %value = OpLoad %uint %target
 """)
-STRIDE = "OpDecorate %endless ArrayStride 4"
 
 
-@pytest.mark.parametrize(
-    "change, expected",
-    [
-        ({}, []),
-        (
-            {"members": "%uint %matrix", "decorations": "OpMemberDecorate %block 1 MatrixStride 16"},
-            ["001 error: shader 's': 'block.member 1' is a matrix without a RowMajor or ColMajor decoration"],
-        ),
-        (
-            {"members": "%uint %bool"},
-            ["001 error: shader 's': 'block.member 1' is a Boolean, which is without a size in memory"],
-        ),
-        (
-            {"members": "%uint %endless", "decorations": STRIDE.replace("4", "0")},
-            ["001 error: shader 's': 'block.member 1' is an array without an ArrayStride decoration, or with one of 0"],
-        ),
-        (
-            {"members": "%uint %endless %uint", "decorations": STRIDE + "\nOpMemberDecorate %block 2 Offset 32"},
-            [
-                "003 warning: shader 's': 'block.member 1' is a runtime array that overlaps what is behind it: it must"
-                " be the last member"
-            ],
-        ),
-        (
-            {"members": "%uint %endless", "kind": "Uniform", "decorations": STRIDE},
-            ["001 error: shader 's': uniform buffer '' ends in a runtime array, which only storage buffers may"],
-        ),
-    ],
-)
-def test_blocks_that_no_compiler_writes(
-    scene: Scene, change: dict[str, str], expected: list[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.mark.parametrize("row", cases(__file__, "blocks.txt", "BLOCKS"))
+def test_blocks_that_no_compiler_writes(scene: Scene, row: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
     """Block layouts of foreign modules are checked before a driver relies on them."""
     monkeypatch.setenv(VARIABLE, OFF)  # what is a warning of ours may be an error of the validator
-    given = {"members": "%uint", "kind": "StorageBuffer", "decorations": "", **change}
+    change, *expected = row
+    given = {"members": "%uint", "kind": "StorageBuffer", "decorations": "", **json.loads(change)}
     if given["members"] != "%uint":
         given["decorations"] += "\nOpMemberDecorate %block 1 Offset 16"
     scene.module("s", assemble(HAND_MADE.format(**given))).buffer("x", size=256).dispatch("s", ["x"])

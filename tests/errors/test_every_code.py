@@ -30,7 +30,8 @@ ASSERTED = {
     "FLOW": "checks/test_optical_flow_images.py gpu/test_optical_flow.py",
     "HAZARD": "checks/test_hazards.py",
     "IMAGE": "checks/test_interface_rules.py",
-    "CUSTOM": "tosa/test_attributes.py tosa/test_shader_agreement.py tosa/test_bad_models.py tosa/wrong_attributes.txt",
+    "CUSTOM": "tosa/test_attributes.py tosa/test_shader_agreement.py tosa/test_bad_models.py tosa/wrong_attributes.txt"
+    " tosa/bad_models.txt",
     "CLUSTER": "suite/cluster/test_failing_hosts.py suite/cluster/test_cluster.py",
     "SUITE": "suite/test_discovery.py suite/cases.txt suite/test_journal.py"
     " cli/test_test_command.py cli/test_missing_tools.py",

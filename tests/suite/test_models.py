@@ -24,6 +24,7 @@ from scenario_runner.validation import Options, validate_file
 from tests.ml.vgf_samples import DIFFERENCE, STORAGE_BUFFER, encoded, model_of_two_inputs, one_segment, row
 from tests.program import Program
 from tests.suite.collected import Collected
+from tests.tables import cases
 
 PROGRAM = Path(__file__).resolve().parents[1] / "ml" / "programs" / "difference.pte"
 X, H = numpy.float32([1, 2, 3, 4]), numpy.float32([10, 20, 30, 40])
@@ -89,47 +90,12 @@ def test_inputs_in_the_folder(model: Model) -> None:
     assert model.run().status == "Pass"
 
 
-@pytest.mark.parametrize(
-    "keys, problems",
-    [
-        (
-            None,
-            [
-                "SR-EXPECT-013 net.vgf: no file is given for the input 'x' (binding 0)",
-                "SR-EXPECT-013 net.vgf: no file is given for the input 'h' (binding 1)",
-            ],
-        ),
-        ({"inputs": {"x": "x.npy"}}, ["SR-EXPECT-013 net.vgf: no file is given for the input 'h' (binding 1)"]),
-        (
-            {"inputs": {"x": "x.npy", "z": "x.npy"}},
-            [
-                "SR-EXPECT-013 net.check.json:1:32: /inputs/z: the model has no 'z' here; it has: 'x' (binding 0), 'h'"
-                " (binding 1)"
-            ],
-        ),
-        (
-            {"inputs": {"x": "x.npy", "0": "x.npy"}},
-            ["SR-EXPECT-013 net.check.json:1:32: /inputs/0: inputs: 'x' (binding 0) is given twice"],
-        ),
-        (
-            {"inputs": {"x": "x.npy", "h": "gone.npy"}},
-            ["SR-EXPECT-007 net.check.json:1:32: /inputs/h: gone.npy: does not exist"],
-        ),
-        ({"inputs": ["x.npy"]}, ["SR-EXPECT-003 net.check.json:1:12: /inputs: expected an object, got an array"]),
-        ({"inputs": {"x": 1}}, ["SR-EXPECT-003 net.check.json:1:18: /inputs/x: expected a string, got 1"]),
-        (
-            {**GIVEN, "outputs": {"z": {"values": 1, "dtype": "float32"}}},
-            [
-                "SR-EXPECT-005 net.check.json:1:58: /outputs: nothing is said about the output 'y'",
-                "SR-EXPECT-004 net.check.json:1:64: /outputs/z: 'z' is no output of the scenario",
-            ],
-        ),
-    ],
-)
-def test_inputs_that_do_not_fit(model: Model, keys: dict[str, Any] | None, problems: list[str]) -> None:
+@pytest.mark.parametrize("row", cases(__file__, "cases.txt", "INPUTS OF MODELS"))
+def test_inputs_that_do_not_fit(model: Model, row: list[str]) -> None:
     """Each problem has its place, and nothing runs."""
-    if keys is not None:
-        model.check(**keys)
+    keys, *problems = row
+    if keys != "null":
+        model.check(**json.loads(keys))
     assert sorted(model.refused()) == sorted(problems)
 
 

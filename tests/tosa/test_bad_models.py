@@ -16,11 +16,11 @@ from scenario_runner.tosa.model_converter import VARIABLE
 from scenario_runner.tosa.model_files import open_source
 from tests.left_out import VGF_LIBRARY, needs
 from tests.program import executable
+from tests.tables import cases
 from tests.tosa.models import BRANCH, BUFFER, GRID, TENSOR, add, attributes, custom, function, linear, shader
 from tests.tosa.test_reading_models import FIXTURES, flatbuffer
 
 RIGHT = attributes([BUFFER], [BUFFER], linear([BUFFER], [BUFFER], [1, 0]), workgroup_sizes=[8, 1, 1])
-STATIC = "but a shader needs a shape of which all sizes are known"
 
 
 def changed(**changes: Any) -> str:
@@ -34,96 +34,36 @@ def model(*body: str, returned: str = "%1") -> str:
     return function(["x"], body, [returned])
 
 
-CASES = {
-    "attributes that are not JSON": (
-        model(custom("%1", ["%x"], "{x", name="Scale")),
-        "model.mlir: <attributes of 'Scale'>:1:2: expected a key in double quotes, got 'x'",
+MODELS: dict[str, str | bytes] = {
+    "attributes that are not JSON": model(custom("%1", ["%x"], "{x", name="Scale")),
+    "a missing key": changed(entry_point=None),
+    "another number of operands": model(custom("%1", ["%x", "%x"], RIGHT, name="Scale")),
+    "a dynamic shape": changed().replace(GRID, "tensor<?x16xf32>"),
+    "a size of 5,000 digits": changed().replace(GRID, f"tensor<{'9' * 5000}x16xf32>"),
+    "elements without a format": changed().replace("f32", "complex<f32>"),
+    "a cycle of shaders": model(shader("%1", ["%2"], [1, 0], name="A"), shader("%2", ["%1"], [1, 0], name="B")),
+    "a cycle through a graph": model(shader("%1", ["%2"], [1, 0], name="A"), add("%2", "%1", "%x")),
+    "a value of another type": changed().replace(f"%x: {GRID}", "%x: tensor<64xf32>"),
+    "a returned value of another type": changed().replace(f"return %1 : {GRID}", "return %1 : tensor<64xf32>"),
+    "a value that is defined twice": model(shader("%1", ["%x"], [1, 0]), shader("%1", ["%x"], [1, 0])),
+    "other results than declared": changed().replace(f"-> ({GRID}) attributes", f"-> ({GRID}, {GRID}) attributes"),
+    "no return": changed().replace(f"return %1 : {GRID}", ""),
+    "a brace too many": changed() + "}",
+    "a shader without results": model(
+        custom("%1", ["%x"], RIGHT).replace("%1 = ", "").replace(f"-> {GRID}", "-> ()"), returned="%x"
     ),
-    "a missing key": (
-        changed(entry_point=None),
-        "model.mlir: <attributes of 'Scale'>:1:1: the required key 'entry_point' is missing",
-    ),
-    "another number of operands": (
-        model(custom("%1", ["%x", "%x"], RIGHT, name="Scale")),
-        "model.mlir: <attributes of 'Scale'>:1:1: the operation has 2 operands, but the attributes have no input_1_"
-        "… keys",
-    ),
-    "a dynamic shape": (
-        changed().replace(GRID, "tensor<?x16xf32>"),
-        f"model.mlir:2: operand 0 of the shader 'Scale' has the type tensor<?x16xf32>, {STATIC}\n"
-        f"model.mlir:2: result 0 of the shader 'Scale' has the type tensor<?x16xf32>, {STATIC}",
-    ),
-    "a size of 5,000 digits": (
-        changed().replace(GRID, f"tensor<{'9' * 5000}x16xf32>"),
-        "model.mlir:1: is not a valid TOSA model: invalid dimension",
-    ),
-    "elements without a format": (
-        changed().replace("f32", "complex<f32>"),
-        "model.mlir:2: operand 0 of the shader 'Scale' has the type tensor<4x16xcomplex<f32>>, whose elements no Vulkan"
-        " format holds\nmodel.mlir:2: result 0 of the shader 'Scale' has the type tensor<4x16xcomplex<f32>>, whose"
-        " elements no Vulkan format holds",
-    ),
-    "a cycle of shaders": (
-        model(shader("%1", ["%2"], [1, 0], name="A"), shader("%2", ["%1"], [1, 0], name="B")),
-        "model.mlir:2: operand 0 of the shader 'A' is %2, which nothing before it defines",
-    ),
-    "a cycle through a graph": (
-        model(shader("%1", ["%2"], [1, 0], name="A"), add("%2", "%1", "%x")),
-        "model.mlir:2: is not a valid TOSA model: operand #0 does not dominate this use",
-    ),
-    "a value of another type": (
-        changed().replace(f"%x: {GRID}", "%x: tensor<64xf32>"),
-        f"model.mlir:2: operand 0 of the shader 'Scale' is %x as {GRID}, but %x is tensor<64xf32>",
-    ),
-    "a returned value of another type": (
-        changed().replace(f"return %1 : {GRID}", "return %1 : tensor<64xf32>"),
-        f"model.mlir: the returned value 0 is %1 as tensor<64xf32>, but %1 is {GRID}",
-    ),
-    "a value that is defined twice": (
-        model(shader("%1", ["%x"], [1, 0]), shader("%1", ["%x"], [1, 0])),
-        "model.mlir:3: the value %1 is defined twice",
-    ),
-    "other results than declared": (
-        changed().replace(f"-> ({GRID}) attributes", f"-> ({GRID}, {GRID}) attributes"),
-        f"model.mlir: the function 'main' has the results ({GRID}, {GRID}), but returns ({GRID})",
-    ),
-    "no return": (
-        changed().replace(f"return %1 : {GRID}", ""),
-        "model.mlir:2: is not a valid TOSA model: block with no terminator…",
-    ),
-    "a brace too many": (changed() + "}", "model.mlir:4: is not a valid TOSA model: expected operation name…"),
-    "a shader without results": (
-        model(custom("%1", ["%x"], RIGHT).replace("%1 = ", "").replace(f"-> {GRID}", "-> ()"), returned="%x"),
-        "model.mlir:2: the shader 'shader' has no result",
-    ),
-    "a shader in a branch": (
-        model(*BRANCH),
-        "model.mlir:5: the shader 'Inner' is inside of a region of another operation",
-    ),
-    "a syntax error": (
-        model(add("%1", "%x", "%x")).replace("return", "retrun"),
-        "model.mlir:3: is not a valid TOSA model: custom op 'retrun' is unknown (tried 'func.retrun' as well)",
-    ),
-    "an element type that is not lowered": (
-        model(add("%1", "%x", "%x")).replace("f32", "i8"),
-        "model.mlir: the converter cannot lower this model: 'spirv.Tosa.Add' op operand #0 must be …",
-    ),
-    "text that is no model": ("hello", "model.mlir: has no function"),
-    "a NUL character": ("\0", "model.mlir: is not a TOSA model: there is a NUL character at the offset 0"),
-    "bytes": (b"\xff\xfe" * 40, "model.mlir: is not a TOSA model: the byte at the offset 0 is not UTF-8"),
-    "bytecode that was cut": (
-        (FIXTURES / "mixed.mlirbc").read_bytes()[:900],
-        "model.mlir: is not a valid TOSA model: attempting to parse …",
-    ),
-    "a FlatBuffer that was cut": (b"\x08\0\0\0TOSA\xc8\xff\xff\xff", "model.mlir: is damaged or was cut short"),
+    "a shader in a branch": model(*BRANCH),
+    "a syntax error": model(add("%1", "%x", "%x")).replace("return", "retrun"),
+    "an element type that is not lowered": model(add("%1", "%x", "%x")).replace("f32", "i8"),
+    "text that is no model": "hello",
+    "a NUL character": "\0",
+    "bytes": b"\xff\xfe" * 40,
+    "bytecode that was cut": (FIXTURES / "mixed.mlirbc").read_bytes()[:900],
+    "a FlatBuffer that was cut": b"\x08\0\0\0TOSA\xc8\xff\xff\xff",
 }
 
-CODES = {
-    "an element type that is not lowered": "SR-CUSTOM-032",
-    "a dynamic shape": "SR-CUSTOM-034",
-    "a shader in a branch": "SR-CUSTOM-038",
-    "bytes": "SR-CUSTOM-030",
-}
+
+MESSAGES = {name: message for name, *message in cases(__file__, "bad_models.txt", "MODELS")}
 
 
 def matches(message: str, expected: str) -> bool:
@@ -131,16 +71,16 @@ def matches(message: str, expected: str) -> bool:
     return message.startswith(expected[:-1]) if expected.endswith("…") else message == expected
 
 
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("name", MODELS)
 def test_bad_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, shader_cache: Path, name: str) -> None:
-    """The message names file, line, operation and attribute; nothing is written."""
+    """The message names file, line, operation and attribute, and no file is written."""
     monkeypatch.chdir(tmp_path)
-    content, expected = CASES[name]
+    content, (code, *lines) = MODELS[name], MESSAGES[name]
     Path("model.mlir").write_bytes(content if isinstance(content, bytes) else content.encode())
     with pytest.raises(ScenarioRunnerError) as caught:
         convert("model.mlir", "model.vgf")
-    assert matches(str(caught.value), expected), str(caught.value)
-    assert caught.value.problems[0].code == CODES.get(name, caught.value.problems[0].code)
+    assert matches(str(caught.value), "\n".join(lines)), str(caught.value)
+    assert code in (caught.value.problems[0].code, "...")
     assert os.listdir() == ["model.mlir"]
 
 

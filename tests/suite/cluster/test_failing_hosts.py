@@ -145,11 +145,13 @@ def test_a_host_without_the_program(one_host: Cluster, items: list[Item], monkey
 def test_without_the_package(items: list[Item]) -> None:
     """The error names the package to install."""
     hidden = "import sys; sys.modules['distributed'] = None; from scenario_runner.__main__ import console; console()"
-    command = [sys.executable, "-c", hidden, "test", items[0].path, "--cluster", "local:2"]
+    command = [sys.executable, "-c", hidden, "test", items[0].path, "--cluster", "local:2", "--github"]
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
     assert done.returncode == 6
+    annotation, *error = done.stderr.splitlines()
+    assert annotation.startswith("::error title=SR-CLUSTER-001 package for clusters missing::")
     message = "error: --cluster needs the package 'distributed', which is not installed"
-    assert done.stderr == f"{message}\n  help: pip install distributed\n"
+    assert error == [message, "  help: pip install distributed"]
 
 
 def test_the_file_of_a_scheduler(one_host: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
