@@ -57,9 +57,10 @@ class DeviceObjects:
     def trim(self) -> None:
         """Destroy what was used longest ago, between runs: nothing is in use then."""
         tables: tuple[Kept[Any], ...] = (self.pipelines.shaders, self.pipelines.graphs, self.device.samplers)
-        if any(table.is_full for table in tables):
+        full = [table for table in tables if table.is_full]
+        if full:
             self.runs.close()  # their commands may use what is destroyed
-        for table in (self.runs, *tables):
+        for table in (self.runs, *full):
             table.trim()
 
     def close(self) -> None:

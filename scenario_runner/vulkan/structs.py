@@ -105,7 +105,7 @@ def _initializer(layout: _Layout, members: Mapping[str, Member], keep: list[Memb
         if kind is None:
             raise TypeError(f"{layout.name} has no member {name!r}; it has {', '.join(layout.fields)}")
         if kind.kind != "pointer":
-            values[name] = _value(kind, value, keep)
+            values[name] = value if isinstance(value, int) else _value(kind, value, keep)
             continue
         values[name] = pointer = _pointer(layout, kind.item, value, keep)
         counter = layout.lengths.get(name)
