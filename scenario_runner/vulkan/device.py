@@ -33,7 +33,7 @@ from scenario_runner.vulkan.vulkan_loader import (
 _Object = TypeVar("_Object")
 
 
-class Kept(Generic[_Object]):
+class LruCache(Generic[_Object]):
     """Objects made once for their content: the ``most`` used last, of ``most_bytes`` together.
 
     `get` has an object made with an ExitStack that destroys it. Nothing is destroyed but in `drop`, `trim` and
@@ -115,7 +115,7 @@ class Device:
         self.memory_bytes = 0
         self.graph_reports: Any = None  # `graph_pipelines.GraphReports`, where wanted
         self.driver_cache: Any = None  # `driver_cache.DriverCache` of a run, where wanted
-        self.samplers: Kept[Handle] = Kept(_MOST_SAMPLERS)
+        self.samplers: LruCache[Handle] = LruCache(_MOST_SAMPLERS)
         self._stack = ExitStack()
         family = physical.queue_family(graphics=enabled.graphics)
         assert family is not None, "choose() lets no such device through"
@@ -285,10 +285,10 @@ class Submission:
                         help="give more time with --timeout, or look for an endless loop in the shaders",
                     )
         except BaseException:
-            self.settle()
+            self.finish_or_abandon()
             raise
 
-    def settle(self) -> None:
+    def finish_or_abandon(self) -> None:
         """After a failure or an interrupt: give the work a little time, and give the device up if it needs more."""
         if not self._pending or not self._device.usable:
             return

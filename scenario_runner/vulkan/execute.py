@@ -14,7 +14,7 @@ from scenario_runner.plan.plan import FramePlan, Plan, ResourcePlan
 from scenario_runner.processes import progress
 from scenario_runner.vulkan import Handle
 from scenario_runner.vulkan._generated import constants as vk
-from scenario_runner.vulkan.device import CommandPool, Device, Kept, Submission
+from scenario_runner.vulkan.device import CommandPool, Device, LruCache, Submission
 from scenario_runner.vulkan.frame_recording import Labels, log_dispatches, parts_of, record_frame, work_of
 from scenario_runner.vulkan.layers import FRAME_BOUNDARY
 from scenario_runner.vulkan.memory import MemoryBlocks
@@ -41,7 +41,7 @@ class DeviceObjects:
         self._stack.callback(device.samplers.close)
         self.memory = MemoryBlocks(device)
         self._stack.callback(self.memory.close)
-        self.runs: Kept[Execution] = Kept(_MOST_RUNS, _MOST_RUN_BYTES)
+        self.runs: LruCache[Execution] = LruCache(_MOST_RUNS, _MOST_RUN_BYTES)
         self._stack.callback(self.runs.close)
 
     @cached_property
@@ -56,7 +56,7 @@ class DeviceObjects:
 
     def trim(self) -> None:
         """Destroy what was used longest ago, between runs: nothing is in use then."""
-        tables: tuple[Kept[Any], ...] = (self.pipelines.shaders, self.pipelines.graphs, self.device.samplers)
+        tables: tuple[LruCache[Any], ...] = (self.pipelines.shaders, self.pipelines.graphs, self.device.samplers)
         full = [table for table in tables if table.is_full]
         if full:
             self.runs.close()  # their commands may use what is destroyed
@@ -198,17 +198,17 @@ class Execution:
         sizes: list[int] = [resource.plan.size_bytes for resource in self._resources.values()]
         return sum(sizes) + _COMMAND_BYTES * sum(len(frame.operations) for _, frame in self._recorded.values())
 
-    def suits(self, plan: Plan) -> bool:
+    def matches(self, plan: Plan) -> bool:
         """Return whether it can run a plan of the same origin: the same resources have content."""
         return self._shape == _shape(plan)
 
-    def restart(self, plan: Plan, options: RunOptions) -> None:
+    def reuse_for(self, plan: Plan, options: RunOptions) -> None:
         """Take over the content, push constants and options of a further run."""
         self._plan, self._options = plan, options
         for uid, resource in self._resources.items():
             resource.plan = plan.resources[uid]
 
-    def rest(self) -> None:
+    def release_content(self) -> None:
         """Let go of the content and of the receivers of the latest run."""
         self._plan, self._options = self._prepared.plan, RunOptions()
         for resource in self._resources.values():
@@ -247,7 +247,7 @@ class Execution:
             if options.capture is not None:
                 options.capture.end_run()
         except BaseException:
-            self._submission.settle()
+            self._submission.finish_or_abandon()
             raise
 
     def _fill(self, what: str) -> None:
@@ -279,7 +279,7 @@ class Execution:
                 log_dispatches(part)
             ends = is_last and self._has_boundaries and (part.boundary or self._labels is not None)
             if printer is not None:
-                printer.running(next(iter(part.operations), None), iteration)
+                printer.begin_operation(next(iter(part.operations), None), iteration)
             try:
                 with phases.phase("submit", "frame", str(index)):
                     self._submission.submit(commands, self._boundary(iteration, frame) if ends else None)
@@ -287,7 +287,7 @@ class Execution:
                     self._submission.wait(frame.title, options.timeout_s)
                     if printer is not None:  # newer layers print on a thread of their own, which only this waits for
                         self._device.fn.vkQueueWaitIdle(self._device.queue)
-                        printer.ran()
+                        printer.end_operation()
                 if self.timestamps is not None:
                     with phases.phase("readback", "timestamps"):
                         self.timestamps.collect(commands, iteration, index)
@@ -401,7 +401,7 @@ def execute(objects: DeviceObjects, plan: Plan, options: RunOptions) -> None:
             if options.on_graphs is not None and not options.dry_run:
                 options.on_graphs(execution.graphs)
             if options.keep is not None:
-                execution.rest()
+                execution.release_content()
                 stack.pop_all()
         finally:
             if device.abandoned:
@@ -417,8 +417,8 @@ def _kept(objects: DeviceObjects, plan: Plan, options: RunOptions, stack: ExitSt
     runs, make = objects.runs, partial(Execution, objects, plan, options)
     stack.callback(runs.drop, options.keep)
     execution = runs.get(options.keep, make)
-    if not execution.suits(plan):
+    if not execution.matches(plan):
         runs.drop(options.keep)
         execution = runs.get(options.keep, make)
-    execution.restart(plan, options)
+    execution.reuse_for(plan, options)
     return execution

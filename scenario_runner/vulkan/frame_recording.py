@@ -156,7 +156,7 @@ def record_frame(
         recorder = recorders[run[0].kind]
         if isinstance(recorder, BindingRecorder) and recorder is not latest:
             if latest is not None:
-                recorder.disturbed()
+                recorder.forget_bindings()
             latest = recorder
         timed = timestamps if timestamps is not None and timestamps.measures(run) else None
         size = len(run) if labels is None else labels.group

@@ -31,7 +31,7 @@ from scenario_runner.vulkan.physical_device import PhysicalDevice
 from scenario_runner.vulkan.pipeline import PipelineCache, create_pipeline, create_shader_module
 from scenario_runner.vulkan.resources import Resource
 from scenario_runner.vulkan.structs import chain, enumerated, new
-from scenario_runner.vulkan.tensors import describe, settled
+from scenario_runner.vulkan.tensors import describe, with_strides
 from scenario_runner.vulkan.vulkan_loader import check
 
 NEURAL_EXTENSION: Final = "VK_ARM_data_graph_neural_accelerator_statistics"
@@ -276,9 +276,11 @@ def graph_pipeline(
         pipeline.start(stack)
         return pipeline
 
-    known = (resource._replace(description=settled(resource.description, resources)) for resource in plan.resources)
+    known = (
+        resource._replace(description=with_strides(resource.description, resources)) for resource in plan.resources
+    )
     plan = plan._replace(resources=tuple(known))
-    return pipelines.made(pipelines.graphs, plan, one_line(plan.label), "graph", plan.name, create)
+    return pipelines.get_or_create(pipelines.graphs, plan, one_line(plan.label), "graph", plan.name, create)
 
 
 def _constant(plan: GraphConstantPlan, data: memoryview) -> Handle:

@@ -215,7 +215,7 @@ ASPECTS = {
     "depth": vk.IMAGE_ASPECT_DEPTH_BIT,
     "stencil": vk.IMAGE_ASPECT_STENCIL_BIT,
 }
-NAMED: dict[ImageLayout, int] = {
+LAYOUTS: dict[ImageLayout, int] = {
     "general": vk.IMAGE_LAYOUT_GENERAL,
     "tensor_aliasing": vk.IMAGE_LAYOUT_TENSOR_ALIASING_ARM,
 }

@@ -20,7 +20,7 @@ from scenario_runner.vulkan._generated import constants as vk
 from scenario_runner.vulkan.device import EVERYTHING, Device
 from scenario_runner.vulkan.image_support import (
     ASPECTS,
-    NAMED,
+    LAYOUTS,
     TILINGS,
     CompanionImage,
     Tiling,
@@ -175,7 +175,7 @@ class Image(Resource):
 
     def layout_of(self, name: ImageLayout) -> int:
         """The VkImageLayout that a scenario means."""
-        return self.rest_layout if name == "general" else NAMED[name]
+        return self.rest_layout if name == "general" else LAYOUTS[name]
 
     def barrier_transition(self, barrier: ImageBarrier) -> Transition:
         """Apply a barrier of the scenario to the layout."""

@@ -176,11 +176,11 @@ class Instance:
     def _messenger_info(self) -> Handle:
         """A VkDebugUtilsMessengerCreateInfoEXT that collects the messages of the validation layer."""
         printer = self.printer
-        onerror = None if printer is None else printer.failed
+        onerror = None if printer is None else printer.keep_error
 
         @ffi.callback("PFN_vkDebugUtilsMessengerCallbackEXT", onerror=onerror)  # type: ignore[untyped-decorator]
         def on_message(severity: int, _types: int, data: Handle, _user: Handle) -> int:
-            if printer is not None and (printer.take(severity, data, self.subject) or not self.validation):
+            if printer is not None and (printer.receive(severity, data, self.subject) or not self.validation):
                 return 0
             pointer, text = with_place(data, self.subject)
             if self.layers and OF_ML_LAYERS.search(text):

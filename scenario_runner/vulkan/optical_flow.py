@@ -199,5 +199,5 @@ def pipeline_of(
 ) -> DataGraph:
     """Return the pipeline of a graph or flow, created now if it is new. Raises errors of `DataGraph` with the place."""
     if plan.kind == "optical_flow":
-        return cache.made(cache.graphs, plan, plan.label, "optical flow", plan.label, OpticalFlowPipeline)
+        return cache.get_or_create(cache.graphs, plan, plan.label, "optical flow", plan.label, OpticalFlowPipeline)
     return graph_pipeline(cache, plan, resources)

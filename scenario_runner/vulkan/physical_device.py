@@ -201,7 +201,7 @@ class MatrixSizes(NamedTuple):
         features = ["cooperativeMatrixFlexibleDimensions"] if self.is_flexible else []
         return features + (["cooperativeMatrixWorkgroupScope"] if self.scope == vk.SCOPE_WORKGROUP_KHR else [])
 
-    def suits(self, use: MatrixUse) -> bool:
+    def matches(self, use: MatrixUse) -> bool:
         """Return whether a type or a product is one of this combination."""
         if use.scope != self.scope or use.saturating not in (None, self.saturating):
             return False
@@ -218,7 +218,7 @@ class MatrixSizes(NamedTuple):
 
 def missing_matrices(uses: Iterable[MatrixUse], supported: Sequence[MatrixSizes]) -> str:
     """Name the types and products that no combination suits, and the supported combinations; empty if there is none."""
-    missing = [use.words for use in uses if not any(each.suits(use) for each in supported)]
+    missing = [use.words for use in uses if not any(each.matches(use) for each in supported)]
     if not missing:
         return ""
     shown = list(dict.fromkeys(map(str, supported)))

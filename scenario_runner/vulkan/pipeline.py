@@ -22,7 +22,7 @@ from scenario_runner.processes import progress
 from scenario_runner.vulkan import Handle, ffi
 from scenario_runner.vulkan._generated import constants as vk
 from scenario_runner.vulkan.capabilities import Enabled
-from scenario_runner.vulkan.device import Device, Kept
+from scenario_runner.vulkan.device import Device, LruCache
 from scenario_runner.vulkan.physical_device import Feature, PhysicalDevice
 from scenario_runner.vulkan.structs import chain, new
 from scenario_runner.vulkan.vulkan_loader import API_1_3, check
@@ -72,21 +72,23 @@ class PipelineCache:
         self._stack = ExitStack()  # of the layouts
         self._set_layouts: dict[tuple[LayoutBinding, ...], Handle] = {}
         self._layouts: dict[tuple[tuple[tuple[LayoutBinding, ...], ...], int, int], Handle] = {}
-        self.shaders: Kept[Pipeline] = Kept(MAX_KEPT_PIPELINES)
-        self.graphs: Kept[Any] = Kept(_MOST_GRAPHS, _MOST_CONSTANT_BYTES)
+        self.shaders: LruCache[Pipeline] = LruCache(MAX_KEPT_PIPELINES)
+        self.graphs: LruCache[Any] = LruCache(_MOST_GRAPHS, _MOST_CONSTANT_BYTES)
 
     def compute(self, plan: PipelinePlan) -> Pipeline:
         """The pipeline of a compute shader. Raises ShaderError or DeviceError, with the place."""
         label = f"shader {plan.label!r}"
-        return self.made(self.shaders, plan, label, "compute", plan.label, _create_compute)
+        return self.get_or_create(self.shaders, plan, label, "compute", plan.label, _create_compute)
 
     def graphics(self, plan: GraphicsPipelinePlan) -> Pipeline:
         """The pipeline of a vertex and a fragment shader. Raises DeviceError or a subclass, with the place."""
-        return self.made(self.shaders, plan, _label_of(plan), "graphics", plan.fragment.label, _create_graphics)
+        return self.get_or_create(
+            self.shaders, plan, _label_of(plan), "graphics", plan.fragment.label, _create_graphics
+        )
 
-    def made(
+    def get_or_create(
         self,
-        table: Kept[Any],
+        table: LruCache[Any],
         plan: Any,
         label: str,
         kind: str,

@@ -134,23 +134,23 @@ class Printer:
         self.messages = []
         self._plan = plan
 
-    def running(self, operation: Operation | None, iteration: int) -> None:
+    def begin_operation(self, operation: Operation | None, iteration: int) -> None:
         """Note the operation that is submitted next."""
         self._operation, self._iteration = operation, iteration
         self._first = len(self.messages)
 
-    def ran(self) -> None:
+    def end_operation(self) -> None:
         """Note that all messages of the operation have come. Raises what `failed` was told."""
         self._operation = None
         error, self._error = self._error, None
         if error is not None:
             raise error
 
-    def failed(self, _kind: object, error: BaseException, _trace: object) -> None:
+    def keep_error(self, _kind: object, error: BaseException, _trace: object) -> None:
         """Keep an error of the messenger's callback, such as Ctrl-C, which the layer cannot pass on."""
         self._error = error
 
-    def take(self, severity: int, data: Handle, subject: str | None) -> bool:
+    def receive(self, severity: int, data: Handle, subject: str | None) -> bool:
         """Take a VkDebugUtilsMessengerCallbackDataEXT. Returns whether it is about printing, or of no interest.
 
         ``subject`` is what is being created. Where messages are lost or nothing can be printed, a warning is logged.

@@ -116,8 +116,8 @@ class DrawRecorder(BindingRecorder):
         self._renderings: dict[_Area, tuple[Handle, list[CompanionImage]]] = {}
         self._open: _Area | None = None
 
-    def disturbed(self) -> None:
-        super().disturbed()
+    def forget_bindings(self) -> None:
+        super().forget_bindings()
         self._extent = (0, 0)
 
     def record(self, operations: Iterable[Draw]) -> None:

@@ -67,9 +67,9 @@ class BindingRecorder(Recorder):
 
     def __init__(self, prepared: Prepared, commands: Handle, alone: bool) -> None:
         super().__init__(prepared, commands, alone)
-        self.disturbed()
+        self.forget_bindings()
 
-    def disturbed(self) -> None:
+    def forget_bindings(self) -> None:
         """Forget what is bound: another recorder may have bound something else."""
         self._handle: Handle = None
         self._layout: Handle = None

@@ -222,11 +222,11 @@ def create_tensors(
         image = None if plan.image is None else others[plan.image]
         start = 0 if image is None else image.start_bytes
         shared = None if plan.linear else image
-        tensors[plan.uid] = Tensor(device, stack, plan, settled(plan.description, others), start, shared)
+        tensors[plan.uid] = Tensor(device, stack, plan, with_strides(plan.description, others), start, shared)
     return tensors
 
 
-def settled(description: TensorDescription, resources: Mapping[str, Any]) -> TensorDescription:
+def with_strides(description: TensorDescription, resources: Mapping[str, Any]) -> TensorDescription:
     """A description with its strides, those of the rows of an image included."""
     if description.image is None:
         return description

@@ -339,4 +339,4 @@ class Declarations:
 
 def declarations_of(index: Index, specialization: Mapping[int, Literal] | None = None) -> Declarations:
     """Return the declarations of a module; those with all specialization constants at their defaults are kept."""
-    return Declarations(index, specialization) if specialization else index.once(Declarations)
+    return Declarations(index, specialization) if specialization else index.cached(Declarations)

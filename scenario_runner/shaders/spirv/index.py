@@ -68,7 +68,7 @@ class Index:
         self.unknown: dict[int, int] = {}
         self.functions: dict[int, int] = {}
         self.graphs: dict[int, int] = {}
-        self._kept: dict[object, Any] = {}
+        self._results: dict[object, Any] = {}
         self._scan()
         words, offsets = self.words, self.offsets
         self.capabilities = [words[at + 1] for at in offsets[op.CAPABILITY]]
@@ -189,11 +189,11 @@ class Index:
                 raise self.too_short(at, least + place - 2)
             decorations[words[at + place]] = words[at + place + 1] if least > 3 else 1
 
-    def once(self, make: Callable[[Index], _Result]) -> _Result:
+    def cached(self, make: Callable[[Index], _Result]) -> _Result:
         """Return ``make(self)``, computed once and kept with the module."""
-        if make not in self._kept:
-            self._kept[make] = make(self)
-        result: _Result = self._kept[make]
+        if make not in self._results:
+            self._results[make] = make(self)
+        result: _Result = self._results[make]
         return result
 
     def definition(self, id: int, what: str) -> int:

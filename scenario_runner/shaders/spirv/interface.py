@@ -144,7 +144,7 @@ class Interface(NamedTuple):
 def read_interface(declarations: Declarations, function: int, listed: tuple[int, ...]) -> Interface:
     """Read the interface of the entry point with this function and list of interface variables."""
     index = declarations.index
-    access = index.once(Access)
+    access = index.cached(Access)
     used = access.variables(function)
     # Before SPIR-V 1.4 the list holds inputs and outputs only; afterwards, being listed is static use as well.
     extra = [id for id in listed if id in access.storage_classes and id not in used] if index.version >= (1, 4) else []

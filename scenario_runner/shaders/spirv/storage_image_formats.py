@@ -41,10 +41,10 @@ _TYPED: Final = frozenset(
 
 
 class ImageUses:
-    """Uses of the storage images of one module; made once for each (`Index.once`)."""
+    """Uses of the storage images of one module; made once for each (`Index.cached`)."""
 
     def __init__(self, index: Index) -> None:
-        access = index.once(Access)
+        access = index.cached(Access)
         summaries = {function: access.summary(function) for function in index.functions}
         self.parameters = {function: summary.parameters for function, summary in summaries.items()}
         """The parameters of each function."""
@@ -114,7 +114,7 @@ def change_formats(index: Index, formats: Mapping[int, str]) -> ChangedFormats |
     get the format Unknown if theirs are not the same. None where the code makes pointers to texels, for atomic
     operations, which need the declared format; or uses an image in a way that this reader does not know.
     """
-    uses = index.once(ImageUses)
+    uses = index.cached(ImageUses)
     declared: dict[int, str] = {}
     needed: set[str] = set()
     unknown: set[int] = set()
