@@ -1,7 +1,7 @@
-"""The only package that sees Vulkan. It is given a plan and a source of bytes, and hands back bytes.
+"""The only package that calls Vulkan: it receives a plan and sources of bytes, and returns bytes.
 
-``ffi`` has the types of the Vulkan C API, those of the `vulkan` package. Of that package only the generated type module
-is loaded: its wrappers cost three times as much to import and open the loader on the way. Both ways of loading give the
+``ffi`` has the types of the Vulkan C API from the `vulkan` package. Only the generated type module of that package is
+loaded: its wrappers take three times as long to import, and open the loader on the way. Both ways of loading give the
 same types in one process.
 """
 
@@ -15,7 +15,7 @@ Handle: TypeAlias = Any
 
 
 def _package_types() -> Handle:
-    """The `vulkan` package's FFI object, without running the package's ``__init__``."""
+    """Return the FFI object of the `vulkan` package without running the package's ``__init__``."""
     name = "vulkan._vulkancache"
     if name in sys.modules:
         return sys.modules[name].ffi
@@ -28,7 +28,8 @@ def _package_types() -> Handle:
     assert spec is not None
     assert spec.loader is not None
     module = module_from_spec(spec)
-    # Under its real name, so that a later `import vulkan` takes this module and not a second set of types.
+    # Registered under its real name, so that a later `import vulkan` reuses this module instead of a second set of
+    # types.
     sys.modules[name] = module
     try:
         spec.loader.exec_module(module)

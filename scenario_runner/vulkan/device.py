@@ -1,11 +1,12 @@
-"""The Vulkan instance, with the messages of the validation layer where it was asked for, and the open device.
+"""An open device: its objects, counted until they are destroyed, and the submissions to its queue.
 
 Life cycle:
 
-1. `Instance` loads the driver and layers, and lists the physical devices.
-2. `Device` opens one of them with what the first scenario requires.
-3. Objects are made on it, and counted.
-4. `close` destroys it. A device whose work did not finish (``abandoned``) is not waited for.
+1. `Device` opens a physical device with the features and extensions of the first scenario.
+2. Objects are created on it, and counted.
+3. Commands are recorded into buffers of a `CommandPool`, and submitted with a `Submission`. Each wait has a time limit
+   and can be interrupted.
+4. `close` destroys the device. It does not wait for an ``abandoned`` device, whose work did not finish.
 """
 
 from __future__ import annotations
@@ -34,61 +35,61 @@ _Object = TypeVar("_Object")
 
 
 class LruCache(Generic[_Object]):
-    """Objects made once for their content: the ``most`` used last, of ``most_bytes`` together.
+    """Objects created once per content: the ``most`` used last, with at most ``most_bytes`` together.
 
-    `get` has an object made with an ExitStack that destroys it. Nothing is destroyed but in `drop`, `trim` and
-    `close`, which are for the time between runs, when nothing is in use.
+    `get` creates an object with an ExitStack that destroys it. Only `drop`, `trim` and `close` destroy objects. Call
+    them between runs, when no object is in use.
     """
 
     def __init__(self, most: int, most_bytes: int | None = None) -> None:
         self._most, self._most_bytes = most, most_bytes
-        # in the order of their use; an OrderedDict hashes all keys when it is iterated, and those of graphs are large
+        # In the order of use. An OrderedDict would hash all keys when it is iterated, and the keys of graphs are large.
         self._entries: dict[Hashable, tuple[_Object, ExitStack]] = {}
 
     def get(self, content: Hashable, make: Callable[[ExitStack], _Object]) -> _Object:
-        """The object of this content, made now if it is new."""
+        """Return the object with this content, created now if it is new."""
         entry = self._entries.pop(content, None)
         if entry is None:
             with ExitStack() as failed:
-                stack = failed.enter_context(ExitStack())  # the object may make more with it later
+                stack = failed.enter_context(ExitStack())  # the object may create more with this stack later
                 entry = make(stack), stack
                 failed.pop_all()
         self._entries[content] = entry
         return entry[0]
 
     def drop(self, content: Hashable) -> None:
-        """Destroy the object of this content, if there is one."""
+        """Destroy the object with this content, if it exists."""
         if content in self._entries:
             self._entries.pop(content)[1].close()
 
     @property
     def is_full(self) -> bool:
-        """True where `trim` destroys objects. Those of a table with ``most_bytes`` tell their ``size_bytes``."""
+        """True if `trim` would destroy objects. Objects in a cache with ``most_bytes`` have a ``size_bytes``."""
         if len(self._entries) > self._most or self._most_bytes is None:
             return len(self._entries) > self._most
         return sum(value.size_bytes for value, _ in self._entries.values()) > self._most_bytes  # type: ignore[attr-defined]
 
     def trim(self) -> None:
-        """Destroy the objects used longest ago, as many as there are too many."""
+        """Destroy the least recently used objects beyond the limits."""
         while self.is_full:
             self._entries.pop(next(iter(self._entries)))[1].close()
 
     def close(self) -> None:
-        """Destroy all objects, the newest first; calling it again does nothing."""
+        """Destroy all objects, the newest first. A second call does nothing."""
         while self._entries:
             self._entries.popitem()[1][1].close()
 
 
-# Drivers allow 4000 samplers at least (maxSamplerAllocationCount), far fewer with custom border colors.
+# Drivers allow at least 4000 samplers (maxSamplerAllocationCount), far fewer with custom border colors.
 _MOST_SAMPLERS = 256
 
 
 EVERYTHING = vk.PIPELINE_STAGE_ALL_COMMANDS_BIT, vk.ACCESS_MEMORY_READ_BIT | vk.ACCESS_MEMORY_WRITE_BIT
-"""All stages of a queue with all their accesses, for `Device.barrier`."""
+"""All stages of a queue with all accesses, for `Device.barrier`."""
 
 
 def memory_barrier(src_access: int, dst_access: int) -> Handle:
-    """A VkMemoryBarrier."""
+    """Return a VkMemoryBarrier."""
     barrier = ffi.new("VkMemoryBarrier*")
     barrier.sType = vk.STRUCTURE_TYPE_MEMORY_BARRIER
     barrier.srcAccessMask = src_access
@@ -97,9 +98,9 @@ def memory_barrier(src_access: int, dst_access: int) -> Handle:
 
 
 class Device:
-    """An open VkDevice. ``live`` counts the objects of each kind that exist; after `close` every count is zero.
+    """An open VkDevice. ``live`` counts the existing objects of each kind; after `close` every count is zero.
 
-    With ``staging`` no resource is read or written by the host in place.
+    With ``staging``, the host never reads or writes a resource in place.
     """
 
     def __init__(
@@ -113,25 +114,25 @@ class Device:
         self.lost = False
         self.live: Counter[str] = Counter()
         self.memory_bytes = 0
-        self.graph_reports: Any = None  # `graph_pipelines.GraphReports`, where wanted
-        self.driver_cache: Any = None  # `driver_cache.DriverCache` of a run, where wanted
+        self.graph_reports: Any = None  # a `graph_pipelines.GraphReports`, if reports are wanted
+        self.driver_cache: Any = None  # the `pipeline.DriverCache` of a run, if one is wanted
         self.samplers: LruCache[Handle] = LruCache(_MOST_SAMPLERS)
         self._stack = ExitStack()
         family = physical.queue_family(graphics=enabled.graphics)
         assert family is not None, "choose() lets no such device through"
         self.queue_family = family
-        flags, _, self.timestamp_valid_bits = physical.queue_families[family]  # 0 where the queue has none
+        flags, _, self.timestamp_valid_bits = physical.queue_families[family]  # 0 for a queue without timestamps
         self.has_graphics = bool(flags & vk.QUEUE_GRAPHICS_BIT)
         seen = vk.MEMORY_PROPERTY_HOST_VISIBLE_BIT | vk.MEMORY_PROPERTY_HOST_COHERENT_BIT
         own = seen | vk.MEMORY_PROPERTY_DEVICE_LOCAL_BIT
-        # The host may use resources in place where the memory is its own (integrated and software devices).
+        # The host may use resources in place if the device shares its memory (integrated and software devices).
         self.unified_memory = (
             not staging
             and physical.type in ("cpu", "integrated")
             and any(kind & own == own for kind, _ in physical.memory_types)
         )
         self.mapped_types = [self.unified_memory and kind & seen == seen for kind, _ in physical.memory_types]
-        """Of each memory type, whether resources in it are read and written by the host directly."""
+        """For each memory type, whether the host reads and writes its resources directly."""
         chain, _keep = chain_of(enabled.features)
         info = new(
             "VkDeviceCreateInfo",
@@ -156,13 +157,13 @@ class Device:
 
     @property
     def usable(self) -> bool:
-        """Return whether more work can be given to it: not after a loss, nor while earlier work did not finish."""
+        """Return whether the device accepts more work: it is not lost, and all earlier work finished."""
         return not (self.abandoned or self.lost)
 
     def create(self, stack: ExitStack, kind: str, name: str, info: Handle, purpose: str = "") -> Handle:
-        """The handle of ``vkCreate<name>``, destroyed with ``stack`` and counted as a ``kind`` until then.
+        """Return the handle of ``vkCreate<name>``, destroyed with ``stack`` and counted as a ``kind`` until then.
 
-        Raises DeviceError or a subclass, which names ``purpose``.
+        Raises DeviceError or a subclass; the message names ``purpose``.
         """
         handle = type_source(f"Vk{name}").new(f"Vk{name}*")
         check(getattr(self.fn, f"vkCreate{name}")(self.handle, info, ffi.NULL, handle), f"vkCreate{name}", purpose)
@@ -172,12 +173,12 @@ class Device:
     def barrier(
         self, commands: Handle, before: tuple[int, int] = EVERYTHING, after: tuple[int, int] = EVERYTHING
     ) -> None:
-        """Record a memory barrier between stages with accesses; by default of everything before and after it."""
+        """Record a memory barrier between stages with accesses, by default between all work before and after it."""
         barrier = memory_barrier(before[1], after[1])
         self.fn.vkCmdPipelineBarrier(commands, before[0], after[0], 0, 1, barrier, 0, ffi.NULL, 0, ffi.NULL)
 
     def own(self, stack: ExitStack, kind: str, destroy: Handle, handle: Handle, memory_bytes: int = 0) -> None:
-        """Count a new object of this kind, and have it destroyed (and uncounted) with ``stack``."""
+        """Count a new object of this kind. ``stack`` destroys the object and reduces the count."""
         self.live[kind] += 1
         self.memory_bytes += memory_bytes
         stack.callback(self._release, kind, destroy, handle, memory_bytes)
@@ -188,10 +189,10 @@ class Device:
         self.memory_bytes -= memory_bytes
 
     def close(self) -> None:
-        """Destroy the device; calling it again does nothing.
+        """Destroy the device. A second call does nothing.
 
-        An abandoned device is left to the operating system: destroying objects in use is undefined, and waiting for
-        them could take for ever.
+        An abandoned device is left to the operating system: destroying objects in use is undefined, and their work may
+        never finish.
         """
         if self.abandoned:
             self._stack.pop_all()
@@ -200,7 +201,7 @@ class Device:
 
 
 class CommandPool:
-    """A VkCommandPool whose buffers can be recorded anew one by one."""
+    """A VkCommandPool with buffers that can be recorded again one by one."""
 
     def __init__(self, device: Device, stack: ExitStack) -> None:
         self._device = device
@@ -213,7 +214,7 @@ class CommandPool:
         self._begin = new("VkCommandBufferBeginInfo")
 
     def allocate(self) -> Handle:
-        """A primary command buffer that lives as long as the pool."""
+        """Allocate a primary command buffer that lives as long as the pool."""
         buffer = ffi.new("VkCommandBuffer*")
         info = new("VkCommandBufferAllocateInfo", commandPool=self._handle, level=0, commandBufferCount=1)
         check(self._device.fn.vkAllocateCommandBuffers(self._device.handle, info, buffer), "vkAllocateCommandBuffers")
@@ -221,26 +222,27 @@ class CommandPool:
 
     @contextmanager
     def recording(self, command_buffer: Handle) -> Iterator[None]:
-        """Begin recording (dropping what was recorded before) and end it where the block ends well."""
+        """Begin recording, which drops the earlier commands; end recording if the block ends well."""
         fn = self._device.fn
         check(fn.vkBeginCommandBuffer(command_buffer, self._begin), "vkBeginCommandBuffer")
         try:
             yield
             check(fn.vkEndCommandBuffer(command_buffer), "vkEndCommandBuffer")
         except BaseException:
-            fn.vkResetCommandBuffer(command_buffer, 0)  # it may be kept, and begins anew the next time
+            # the buffer may be kept, and is recorded from the beginning next time
+            fn.vkResetCommandBuffer(command_buffer, 0)
             raise
 
 
-# A signal handler runs between two waits; a fence that signals ends the wait at once, so the slice costs nothing.
+# Signal handlers run between two waits. A signalled fence ends a wait at once, so that the slice costs nothing.
 _SLICE_S = 0.1
-# Time that submitted work may go on after Ctrl-C before its objects are given up instead of destroyed.
+# Seconds that submitted work may take after Ctrl-C before its objects are abandoned instead of destroyed.
 _GRACE_S = 2.0
 
 
 class Submission:
-    """One fence, destroyed with ``stack``, and the work it stands for; used again and again, one submission at a
-    time."""
+    """A fence, destroyed with ``stack``, and the work that it stands for: one submission at a time, used again and
+    again."""
 
     def __init__(self, device: Device, stack: ExitStack) -> None:
         self._device = device
@@ -253,14 +255,14 @@ class Submission:
         self._pending = False
 
     def submit(self, command_buffer: Handle, extra: Handle = None) -> None:
-        """Submit one command buffer; ``extra`` is a structure for VkSubmitInfo::pNext."""
+        """Submit a command buffer. ``extra`` is a structure for VkSubmitInfo::pNext."""
         fn = self._device.fn
         if self._signalled:
             check(fn.vkResetFences(self._device.handle, 1, self._fence), "vkResetFences")
             self._signalled = False
         self._buffers[0] = command_buffer
         self._info.pNext = ffi.NULL if extra is None else ffi.cast("void*", extra)
-        self._pending = True  # before the call: an interrupt just after it must find the work pending
+        self._pending = True  # set before the call: an interrupt right after it must find the work pending
         code = fn.vkQueueSubmit(self._device.queue, 1, self._info, self._fence[0])
         if code < 0:
             self._pending = False
@@ -270,8 +272,8 @@ class Submission:
     def wait(self, what: str, timeout_s: float | None = None) -> None:
         """Wait until the submitted work has finished.
 
-        Raises FenceTimeoutError after ``timeout_s`` seconds and DeviceLostError; after a timeout, or an interrupt that
-        the work does not survive, the device is marked as abandoned and must not be used again.
+        Raises FenceTimeoutError after ``timeout_s`` seconds, and DeviceLostError. The device is abandoned and must not
+        be used again after a timeout, or if the work continues after an interrupt.
         """
         if not self._pending:
             return
@@ -289,23 +291,24 @@ class Submission:
             raise
 
     def finish_or_abandon(self) -> None:
-        """After a failure or an interrupt: give the work a little time, and give the device up if it needs more."""
+        """Give the work a little time after a failure or an interrupt, and abandon the device if the work needs
+        more."""
         if not self._pending or not self._device.usable:
             return
-        self._device.abandoned = True  # until the work has finished, and for good when a second Ctrl-C ends this wait
+        self._device.abandoned = True  # until the work has finished; for good if a second Ctrl-C ends this wait
         deadline = time.monotonic() + _GRACE_S
         try:
             while not self._finished(_SLICE_S):
                 if time.monotonic() >= deadline:
                     return
         except errors.DeviceLostError:
-            pass  # nothing of it runs any more
+            pass  # the work ended with the device
         except errors.ScenarioRunnerError:
-            return  # whether it still runs cannot be told
+            return  # nobody can tell whether the work still runs
         self._device.abandoned = False
 
     def _finished(self, wait_s: float) -> bool:
-        """Return whether the work has finished, after waiting at most ``wait_s`` for it."""
+        """Return whether the work has finished, after waiting at most ``wait_s`` seconds."""
         nanoseconds = max(0, int(wait_s * 1e9))
         code = self._device.fn.vkWaitForFences(self._device.handle, 1, self._fence, 1, nanoseconds)
         if code == vk.ERROR_DEVICE_LOST:

@@ -1,16 +1,17 @@
-"""The Vulkan instance, with the messages of the validation layer where it was asked for, and the open device.
+"""The Vulkan instance: its layers, validation messages and physical devices, also through the ML emulation layers.
 
-Life cycle:
+`Instance` loads the driver and the layers, and lists the physical devices. Close it after all devices opened from it.
 
-1. `Instance` loads the driver and layers, and lists the physical devices.
-2. `Device` opens one of them with what the first scenario requires.
-3. Objects are made on it, and counted.
-4. `close` destroys it. A device whose work did not finish (``abandoned``) is not waited for.
+Arm's ML emulation layers bring VK_ARM_tensors and VK_ARM_data_graph to devices with compute shaders. They come with the
+Python package ``ai_ml_emulation_layer_for_vulkan`` (the ``ml`` extra). The program points the Vulkan loader to their
+manifests while it creates an instance, so that users set no environment variables. Manifests for Linux name the
+libraries without a folder. The program therefore loads the libraries first, and the system finds them by name. The
+graph layer uses the tensor layer, so their order matters.
 """
 
 from __future__ import annotations
 
-# Loading a driver holds the dynamic loader's lock, so the extension modules that a plain run needs come before.
+# Loading a driver holds the dynamic loader's lock. The extension modules of a plain run are therefore imported before.
 import _pickle  # noqa: F401
 import array  # noqa: F401
 import contextvars  # noqa: F401
@@ -65,7 +66,7 @@ if TYPE_CHECKING:
     from scenario_runner.vulkan.printf import Printer
 
 Checks: TypeAlias = 'bool | Literal["sync"]'
-"""Use of the validation layer: true loads it, and with "sync" it looks for hazards as well."""
+"""Use of the validation layer: True loads it, "sync" also looks for hazards."""
 
 Planned = TypeVar("Planned")
 
@@ -80,13 +81,13 @@ _VALIDATION_AND_PERFORMANCE = (
 
 
 class Instance:
-    """One VkInstance. Raises NoDeviceError when there is no loader or no driver that it accepts.
+    """One VkInstance. Raises NoDeviceError without a loader, or without a driver that the loader accepts.
 
-    ``layers`` are enabled in this order, the first one next to the application. ``validation=True`` enables the Khronos
-    validation layer and collects what it says in ``validation_messages``; those of severity error are in
-    ``validation_errors`` as well, each with the JSON pointer of what caused it, where that is known. ``labels`` asks
-    for VK_EXT_debug_utils, which is there as well where a layer could make use of it; the attribute tells. ``printer``
-    gets what shaders print, from the same layer.
+    ``layers`` are enabled in this order, the first next to the application. ``validation=True`` enables the Khronos
+    validation layer. Its messages go to ``validation_messages``; errors also go to ``validation_errors``, with the JSON
+    pointer of the cause if it is known. ``labels`` asks for VK_EXT_debug_utils, which is also enabled for layers that
+    can use labels; the attribute tells. ``printer`` receives the messages that shaders print through the validation
+    layer.
     """
 
     def __init__(
@@ -99,7 +100,7 @@ class Instance:
     ) -> None:
         self.validation_messages: list[str] = []
         self.validation_errors: list[tuple[str | None, str]] = []
-        # The JSON pointer of what is being created or recorded, for what the validation layer says of it.
+        # The JSON pointer of the object that is being created or recorded, for validation messages.
         self.subject: str | None = None
         self.validation = validation
         self.printer = printer
@@ -125,7 +126,7 @@ class Instance:
         )
         if self.labels:
             extensions.append(_DEBUG_UTILS)
-        if sys.platform == "darwin" and has_instance_extension(_PORTABILITY):  # else the loader hides MoltenVK
+        if sys.platform == "darwin" and has_instance_extension(_PORTABILITY):  # the loader hides MoltenVK otherwise
             extensions.append(_PORTABILITY)
         messenger = self._messenger_info() if has_validation_layer else None
         self.handle: Handle = self._create(names, extensions, messenger)
@@ -142,7 +143,7 @@ class Instance:
             raise
 
     def _create(self, names: list[str], extensions: list[str], messenger: Handle) -> Handle:
-        """A VkInstance with these layers and extensions; ``messenger`` is None without the validation layer."""
+        """Create a VkInstance with these layers and extensions. ``messenger`` is None without the validation layer."""
         application = new(
             "VkApplicationInfo",
             pApplicationName="scenario-runner",
@@ -158,7 +159,7 @@ class Instance:
         if _PORTABILITY in extensions:
             info.flags = vk.INSTANCE_CREATE_ENUMERATE_PORTABILITY_BIT_KHR
         if messenger is not None:
-            chain(info, messenger)  # for what is said while the instance is made or destroyed
+            chain(info, messenger)  # receives the messages about creating and destroying the instance
         hazards, printer = self.validation == "sync", self.printer
         if hazards or printer is not None:
             chain(info, *validation_structs(bool(self.validation), hazards=hazards, printf=printer is not None))
@@ -174,7 +175,7 @@ class Instance:
         return handle[0]
 
     def _messenger_info(self) -> Handle:
-        """A VkDebugUtilsMessengerCreateInfoEXT that collects the messages of the validation layer."""
+        """Return a VkDebugUtilsMessengerCreateInfoEXT that collects the messages of the validation layer."""
         printer = self.printer
         onerror = None if printer is None else printer.keep_error
 
@@ -193,7 +194,7 @@ class Instance:
                 log.warning(__name__, "validation layer: %s", text)
             return 0
 
-        self._on_message = on_message  # cffi callbacks live as long as this reference
+        self._on_message = on_message  # keeps the cffi callback alive
         return new(
             "VkDebugUtilsMessengerCreateInfoEXT",
             messageSeverity=_WARNING_AND_ERROR | (0 if printer is None else _INFO),
@@ -203,33 +204,34 @@ class Instance:
 
     def _listen(self, info: Handle) -> None:
         messenger = ffi.new("VkDebugUtilsMessengerEXT*")
-        info.pNext = ffi.NULL  # what followed it where the instance was made
+        info.pNext = ffi.NULL  # the structures that followed it in VkInstanceCreateInfo
         create = self.fn.vkCreateDebugUtilsMessengerEXT
         check(create(self.handle, info, ffi.NULL, messenger), "vkCreateDebugUtilsMessengerEXT")
         self._stack.callback(self.fn.vkDestroyDebugUtilsMessengerEXT, self.handle, messenger[0], ffi.NULL)
 
     def watched(self, plans: Iterable[Planned]) -> Iterator[Planned]:
-        """The same plans; messages of the validation layer while one is in use are about what its pointer names."""
+        """Iterate over plans. Validation messages about a plan in use name its JSON pointer."""
         for plan in plans:
             self.subject = getattr(plan, "pointer", None)
             yield plan
         self.subject = None
 
     def follow(self, earlier: Instance) -> None:
-        """Take over what the validation layer said of an instance that this one replaces."""
+        """Take over the validation messages of an earlier instance that this instance replaces."""
         self.validation_messages[:0] = earlier.validation_messages
         self.validation_errors[:0] = earlier.validation_errors
 
     def close(self) -> None:
-        """Destroy the instance; every device made from it must be closed before. Calling it again does nothing."""
+        """Destroy the instance. Close all of its devices before. A second call does nothing."""
         self._stack.close()
 
 
 class InstanceStart:
-    """Makes an instance on a thread of its own, beside other work; `result` waits for it.
+    """Creates an instance on another thread, beside other work; `result` waits for it.
 
-    Drivers spend most of their start in C, where Python does not run, so the command line starts one before it imports
-    what reads arguments and scenarios. The thread is a daemon: a process that turns out to need no device just ends.
+    Drivers spend most of their start in C, where Python does not run. The command line therefore starts an instance
+    before it imports the modules that read arguments and scenarios. The thread is a daemon: a process that needs no
+    device ends without waiting for it.
     """
 
     def __init__(self, *, validation: Checks = False, labels: bool = False) -> None:
@@ -241,7 +243,7 @@ class InstanceStart:
         system_limits.start(self._thread)
 
     def result(self) -> Instance:
-        """The instance. Raises what making it raised (NoDeviceError, mostly), each time it is asked."""
+        """Return the instance. Each call raises the error of a failed creation, mostly NoDeviceError."""
         self._thread.join()
         if self._error is not None:
             raise self._error
@@ -259,9 +261,9 @@ _PREFERENCE = {"discrete": 5, "integrated": 4, "virtual": 3, "cpu": 2, "other": 
 
 
 def choose(devices: Sequence[PhysicalDevice], choice: str | None) -> PhysicalDevice:
-    """The device with this index, UUID or (part of its) name; without one, the fastest kind there is.
+    """Return the device with this index, UUID or (part of the) name; by default the fastest kind of device.
 
-    Raises NoDeviceError, naming the devices that exist.
+    Raises NoDeviceError, which lists the existing devices.
     """
     if not devices:
         raise errors.NoDeviceError(
@@ -303,21 +305,21 @@ Mode = Literal["auto", "on", "off"]
 TENSORS = "VK_ARM_tensors"
 DATA_GRAPH = "VK_ARM_data_graph"
 
-# Older loaders know VK_LAYER_PATH alone, which replaces the standard folders instead of adding to them.
+# Older loaders only know VK_LAYER_PATH, which replaces the standard folders.
 _ADD_LAYER_PATH_SINCE = API_1_3 | 234
 _STANDARD_FOLDERS = ("/usr/local/etc", "/usr/local/share", "/etc", "/usr/share")
 
 
 def needed_layers(physical: PhysicalDevice, needed: Collection[str], mode: Mode) -> tuple[str, ...]:
-    """The layers that ``physical`` needs for the device extensions in ``needed``, in their order; mostly none.
+    """List the layers that ``physical`` needs for the device extensions in ``needed``, in their order; mostly none.
 
-    ``mode`` is ``--ml-emulation``: "auto" takes what the device has itself, "on" prefers the layers, "off" never loads
-    them. Layers that the environment enables already make the device look as if it had the extensions itself.
+    ``mode`` is ``--ml-emulation``: "auto" uses the device's own extensions, "on" prefers the layers, "off" never loads
+    layers. A device has the extensions as well if the environment enables the layers.
     """
     lacking = {name for name in needed if name not in physical.extensions}
     if mode == "off" or not needed or (mode == "auto" and not lacking):
         return ()
-    if TENSORS in physical.extensions:  # layers over a device with tensors: only graphs are to be had
+    if TENSORS in physical.extensions:  # a device with tensors of its own gets the graph layer only
         return () if DATA_GRAPH in physical.extensions else (GRAPH_LAYER,)
     return (GRAPH_LAYER, TENSOR_LAYER)
 
@@ -325,9 +327,10 @@ def needed_layers(physical: PhysicalDevice, needed: Collection[str], mode: Mode)
 def reopen(
     instance: Instance, physical: PhysicalDevice, layers: tuple[str, ...], *, validation: Checks
 ) -> tuple[Instance, PhysicalDevice]:
-    """The same device seen through ``layers``; the old instance is closed then.
+    """Return the same device through ``layers``, and close the old instance.
 
-    Raises UnsupportedError, and leaves the old instance open, when the layers are not installed or cannot run on it.
+    Raises UnsupportedError if the layers are not installed or cannot run on the device. The old instance then stays
+    open.
     """
     reason = reason_against(physical)
     if reason is not None:
@@ -348,7 +351,7 @@ def reopen(
 def open_layered(
     layers: tuple[str, ...], *, validation: Checks, labels: bool = False, printer: Printer | None = None
 ) -> Instance:
-    """An instance with the emulation layers. Raises MissingPackageError when they are not installed."""
+    """Create an instance with the emulation layers. Raises MissingPackageError if they are not installed."""
     deployed = package_folder()
     if deployed is None and not {*layers} <= {name for name, _, _ in available_layers()}:
         raise errors.MissingPackageError(
@@ -362,7 +365,7 @@ def open_layered(
 
 @contextmanager
 def _search_path(deployed: str) -> Iterator[None]:
-    """Let the Vulkan loader find the layers in the package's folder, as long as the block runs."""
+    """Let the Vulkan loader find the layers in the package's folder while the block runs."""
     with ExitStack() as stack:
         for file in FILES.values():
             with suppress(OSError):
