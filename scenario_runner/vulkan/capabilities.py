@@ -1,7 +1,7 @@
-"""Features and extensions that a device is opened with for what a scenario requires in SPIR-V's names.
+"""Features and extensions for opening a device, from the requirements of a scenario in SPIR-V's names.
 
-The registry names for some SPIR-V capabilities and extensions only a device extension, while the specification makes
-their use depend on a feature as well. Such features are enabled where the device has them.
+For some SPIR-V capabilities and extensions, the registry names only a device extension, while the specification also
+requires a feature. Such features are enabled if the device has them.
 
 Sources: Vulkan specification, "Features" (the VUIDs named below) and VUID-vkCreateDevice-ppEnabledExtensionNames-01387.
 """
@@ -25,7 +25,7 @@ _SHADING_RATE: Final = ("VkPhysicalDeviceFragmentShadingRateFeaturesKHR", "primi
 _ATOMIC_INT64: Final = ("VkPhysicalDeviceShaderImageAtomicInt64FeaturesEXT", "shaderImageInt64Atomics")
 _ATOMIC_FLOAT: Final = "VkPhysicalDeviceShaderAtomicFloatFeaturesEXT"
 _ATOMIC_FLOAT2: Final = "VkPhysicalDeviceShaderAtomicFloat2FeaturesEXT"
-# A member has one meaning in whichever structure it is enabled, so it stands for the feature here.
+# A member has the same meaning in every structure, so that its name stands for the feature.
 IMPLIED: Final[dict[str, tuple[str, str]]] = {
     # VUID-VkPhysicalDeviceVariablePointersFeatures-variablePointers-01431
     "variablePointers": ("VkPhysicalDeviceVulkan11Features", "variablePointersStorageBuffer"),
@@ -50,10 +50,10 @@ IMPLIED: Final[dict[str, tuple[str, str]]] = {
 def dependent_extensions(
     physical: PhysicalDevice, extensions: Iterable[str], disabled: Collection[str]
 ) -> tuple[set[str], list[Diagnostic]]:
-    """``extensions`` and those that must be enabled with them, and what makes that impossible.
+    """Add the extensions that ``extensions`` depend on. Return all of them, and the problems found.
 
-    Of alternatives the first one that the device has is taken, in the registry's order. A driver that has an extension
-    without what it depends on is taken at its word; an extension that the user disabled is a problem.
+    Of several alternatives, the device's first in the registry's order is added. If a driver has an extension without
+    its dependencies, the driver is trusted. An extension that the user disabled is a problem.
     """
     from scenario_runner.vulkan._generated.extensions import DEPENDENCIES
 
@@ -106,7 +106,7 @@ _SMALL_AND_LARGE = frozenset({"Int8", "Int16", "Int64", "Float16"})
 
 
 def _companions(physical: PhysicalDevice, requirements: Requirements, disabled: Collection[str]) -> Iterator[Feature]:
-    """The features that go with what the modules declare, as far as the device has them."""
+    """List the device's features that belong to the capabilities and extensions of the modules."""
     features: list[tuple[str, str]] = []
     for name in (*requirements.capabilities, *requirements.spirv_extensions):
         if name in _COMPANIONS:
@@ -114,13 +114,13 @@ def _companions(physical: PhysicalDevice, requirements: Requirements, disabled: 
             features += [(f"VkPhysicalDevice{structure}", member) for member in members]
     is_mixed = not _SMALL_AND_LARGE.isdisjoint(requirements.capabilities)
     if is_mixed and any(name.startswith("GroupNonUniform") for name in requirements.capabilities):
-        features.append(_EXTENDED_TYPES)  # subgroup operations on other than 32 bits have no capability of their own
+        features.append(_EXTENDED_TYPES)  # no capability tells the widths of subgroup operations apart
     if requirements.graphics is not None:
-        features += _STORES  # shaders that only read often do not say so
+        features += _STORES  # shaders that only read often do not declare it
     return physical.features.available(features, disabled) if features else iter(())
 
 
-# The ML emulation layers' own shaders cannot do without these.
+# The shaders of the ML emulation layers need these features.
 _NEEDED_BY_LAYERS = (
     (CORE, "shaderInt64"),
     (CORE, "shaderInt16"),
@@ -128,7 +128,7 @@ _NEEDED_BY_LAYERS = (
     ("VkPhysicalDeviceVulkan12Features", "bufferDeviceAddress"),
     ("VkPhysicalDeviceVulkan13Features", "synchronization2"),
 )
-# Features that they use where a device has them: types of tensors and the memory they lie in.
+# The layers use these features if a device has them: for types of tensors and their memory.
 _USED_BY_LAYERS = (
     (CORE, "shaderFloat64"),
     ("VkPhysicalDeviceVulkan11Features", "storageBuffer16BitAccess"),
@@ -143,16 +143,17 @@ _USED_BY_LAYERS = (
 
 
 def reason_against(physical: PhysicalDevice) -> str | None:
-    """The reason why the ML emulation layers cannot run on this device (as it is without them), or None."""
+    """Explain why the ML emulation layers cannot run on a device; None if they can. Ask the device without the
+    layers."""
     if physical.api_version < API_1_3:
         return f"it supports Vulkan {version_text(physical.api_version, 2)}, but the layers need 1.3"
     lacking = [member for structure, member in _NEEDED_BY_LAYERS if physical.features.find(structure, member) is None]
     return f"it lacks {' and '.join(lacking)}, which the layers need" if lacking else None
 
 
-# Must not be enabled beside its successor.
+# Vulkan forbids enabling it beside its successor.
 _SUPERSEDED = frozenset({"VkPhysicalDeviceBufferDeviceAddressFeaturesEXT"})
-# Capabilities under the names that they had before they became part of a newer extension.
+# Old names of capabilities that became part of a newer extension.
 _RENAMED = {"GroupNonUniformPartitionedNV": "GroupNonUniformPartitionedEXT"}
 _LACKING = "SR-FEATURE-001"
 _ROBUSTNESS2 = "VkPhysicalDeviceRobustness2FeaturesKHR"
@@ -168,7 +169,7 @@ _FRAME_BOUNDARY = ("VkPhysicalDeviceFrameBoundaryFeaturesEXT", "frameBoundary")
 
 
 class Enabled(NamedTuple):
-    """Features and extensions to open a device with, and whether its queue must do graphics work."""
+    """Features and extensions for opening a device, and whether its queue must support graphics."""
 
     features: frozenset[Feature] = frozenset()
     extensions: frozenset[str] = frozenset()
@@ -176,13 +177,13 @@ class Enabled(NamedTuple):
 
     @classmethod
     def of(cls, features: Iterable[Feature], extensions: Iterable[str] = (), graphics: bool = False) -> Enabled:
-        """Features with the extensions that bring them, and further extensions."""
+        """Return features with the extensions that bring them, and further extensions."""
         features = frozenset(features)
         brought = {feature.extension for feature in features if feature.extension}
         return cls(features, frozenset(brought | {*extensions}), graphics)
 
     def covers(self, other: Enabled) -> bool:
-        """Return whether a device that was opened with this is enough for ``other``."""
+        """Return whether a device opened with these is sufficient for ``other``."""
         enough = other.features <= self.features and other.extensions <= self.extensions
         return enough and (self.graphics or not other.graphics)
 
@@ -201,11 +202,12 @@ def enabled_for(
     emulated: bool = False,
     graphics: bool = False,
 ) -> Enabled:
-    """Work out what ``physical`` must be opened with. ``emulated``: it is seen through the ML emulation layers.
-    ``graphics``: captures need a queue for graphics work.
+    """Find the features and extensions that ``physical`` must be opened with.
 
-    Raises UnsupportedError with one sentence for each thing that the device lacks: the shader, its capability, and the
-    feature, extension or property that would bring it.
+    ``emulated`` means that the ML emulation layers show the device, ``graphics`` that captures need a graphics queue.
+
+    Raises UnsupportedError with a sentence for each missing capability: the shader, its capability, and the feature,
+    extension or property that would bring it.
     """
     disabled = disabled_extensions
     needs = _Needs(physical, requirements, disabled)
@@ -241,22 +243,22 @@ def enabled_for(
     if robustness:
         needs.add_available(_ROBUSTNESS)
     if frame_boundaries and FRAME_BOUNDARY not in disabled and not needs.add_available([_FRAME_BOUNDARY]):
-        needs.extensions.add(FRAME_BOUNDARY)  # of a layer, which need not report features
+        needs.extensions.add(FRAME_BOUNDARY)  # a layer brings it, and layers need not report features
     extensions = needs.extensions
-    if needs.features or extensions:  # most scenarios need neither
-        # a device that supports a feature supports what it implies; where a driver does not, nothing is added
+    if needs.features or extensions:  # most scenarios need neither features nor extensions
+        # A device supports the features that a feature implies. If its driver does not report them, nothing is added.
         needs.add_available([IMPLIED[feature.member] for feature in needs.features if feature.member in IMPLIED])
         extensions |= {feature.extension for feature in needs.features if feature.extension}
         extensions, problems = dependent_extensions(physical, extensions, disabled)
         if problems:
             raise errors.error_of(problems)
     if "VK_KHR_portability_subset" in physical.extensions:
-        extensions.add("VK_KHR_portability_subset")  # a device that has it must be opened with it
+        extensions.add("VK_KHR_portability_subset")  # every device that has it must be opened with it
     return Enabled(frozenset(needs.features), frozenset(extensions), draws or graphics)
 
 
 class _Needs:
-    """Features and extensions that a scenario needs, as they are found, and ``problems`` for what the device lacks."""
+    """Features and extensions found so far for a scenario, and ``problems`` about missing ones."""
 
     def __init__(self, physical: PhysicalDevice, requirements: Requirements, disabled: Collection[str]) -> None:
         self._physical = physical
@@ -267,13 +269,13 @@ class _Needs:
         self.problems: list[Diagnostic] = []
 
     def add_available(self, features: Iterable[tuple[str, str]]) -> bool:
-        """Add those of the features (structure, member) that the device has; returns whether there is one."""
+        """Add those features (structure, member) that the device has. Return whether it has any."""
         available = set(self._physical.features.available(features, self._disabled))
         self.features |= available
         return bool(available)
 
     def add_spirv(self, what: str, name: str, shader: str, *, required: bool = True) -> None:
-        """Add what a "capability" or an "extension" of SPIR-V needs, which a shader declares."""
+        """Add the requirements of a SPIR-V "capability" or "extension" that a shader declares."""
         table: Mapping[str, Any] = CAPABILITIES if what == "capability" else EXTENSIONS
         alternatives = table.get(_RENAMED.get(name, name))
         if alternatives is None:
@@ -285,7 +287,7 @@ class _Needs:
         lacking = []
         for alternative in alternatives:
             if is_met and (alternative[0] != "feature" or alternative[1] in _SUPERSEDED):
-                continue  # of features (atomics on buffers, on shared memory, …) all that exist are enabled
+                continue  # of several features (atomics on buffers, on shared memory, …) all available ones are enabled
             satisfied = _satisfy(self._physical, alternative, self._disabled)
             if isinstance(satisfied, str):
                 lacking.append(satisfied)
@@ -298,7 +300,7 @@ class _Needs:
             self.lack(_LACKING, self._requirements.places.get(shader), f"{message} {' and '.join(lacking)}")
 
     def add_feature(self, needed: NeededFeature) -> None:
-        """Add a feature that no SPIR-V asks for, or look for a property."""
+        """Add a feature that no SPIR-V declaration asks for, or check a property."""
         if needed.bits and self._physical.has_property(needed.structure, needed.member, needed.bits):
             return
         find = self._physical.features.find
@@ -315,7 +317,7 @@ class _Needs:
         self.lack("SR-FEATURE-002", needed.pointer, message, help)
 
     def add_matrices(self) -> None:
-        """Compare the cooperative matrices of all shaders with those that the device supports."""
+        """Compare the cooperative matrices of all shaders with the combinations that the device supports."""
         combinations, supported = self._physical.matrices, []
         if combinations is None:
             return
@@ -336,7 +338,7 @@ class _Needs:
 
 
 def _satisfy(physical: PhysicalDevice, alternative: tuple[Any, ...], disabled: Collection[str]) -> Enabled | str:
-    """Find what to enable for one alternative of the registry, or name what the device lacks for it."""
+    """Find what to enable for an alternative of the registry; name the missing part if the device lacks it."""
     kind, name, *rest = alternative
     if kind == "version":
         return Enabled() if physical.api_version >= name else f"Vulkan {version_text(name, 2)}"
@@ -353,7 +355,7 @@ def _satisfy(physical: PhysicalDevice, alternative: tuple[Any, ...], disabled: C
 
 
 def lacks_capability(physical: PhysicalDevice, name: str) -> str:
-    """Name what a device lacks for a capability of SPIR-V, in words; empty where it has the capability."""
+    """Describe the parts that a device lacks for a SPIR-V capability; empty if it has the capability."""
     alternatives = CAPABILITIES.get(_RENAMED.get(name, name))
     if alternatives is None:
         return "no Vulkan version knows it"
@@ -362,12 +364,12 @@ def lacks_capability(physical: PhysicalDevice, name: str) -> str:
 
 
 def known_features() -> frozenset[str]:
-    """The names of all features that Vulkan has, in whatever structure."""
+    """Return the names of all Vulkan features, in all structures."""
     return frozenset(CORE_FEATURES).union(*(members for _, _, _, members in FEATURES.values()))
 
 
 def lacks_feature(physical: PhysicalDevice, member: str) -> bool:
-    """Return whether a device has no feature of this name, in any structure."""
+    """Return whether no structure of a device has a feature of this name."""
     structures = [CORE] if member in CORE_FEATURES else []
     structures += [name for name, (_, _, _, members) in FEATURES.items() if member in members]
     return not any(physical.features.find(structure, member) for structure in structures)

@@ -6,7 +6,8 @@ Life cycle:
 2. Objects are created on it, and counted.
 3. Commands are recorded into buffers of a `CommandPool`, and submitted with a `Submission`. Each wait has a time limit
    and can be interrupted.
-4. `close` destroys the device. It does not wait for an ``abandoned`` device, whose work did not finish.
+4. `close` destroys the device. If work did not finish, the device is ``abandoned``, and
+   `close` does not wait for it.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""Commands of one frame: each run of operations of one kind by its recorder, with labels and timestamps around them."""
+"""Records the commands of one frame: each run of operations of one kind by its recorder, with labels and timestamps.
+
+Labels and names use VK_EXT_debug_utils, if a layer or an option asks for them.
+"""
 
 from __future__ import annotations
 
@@ -19,9 +22,9 @@ if TYPE_CHECKING:
     from scenario_runner.vulkan.measurements import Timestamps
 
 END_OF_FRAME = "vr-marker,frame_end,type,application"
-# In frames with more operations than this, so many that follow each other share a label: recording stays as fast.
+# In frames with more operations, this many consecutive ones share a label, so that recording stays fast.
 _MANY, _GROUP = 1000, 32
-_MOST_BYTES = 200  # of a name; uids may be of any length
+_MOST_BYTES = 200  # of a name: uids can have any length
 _TYPES = {
     "buffer": vk.OBJECT_TYPE_BUFFER,
     "image": vk.OBJECT_TYPE_IMAGE,
@@ -30,7 +33,7 @@ _TYPES = {
 
 
 class Labels:
-    """Names and labels of one run; a label covers ``group`` operations."""
+    """Names and labels of one run. A label covers ``group`` operations."""
 
     def __init__(self, prepared: Prepared) -> None:
         self._prepared = prepared
@@ -42,10 +45,10 @@ class Labels:
         self.group, self._form = 1, b"command %d: %b"
 
     def name_objects(self) -> None:
-        """Give what a run uses the names that the scenario has for it.
+        """Give the objects of a run their names in the scenario.
 
-        Under the ML emulation layers only buffers and images: other handles are the layers' own, which they hand down
-        to a driver that takes them for its own.
+        Under the ML emulation layers, only buffers and images get names. Other handles belong to the layers, which
+        would pass them to a driver that takes them for its own.
         """
         prepared, plan = self._prepared, self._prepared.plan
         layered = with_ml_emulation(self._instance.layers)
@@ -68,20 +71,20 @@ class Labels:
     def _set_name(self, kind: int, handle: Handle, name: str) -> None:
         number = int(ffi.cast("uint64_t", handle))
         info = new("VkDebugUtilsObjectNameInfoEXT", objectType=kind, objectHandle=number, pObjectName=_short(name))
-        self._name(self._prepared.device.handle, info)  # a name that a tool does not take is not worth a failure
+        self._name(self._prepared.device.handle, info)  # a rejected name is not worth a failure
 
     def begin_frame(self, commands: Handle, frame: FramePlan) -> None:
-        """Name the command buffer of a frame, and begin a label around all of it."""
+        """Name the command buffer of a frame, and begin a label around all commands."""
         self._set_name(vk.OBJECT_TYPE_COMMAND_BUFFER, ffi.cast("uintptr_t", commands), frame.title)
         text = ffi.new("char[]", frame.title.encode())
         self._label.pLabelName = text
         self._begin(commands, self._label)
-        # with the validation layer, which is slower than any label, each command is known
+        # with the validation layer, which is slower than any label, each command has a label
         many = len(frame.operations) > _MANY and not self._instance.validation
         self.group, self._form = (_GROUP, b"from command %d: %b") if many else (1, b"command %d: %b")
 
     def end_frame(self, commands: Handle, *, ends: bool) -> None:
-        """End that label, and with ``ends`` tell tools that the frame ends with this command buffer."""
+        """End the frame's label. With ``ends``, tell tools that the frame ends with this command buffer."""
         self._end(commands)
         if ends:
             text = ffi.new("char[]", END_OF_FRAME.encode())
@@ -90,9 +93,9 @@ class Labels:
 
     @contextmanager
     def around(self, commands: Handle, operation: Operation) -> Iterator[None]:
-        """A label that begins with this operation; what fails is not recorded to its end.
+        """Wrap an operation in a debug label.
 
-        Messages of the validation layer meanwhile are about the command of the operation.
+        Validation messages inside the block refer to the operation's command. After an error, the label stays open.
         """
         if self._instance.validation:
             self._instance.subject = f"/commands/{operation.command}"
@@ -104,7 +107,7 @@ class Labels:
         self._instance.subject = None
 
     def _text_of(self, operation: Operation) -> str:
-        """The uid of the shader, graph and segment of an operation, or its kind where there is none."""
+        """Return the uid of an operation's shader, graph and segment, or its kind without one."""
         plan, index = self._prepared.plan, getattr(operation, "pipeline", -1)
         tables: dict[str, Any] = {"dispatch": plan.pipelines, "draw": plan.graphics_pipelines}
         table = tables.get(operation.kind, plan.graph_pipelines)
@@ -112,17 +115,17 @@ class Labels:
 
 
 def _label_of(pipeline: Any) -> str:
-    """The label of a pipeline: a draw has that of its fragment shader."""
+    """Return the label of a pipeline; a draw has the label of its fragment shader."""
     return str(pipeline.fragment.label if hasattr(pipeline, "fragment") else pipeline.label)
 
 
 def _short(name: str) -> bytes:
-    """A name as Vulkan takes it."""
+    """Encode and clip a name for Vulkan."""
     return name.replace("\0", " ").encode("utf-8", "replace")[:_MOST_BYTES]
 
 
 def _recorder(kind: str) -> type[Recorder]:
-    """Return the class that records operations of a kind."""
+    """Return the recorder class for a kind of operations."""
     if kind == "dispatch":
         return DispatchRecorder
     from scenario_runner.vulkan import recorders
@@ -143,7 +146,7 @@ def record_frame(
     timestamps: Timestamps | None = None,
     labels: Labels | None = None,
 ) -> None:
-    """Record every operation of ``frame``, in order, each run of one kind by the recorder of this kind."""
+    """Record every operation of ``frame`` in order, each run of one kind by its recorder."""
     runs = [list(run) for _, run in groupby(frame.operations, type)]
     recorders: dict[str, Any] = dict.fromkeys([run[0].kind for run in runs])
     alone = {"dispatch", "barrier"}.issuperset(recorders)
@@ -183,13 +186,14 @@ _TITLES = {
 
 
 def log_dispatches(frame: FramePlan) -> None:
+    """Log the dispatches of a frame, as scripts for the reference runner expect them."""
     for operation in frame.operations:
         if operation.kind in _TITLES:
             log.info(__name__, "%s (/commands/%d)", _TITLES[operation.kind], operation.command)
 
 
 def work_of(plan: Plan, frame: FramePlan) -> tuple[str, ...]:
-    """The work of a frame with the names of its first shaders and graphs, its JSON pointer and kind, for `progress`."""
+    """Describe a frame's work for `progress`: its first shaders and graphs, its JSON pointer and its kind."""
     if not frame.operations:
         return "ending a frame", frame.pointer
     first, last = frame.operations[0].command, frame.operations[-1].command
@@ -210,10 +214,10 @@ def work_of(plan: Plan, frame: FramePlan) -> tuple[str, ...]:
 
 
 def parts_of(frame: FramePlan) -> list[FramePlan]:
-    """A frame in parts that are submitted one after the other: in each, the session of a flow sees one set of images.
+    """Split a frame into parts for separate submissions: in each, the session of a flow sees one set of images.
 
-    The ML emulation layers write the images of a dispatch into descriptor sets of the session when it is recorded, so
-    that of two dispatches in one command buffer the first one would use the images of the second.
+    At recording, the ML emulation layers write the images of a dispatch into descriptor sets of the session. If one
+    command buffer held two dispatches with different images, both would use the images of the second.
     """
     parts: list[list[Operation]] = [[]]
     seen: dict[int, int] = {}

@@ -1,7 +1,6 @@
-"""Vulkan layers: installed ones, those that the environment adds, the ML emulation and validation layers.
+"""Vulkan layers: installed ones, layers that the environment adds, and the ML emulation and validation layers.
 
-Layers do not report themselves reliably (few support VK_EXT_tooling_info), so the variables that the Vulkan loader
-reads are inspected.
+Few layers report themselves (VK_EXT_tooling_info). The variables of the Vulkan loader are therefore inspected.
 """
 
 import os
@@ -19,13 +18,13 @@ from scenario_runner.vulkan.structs import enumerated, new
 PACKAGE = "ai_ml_emulation_layer_for_vulkan"
 GRAPH_LAYER = "VK_LAYER_ML_Graph_Emulation"
 TENSOR_LAYER = "VK_LAYER_ML_Tensor_Emulation"
-# The names of their manifests, without the extension.
+# Names of the layers' manifests, without extension.
 FILES = {GRAPH_LAYER: "VkLayer_Graph", TENSOR_LAYER: "VkLayer_Tensor"}
 _MODULE = "emulation_layer"
 
 
 def package_folder() -> str | None:
-    """The folder of the package that holds both layers; None without the package."""
+    """Return the folder of the package that holds both layers; None without the package."""
     try:
         spec = find_spec(_MODULE)
     except (ImportError, ValueError):
@@ -38,7 +37,7 @@ def package_folder() -> str | None:
 
 
 def manifest_path(deployed: str, layer: str) -> str:
-    """The manifest of a layer in the package's folder."""
+    """Return the path of a layer's manifest in the package's folder."""
     return os.path.join(deployed, "share", "vulkan", "explicit_layer.d", f"{FILES[layer]}.json")
 
 
@@ -48,7 +47,7 @@ _environment = threading.RLock()
 
 @contextmanager
 def with_environment(name: str, value: str) -> Iterator[None]:
-    """Set a variable that the loader or a layer reads while an instance is made, as long as the block runs."""
+    """Set a variable that the loader or a layer reads at the creation of an instance, while the block runs."""
     with _environment:
         before = os.environ.get(name)
         os.environ[name] = value
@@ -68,13 +67,13 @@ FRAME_BOUNDARY = "VK_EXT_frame_boundary"
 
 
 tools: list[str] = []
-"""Layers that this program was asked to load, next to the driver: below the ML emulation layers, whose calls they see.
+"""Layers that the program loads next to the driver: below the ML emulation layers, whose calls they see.
 
-Add one before the first instance is made."""
+Add a layer before the first instance is created."""
 
 
 def requested_layers() -> list[str]:
-    """The names of layers, or patterns of names with ``*``, that the environment or a caller asks for; mostly none."""
+    """List the layers, or patterns with ``*``, that the environment or a caller requests; mostly none."""
     environ = os.environ
     names = [name for name in environ.get(LAYERS_VARIABLE, "").split(os.pathsep) if name]
     names += [name for name in environ.get("VK_LOADER_LAYERS_ENABLE", "").split(",") if name]
@@ -84,8 +83,7 @@ def requested_layers() -> list[str]:
 
 
 def with_ml_emulation(layers: Collection[str]) -> bool:
-    """Return whether an ML emulation layer is among the layers of an instance, or of those that the environment
-    adds."""
+    """Return whether the layers of an instance, or of the environment, include an ML emulation layer."""
     patterns = [*layers, *requested_layers()]
     return any(fnmatchcase(name, pattern) for name in FILES for pattern in patterns)
 
@@ -97,7 +95,7 @@ def layer_warning() -> str:
 
 
 def present_layers() -> list[str]:
-    """List those of them that are installed, so that the loader loads them. Asks the loader where there are any."""
+    """List the requested layers that are installed. The loader is only asked if some are requested."""
     names = requested_layers()
     if not names:
         return []
@@ -111,7 +109,7 @@ def unknown_layers(named: str, available: Collection[str]) -> str:
 
 
 def available_layers() -> list[tuple[str, str, str]]:
-    """Name, implementation version and description of each layer that the loader finds."""
+    """List name, implementation version and description of each layer that the loader finds."""
     vulkan_loader.load()
     name = "vkEnumerateInstanceLayerProperties"
     layers = enumerated("VkLayerProperties", name, vulkan_loader.instance_function(ffi.NULL, name))
@@ -126,7 +124,7 @@ def available_layers() -> list[tuple[str, str, str]]:
 
 
 def has_instance_extension(name: str, layer: str | None = None) -> bool:
-    """Return whether ``layer`` brings the extension; without one, whether the loader, a driver or an implicit layer
+    """Return whether ``layer`` brings the extension; without a layer, whether a loader, driver or implicit layer
     does."""
     call = "vkEnumerateInstanceExtensionProperties"
     of = ffi.NULL if layer is None else ffi.new("char[]", layer.encode())
@@ -138,9 +136,9 @@ _COMMAND = re.compile(r"command (\d+)\b")
 
 
 def with_place(data: Handle, subject: str | None) -> tuple[str | None, str]:
-    """JSON pointer of what a VkDebugUtilsMessengerCallbackDataEXT is about, and its message behind its place.
+    """Return the JSON pointer that a VkDebugUtilsMessengerCallbackDataEXT is about, and its message after its place.
 
-    ``subject`` is what is being created or recorded; where it is unknown, the labels of the command buffer tell.
+    ``subject`` is the object that is being created or recorded. If it is unknown, labels of the command buffer name it.
     """
     names = [text_of(named.pObjectName) for named in data.pObjects[0 : data.objectCount] if named.pObjectName]
     if subject is None:
@@ -154,31 +152,31 @@ def with_place(data: Handle, subject: str | None) -> tuple[str | None, str]:
 
 
 def text_of(chars: Handle) -> str:
-    """Text of a layer; NULL is empty."""
+    """Return the text of a layer; empty for NULL."""
     return "" if chars == ffi.NULL else str(ffi.string(chars).decode(errors="replace"))
 
 
 VALIDATION_LAYER = "VK_LAYER_KHRONOS_validation"
 
-# Messages that the ML emulation layers cause in a validation layer below them. Tensors of a format are queried through
-# all layers; the structure and the formats are VK_ARM_tensors' own. A tensor that shares the memory of an OPTIMAL image
-# is a buffer of size 0 to them, which they read and write by its address. Their pipeline layout of TRANSPOSE has no
-# room for all of its push constants; those of a scenario's shaders are checked before.
+# The ML emulation layers cause these messages in a validation layer below. They query tensors of a format through all
+# layers; structure and formats belong to VK_ARM_tensors. A tensor in the memory of an OPTIMAL image is a buffer of size
+# 0 to them, which they access by address. Their pipeline layout of TRANSPOSE lacks room for its push constants; those
+# of a scenario's shaders are checked before.
 OF_ML_LAYERS = re.compile(
     r"vkGetPhysicalDeviceFormatProperties2?\b.*(\(100046000\d\)|requires the extensions VK_ARM_tensors)"
     r"|VUID-VkBufferCreateInfo-size-00912\b|VUID-VkBufferMemoryBarrier2-offset-01187\b"
     r"|^/resources/\d+/graph: .*VUID-VkComputePipelineCreateInfo-layout-00703\b.*Push constant buffer",
     re.DOTALL,
 )
-# Since 1.4.304 synchronization validation ignores what shaders access, unless the second one is set.
+# Since 1.4.304, synchronization validation ignores accesses of shaders unless the second setting is on.
 _FOR_HAZARDS = ("validate_sync", "syncval_shader_accesses_heuristic")
 _LAYER_SETTINGS = "VK_EXT_layer_settings"
 
 
 def validation_structs(checks: bool, *, hazards: bool, printf: bool) -> list[Handle]:
-    """Structures for VkInstanceCreateInfo with what the layer does besides its ``checks``, or in their place.
+    """Return structures for VkInstanceCreateInfo that add to the layer's ``checks``, or replace them.
 
-    Older versions know only the first one.
+    Older versions know only the first structure.
     """
     features = [vk.VALIDATION_FEATURE_ENABLE_SYNCHRONIZATION_VALIDATION_EXT] if hazards else []
     features += [vk.VALIDATION_FEATURE_ENABLE_DEBUG_PRINTF_EXT] if printf else []

@@ -1,7 +1,7 @@
 """Device memory: choosing a type, allocating, and keeping small blocks between runs.
 
-A GPU driver takes a system-wide lock for every allocation, which costs a small scenario more than its work and makes
-scenarios on several GPUs wait for each other. Small blocks are therefore kept, and stay mapped. On a software device
+A GPU driver takes a system-wide lock for every allocation. The lock costs a small scenario more than its work, and
+scenarios on several GPUs wait for each other. Small blocks therefore stay allocated and mapped. On a software device,
 the host's free memory limits allocations.
 """
 
@@ -26,14 +26,13 @@ _MEMINFO = "/proc/meminfo"
 _MADV_POPULATE_WRITE = 23  # Linux 5.14
 _PAGE_SIZE_BYTES = 4096
 _SMALLEST_BYTES = 1 << 20
-_NO_LIMIT_BYTES = 1 << 60  # the first version of control groups has a number for it
+_NO_LIMIT_BYTES = 1 << 60  # the first version of control groups has this number for no limit
 
 
 def available_bytes() -> int | None:
-    """Memory that programs can still be given, within the limits of containers and of jobs on a cluster; None where
-    that cannot be told.
+    """Return the memory that programs can still get, within limits of containers and cluster jobs; None if unknown.
 
-    A software device hands out more than there is, and dies using it.
+    A software device hands out more than exists, and the process dies while using it.
     """
     amounts = [amount for amount in (_of_machine(), *map(left_in, _groups())) if amount is not None]
     return min(amounts, default=None)
@@ -56,7 +55,7 @@ def _groups() -> tuple[str, ...]:
 
 
 def left_in(group: str) -> int | None:
-    """The memory in bytes that the control group with this folder has left; None where it has no limit."""
+    """Return the bytes that the control group with this folder has left; None without a limit."""
     is_first = os.path.exists(f"{group}/memory.limit_in_bytes")
     names = ("limit_in_bytes", "usage_in_bytes") if is_first else ("max", "current")
     try:
@@ -68,7 +67,7 @@ def left_in(group: str) -> int | None:
         return None
     prefix = "total_" if is_first else ""
     files = sum(int(amounts.get(f"{prefix}{state}_file", 0)) for state in ("active", "inactive"))
-    return max(0, limit - used + files)  # the system drops cached files where programs need memory
+    return max(0, limit - used + files)  # the system drops cached files if programs need memory
 
 
 def _text(path: str) -> str:
@@ -77,9 +76,9 @@ def _text(path: str) -> str:
 
 
 def populate(view: memoryview) -> None:
-    """Have the system provide the pages of ``view`` now: one call is cheaper than a fault for each page.
+    """Let the system provide the pages of ``view`` now: one call is cheaper than a fault for each page.
 
-    What the pages hold stays. Only an aid: where the system does not know it, or for little memory, it does nothing.
+    The content of the pages stays. Nothing happens for little memory, and on systems without this call.
     """
     if view.nbytes < _SMALLEST_BYTES:
         return
@@ -95,7 +94,7 @@ def populate(view: memoryview) -> None:
 
 @cache
 def _madvise() -> Callable[[int, int, int], int] | None:
-    """The C library's function; None where it has none."""
+    """Return madvise of the C library; None if the library lacks it."""
     import ctypes
 
     function = getattr(ctypes.CDLL(None), "madvise", None)
@@ -104,15 +103,15 @@ def _madvise() -> Callable[[int, int, int], int] | None:
     return function
 
 
-# Scenarios that need less than this need not ask what the machine has.
+# Smaller scenarios do not ask how much memory the machine has.
 _UNCHECKED_BYTES = 256 << 20
 
-# NULL, and MAP_FAILED: Mesa's lavapipe returns VK_SUCCESS also where its mmap() fails.
+# NULL and MAP_FAILED: lavapipe of Mesa returns VK_SUCCESS even if its mmap() fails.
 _UNUSABLE_ADDRESSES = (0, (1 << 64) - 1)
 
 
 class Allocation(NamedTuple):
-    """One VkDeviceMemory of ``size_bytes``; ``mapped`` is its whole range where the host sees it, else None."""
+    """A VkDeviceMemory of ``size_bytes``. ``mapped`` is its whole range if the host sees the memory, else None."""
 
     handle: Handle
     size_bytes: int
@@ -120,14 +119,14 @@ class Allocation(NamedTuple):
     mapped: Handle
 
     def view(self, offset_bytes: int, size_bytes: int) -> memoryview:
-        """The mapped bytes [offset, offset + size); only for a mapped allocation."""
+        """Return the mapped bytes [offset, offset + size) of a mapped allocation."""
         return memoryview(ffi.buffer(self.mapped + offset_bytes, size_bytes))
 
 
 class Needs(NamedTuple):
-    """The requirements of a Vulkan object on its memory (VkMemoryRequirements).
+    """Memory requirements of a Vulkan object (VkMemoryRequirements).
 
-    Memory that is not ``linear`` (that of OPTIMAL images) must keep a distance from memory that is.
+    Memory of OPTIMAL images is not ``linear``. It must keep a distance from linear memory.
     """
 
     size_bytes: int
@@ -136,7 +135,7 @@ class Needs(NamedTuple):
     linear: bool = True
 
     def also(self, other: Needs) -> Needs:
-        """Join the requirements of this object and another one over the same bytes."""
+        """Combine these requirements with those of another object over the same bytes."""
         return Needs(
             max(self.size_bytes, other.size_bytes),
             max(self.alignment, other.alignment),  # powers of two
@@ -146,13 +145,13 @@ class Needs(NamedTuple):
 
 
 def readable_size(size_bytes: int) -> str:
-    """A size, with the bytes: '12 bytes', '256.0 MiB (268435456 bytes)'."""
+    """Return a size with its bytes: '12 bytes', '256.0 MiB (268435456 bytes)'."""
     size = size_in_units(size_bytes)
     return size if size_bytes < 1 << 10 else f"{size} ({size_bytes} bytes)"
 
 
 def choose_type(device: Device, type_bits: int, required: int, preferred: int = 0) -> int | None:
-    """The index of the memory type in ``type_bits`` with all ``required`` and the most ``preferred`` property flags."""
+    """Choose the memory type in ``type_bits`` with all ``required`` and the most ``preferred`` property flags."""
     scores = {
         index: (flags & preferred).bit_count()
         for index, (flags, _heap) in enumerate(device.physical.memory_types)
@@ -162,7 +161,7 @@ def choose_type(device: Device, type_bits: int, required: int, preferred: int = 
 
 
 def allocate_local(device: Device, stack: ExitStack, needs: Needs, purpose: str) -> Allocation:
-    """Allocate memory for one object, on the device where that has memory of its own. Raises OutOfMemoryError."""
+    """Allocate memory for one object, on the device if that has its own memory. Raises OutOfMemoryError."""
     type_index = choose_type(device, needs.type_bits, 0, vk.MEMORY_PROPERTY_DEVICE_LOCAL_BIT)
     assert type_index is not None, "every object has a memory type"
     return allocate(device, stack, needs.size_bytes, type_index, purpose, mapped=False)
@@ -178,10 +177,10 @@ def allocate(
     mapped: bool,
     kind: str = "memory",
 ) -> Allocation:
-    """Allocate, map where asked (the type must be host-visible and coherent), and register the release in ``stack``.
+    """Allocate memory, map it if asked (the type must be host-visible and coherent), and let ``stack`` free it.
 
-    Until then it counts as a ``kind`` among the device's live objects.
-    Raises OutOfMemoryError, which says how much was asked, for what, and how much there is.
+    Until then, it counts as a ``kind`` among the device's live objects. Raises OutOfMemoryError, which says how much
+    was requested, for what, and how much exists.
     """
     name, request = repr(device.physical.name), f"{purpose} asked for {readable_size(size_bytes)}"
     _, heap_index = device.physical.memory_types[type_index]
@@ -215,7 +214,7 @@ def allocate(
 
 
 def _check_host_memory(device: Device, size_bytes: int, purpose: str) -> None:
-    """Refuse what this machine does not have; what was allocated before is mostly not in use yet, so it counts too."""
+    """Refuse more memory than this machine has. Earlier allocations are mostly still unused, so they count too."""
     total_bytes = device.memory_bytes + size_bytes
     if total_bytes < _UNCHECKED_BYTES:
         return
@@ -228,34 +227,34 @@ def _check_host_memory(device: Device, size_bytes: int, purpose: str) -> None:
 
 
 def align(value: int, alignment: int) -> int:
-    """The smallest multiple of ``alignment`` that is not below ``value``."""
+    """Return the smallest multiple of ``alignment`` that is at least ``value``."""
     return -(-value // alignment) * alignment
 
 
-# A larger block is freed after its run.
+# Larger blocks are freed after their run.
 _LARGEST_BYTES: Final = 4 << 20
-# No more than this waits for the next run: drivers allow few allocations (often 4096).
+# Limits of the blocks kept for the next run: drivers allow few allocations (often 4096).
 _KEPT_BYTES: Final = 16 << 20
 _KEPT: Final = 64
-# A block is used for what needs at least one part in so many of it; a small one for anything that fits.
+# A request must need at least this part of a block; small blocks serve any request that fits.
 _FITTING: Final = 4
 _SMALL_BYTES: Final = 64 << 10
 
 
 class MemoryBlocks:
-    """The blocks of a device. What an earlier run left in them is still there: resources are filled before their use.
+    """The memory blocks of a device. Old content stays in a block, because resources are filled before use.
 
-    Life cycle: made with the device; `take` for each run; `close` between runs.
+    Life cycle: created with the device; `take` for each run; `close` between runs.
     """
 
     def __init__(self, device: Device) -> None:
         self._device = device
-        self._free: list[tuple[Allocation, ExitStack]] = []  # in the order in which they were given back
+        self._free: list[tuple[Allocation, ExitStack]] = []  # in the order of their return
 
     def take(self, stack: ExitStack, size_bytes: int, type_index: int, purpose: str) -> Allocation:
-        """At least ``size_bytes`` of memory, mapped where the host uses the type in place, until ``stack`` is closed.
+        """Return at least ``size_bytes`` until ``stack`` closes, mapped if the host uses this memory type in place.
 
-        Raises what `allocate` does.
+        Raises the errors of `allocate`.
         """
         device, mapped = self._device, self._device.mapped_types[type_index]
         if size_bytes > _LARGEST_BYTES:
@@ -282,6 +281,6 @@ class MemoryBlocks:
             self._free.pop(0)[1].close()
 
     def close(self) -> None:
-        """Free all that is not in use; calling it again does nothing."""
+        """Free all unused blocks. A second call does nothing."""
         while self._free:
             self._free.pop()[1].close()

@@ -1,7 +1,7 @@
-"""A physical device as a driver describes it, with its features. Nothing here is created or destroyed.
+"""A physical device as its driver describes it, with its features. Nothing here is created or destroyed.
 
-Every feature structure is {VkStructureType, pNext, VkBool32 members…}, so one generic form serves all of them, also
-those that the binding package does not know.
+Every feature structure is {VkStructureType, pNext, VkBool32 members…}. One generic form therefore serves all of them,
+also structures that the binding package lacks.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _HEADER_WORDS = 4  # sType, padding, pNext
 
 
 class Feature(NamedTuple):
-    """One member of one structure, and the device extension (if any) that brings the structure to this device."""
+    """One member of a feature structure, and the device extension (if any) that brings the structure to this device."""
 
     structure: str
     member: str
@@ -37,7 +37,7 @@ class Feature(NamedTuple):
         return f"{self.member} ({self.structure})"
 
 
-# Each structure of features: its VkStructureType, the Vulkan version that has it, extensions that bring it, members.
+# Each feature structure: its VkStructureType, the Vulkan version and the extensions that bring it, and its members.
 _STRUCTURES: Final[dict[str, tuple[int, int, tuple[str, ...], tuple[str, ...]]]] = {
     CORE: (vk.STRUCTURE_TYPE_PHYSICAL_DEVICE_FEATURES_2, 1, (), CORE_FEATURES),
     **FEATURES,
@@ -45,7 +45,7 @@ _STRUCTURES: Final[dict[str, tuple[int, int, tuple[str, ...], tuple[str, ...]]]]
 
 
 def _words(structure: str) -> Handle:
-    """A zeroed structure of this name as 32-bit words."""
+    """Return the zeroed structure of this name as 32-bit words."""
     kind, _, _, members = _STRUCTURES[structure]
     words = ffi.new("uint32_t[]", _HEADER_WORDS + len(members) + 1)
     words[0] = kind
@@ -57,14 +57,14 @@ def _set_next(words: Handle, following: Handle) -> None:
 
 
 class FeatureTable:
-    """The features of one physical device; each structure is asked of the driver once, when first needed."""
+    """The features of a physical device. Each structure is queried once, on first use."""
 
     def __init__(
         self, fn: Functions | None, physical_device: Handle, api_version: int, extensions: Container[str]
     ) -> None:
-        """``physical_device`` is the VkPhysicalDevice, ``extensions`` are those that the device has.
+        """Take a VkPhysicalDevice with its Vulkan version and extensions.
 
-        Without ``fn`` there is no driver to ask: a subclass answers then.
+        Without ``fn``, no driver can be queried, and a subclass answers instead.
         """
         self._fn = fn
         self._physical_device = physical_device
@@ -73,9 +73,9 @@ class FeatureTable:
         self._known: dict[str, frozenset[str]] = {}
 
     def find(self, structure: str, member: str, disabled: Collection[str] = ()) -> Feature | None:
-        """The feature as this device offers it: in ``structure``, or where an extension brings the same member.
+        """Return the device's feature: in ``structure``, or in the structure of an extension with the same member.
 
-        None when the device does not report it as supported, or its extension is ``disabled``.
+        Returns None if the device does not support the feature, or if its extension is ``disabled``.
         """
         structure = ALIASES.get(structure, structure)
         rolled_up = [old for old, new in ROLLED_UP.items() if new == structure and member in FEATURES[old][3]]
@@ -86,14 +86,14 @@ class FeatureTable:
         return None
 
     def available(self, features: Iterable[tuple[str, str]], disabled: Collection[str] = ()) -> Iterator[Feature]:
-        """Select the features (structure, member) that `find` finds."""
+        """Iterate over the features (structure, member) that `find` finds."""
         for structure, member in features:
             feature = self.find(structure, member, disabled)
             if feature is not None:
                 yield feature
 
     def supported(self, structure: str) -> frozenset[str]:
-        """The members of ``structure`` that the driver reports as true; none where the device lacks the structure."""
+        """Return the members of ``structure`` that the driver supports; none if the device lacks the structure."""
         if structure not in self._known:
             self._known[structure] = self._query(structure)
         return self._known[structure]
@@ -103,7 +103,7 @@ class FeatureTable:
         return bool(version) and self._api_version >= version
 
     def _extension_of(self, structure: str) -> str | None:
-        """The extension that brings a structure; None for one of the device's Vulkan version."""
+        """Return the extension that brings a structure; None for a structure of the device's Vulkan version."""
         extensions = () if self._is_core(structure) else _STRUCTURES[structure][2]
         return next((extension for extension in extensions if extension in self._extensions), None)
 
@@ -120,10 +120,10 @@ class FeatureTable:
 
 
 def chain_of(features: Iterable[Feature]) -> tuple[Handle, list[Handle]]:
-    """A VkPhysicalDeviceFeatures2 chain that enables ``features``; returns (head, everything to keep alive).
+    """Return the head of a VkPhysicalDeviceFeatures2 chain that enables ``features``, and all objects to keep alive.
 
-    Vulkan forbids a structure beside the VkPhysicalDeviceVulkan1xFeatures that it was rolled up into, so a member of
-    the older one is enabled in the newer one when both appear.
+    Vulkan forbids a structure beside the VkPhysicalDeviceVulkan1xFeatures that includes it. If both appear, members of
+    the older structure are enabled in the newer one.
     """
     members: dict[str, set[str]] = {CORE: set()}
     for feature in features:
@@ -143,15 +143,15 @@ def chain_of(features: Iterable[Feature]) -> tuple[Handle, list[Handle]]:
 
 
 _SPELLINGS: Final = {"VK_KHR_maintenance_5": "VK_KHR_maintenance5"}
-"""As the reference runner spells them."""
+"""Spellings of the reference runner."""
 _MANDATORY: Final = "VK_KHR_portability_subset"
 
 
 def checked_names(names: str | Iterable[str]) -> frozenset[str]:
-    """The names, or the one name, as Vulkan spells them.
+    """Return one or several extension names as Vulkan spells them.
 
-    Raises UsageError for a name that is not one of a device extension, and for the extension that cannot be left out
-    where a device has it (VUID-VkDeviceCreateInfo-pProperties-04451).
+    Raises UsageError for an unknown device extension, and for the extension that a device must always be opened with
+    (VUID-VkDeviceCreateInfo-pProperties-04451).
     """
     checked = set()
     for spelling in [names] if isinstance(names, str) else names:
@@ -177,10 +177,10 @@ COMPONENTS: Final = {
 
 
 class MatrixSizes(NamedTuple):
-    """One combination that a device supports: M, N and K, the types of A, B, C and the result.
+    """One combination that a device supports: M, N and K, and the types of A, B, C and the result.
 
-    ``invocations`` is the size that a workgroup must have; 0 allows any. ``is_flexible`` tells that multiples of the
-    sizes are supported, too.
+    ``invocations`` is the required size of a workgroup; 0 allows any. ``is_flexible`` means that multiples of the sizes
+    are supported as well.
     """
 
     sizes: tuple[int, int, int]
@@ -202,7 +202,7 @@ class MatrixSizes(NamedTuple):
         return features + (["cooperativeMatrixWorkgroupScope"] if self.scope == vk.SCOPE_WORKGROUP_KHR else [])
 
     def matches(self, use: MatrixUse) -> bool:
-        """Return whether a type or a product is one of this combination."""
+        """Return whether a type or a product is covered by this combination."""
         if use.scope != self.scope or use.saturating not in (None, self.saturating):
             return False
         if self.invocations not in (0, use.invocations):
@@ -217,7 +217,7 @@ class MatrixSizes(NamedTuple):
 
 
 def missing_matrices(uses: Iterable[MatrixUse], supported: Sequence[MatrixSizes]) -> str:
-    """Name the types and products that no combination suits, and the supported combinations; empty if there is none."""
+    """Name the types and products that no combination covers, and list the combinations; empty if all are covered."""
     missing = [use.words for use in uses if not any(each.matches(use) for each in supported)]
     if not missing:
         return ""
@@ -237,14 +237,14 @@ _TYPES = {
 
 
 class PhysicalDevice:
-    """Wraps a VkPhysicalDevice; everything is asked of the driver on first use."""
+    """Wraps a VkPhysicalDevice. Each property is queried on first use."""
 
     def __init__(self, fn: Functions, handle: Handle, index: int) -> None:
         self.fn = fn
         self.handle = handle
         self.index = index
         self.command: Handle = None
-        """One of its commands past the loader's dispatch, once a device of it has been opened."""
+        """A command past the loader's dispatch, set when a device is opened."""
 
     @cached_property
     def properties(self) -> Handle:
@@ -272,13 +272,14 @@ class PhysicalDevice:
         return self.properties.limits
 
     def properties_of(self, structure: str) -> Handle:
-        """A structure that extends VkPhysicalDeviceProperties2. Raises TypeError for one that the bindings lack."""
+        """Query a structure that extends VkPhysicalDeviceProperties2. Raises TypeError if the bindings lack the
+        structure."""
         values = new(structure)
         self.fn.vkGetPhysicalDeviceProperties2(self.handle, chain(new("VkPhysicalDeviceProperties2"), values))
         return values
 
     def format_properties_of(self, structure: str, format: int) -> Handle:
-        """A structure that extends VkFormatProperties2, about a VkFormat."""
+        """Query a structure that extends VkFormatProperties2, for a VkFormat."""
         values = new(structure)
         properties = chain(new("VkFormatProperties2"), values)
         self.fn.vkGetPhysicalDeviceFormatProperties2(self.handle, format, properties)
@@ -294,21 +295,20 @@ class PhysicalDevice:
 
     @cached_property
     def uuid(self) -> str:
-        """deviceUUID in its usual form, 8-4-4-4-12 hexadecimal digits."""
+        """deviceUUID in its usual form: 8-4-4-4-12 hexadecimal digits."""
         digits = bytes(ffi.buffer(self.vulkan11_properties.deviceUUID)).hex()
         return "-".join((digits[:8], digits[8:12], digits[12:16], digits[16:20], digits[20:]))
 
     @cached_property
     def driver(self) -> str:
-        """Driver name and version in the driver's own words."""
+        """Name and version as the driver reports them."""
         properties = self.vulkan12_properties
         words = (ffi.string(properties.driverName), ffi.string(properties.driverInfo))
         return " ".join(word.decode(errors="replace") for word in words if word)
 
     @property
     def library(self) -> str | None:
-        """The file that its commands are in: of its driver, or of a layer that they go through. None where that is not
-        known; so it is before a device of it has been opened."""
+        """File of the driver or layer with the device's commands. None if unknown, and before a device is opened."""
         return None if self.command is None else vulkan_loader.library_of(self.command)
 
     @cached_property
@@ -338,7 +338,7 @@ class PhysicalDevice:
 
     @cached_property
     def extensions(self) -> dict[str, int]:
-        """Device extensions and their revisions: those of the driver, and those that layers of tools bring."""
+        """Device extensions with their revisions, of the driver and of tools' layers."""
         extensions = self._extensions_of(None)
         for layer in present_layers():
             extensions = {**self._extensions_of(layer), **extensions}
@@ -352,12 +352,12 @@ class PhysicalDevice:
 
     @cached_property
     def features(self) -> FeatureTable:
-        """The features that the driver reports, of every structure whose version or extension it has."""
+        """Features that the driver reports, in every structure of its version and extensions."""
         return FeatureTable(self.fn, self.handle, self.api_version, self.extensions)
 
     @cached_property
     def matrices(self) -> list[MatrixSizes] | None:
-        """The cooperative matrices that the device supports; None without VK_KHR_cooperative_matrix."""
+        """Cooperative matrices that the device supports; None without VK_KHR_cooperative_matrix."""
         if "VK_KHR_cooperative_matrix" not in self.extensions:
             return None
 
@@ -384,17 +384,17 @@ class PhysicalDevice:
         try:
             values = self.properties_of(structure)
         except TypeError:
-            return False  # newer than the binding: whoever needs it gets told that the device lacks it
+            return False  # newer than the binding: the caller reports that the device lacks it
         return int(getattr(values, member)) & bits == bits
 
     def queue_family(self, *, graphics: bool = False) -> int | None:
-        """The first queue family with compute, and with graphics where it is wanted; or None."""
+        """Return the first queue family with compute (and with graphics, if wanted), or None."""
         required = vk.QUEUE_COMPUTE_BIT | (vk.QUEUE_GRAPHICS_BIT if graphics else 0)
         families = enumerate(self.queue_families)
         return next((index for index, (flags, count, _) in families if flags & required == required and count), None)
 
     def unusable_because(self) -> str | None:
-        """The reason why this device cannot run scenarios at all, or None when it can."""
+        """Explain why this device cannot run any scenario; None if it can."""
         if self.api_version < API_1_2:
             return f"it supports Vulkan {version_text(self.api_version, 2)}; 1.2 or newer is needed"
         if self.queue_family() is None:

@@ -15,7 +15,7 @@ from scenario_runner.vulkan.pipeline import SHADER_STAGES
 from scenario_runner.vulkan.recording import BindingRecorder, Prepared, Recorder
 from scenario_runner.vulkan.structs import Member, chain, new
 
-# A queue without graph work has no such stage: what the scenario asks is then covered by all commands.
+# A queue without graph work lacks these stages, so that all commands stand for them.
 _STAGES = {
     "compute": vk.PIPELINE_STAGE_COMPUTE_SHADER_BIT,
     "all": vk.PIPELINE_STAGE_ALL_COMMANDS_BIT,
@@ -24,21 +24,21 @@ _STAGES = {
     | vk.PIPELINE_STAGE_FRAGMENT_SHADER_BIT
     | vk.PIPELINE_STAGE_COLOR_ATTACHMENT_OUTPUT_BIT,
 }
-# The same on a queue without graphics, which has no such stages either.
+# A queue without graphics lacks these stages as well.
 _STAGES_WITHOUT_GRAPHICS = {**_STAGES, "graphics": vk.PIPELINE_STAGE_ALL_COMMANDS_BIT}
 _ACCESS = {
     "graph_read": vk.ACCESS_MEMORY_READ_BIT,
     "graph_write": vk.ACCESS_MEMORY_WRITE_BIT,
     "memory_read": vk.ACCESS_MEMORY_READ_BIT,
     "memory_write": vk.ACCESS_MEMORY_WRITE_BIT,
-    # what a shader reads of a uniform buffer is an access of its own in Vulkan; a scenario knows one word for both
+    # Vulkan has a separate access for reading uniform buffers; a scenario has one word for both.
     "compute_shader_read": vk.ACCESS_SHADER_READ_BIT | vk.ACCESS_UNIFORM_READ_BIT,
     "compute_shader_write": vk.ACCESS_SHADER_WRITE_BIT,
 }
 
 
 class BarrierRecorder(Recorder):
-    """Records barriers; what is bound stays bound."""
+    """Records barriers. Bound objects stay bound."""
 
     def record(self, operations: Iterable[Barrier]) -> None:
         """Record a command for each barrier: version 1 takes one pair of stages for all barriers of a command."""
@@ -69,13 +69,13 @@ class BarrierRecorder(Recorder):
                     "size": barrier.size_bytes,
                 }
                 buffer = 1, ffi.new("VkBufferMemoryBarrier*", members)
-            # version 1 has no empty stage mask; top and bottom of pipe, without any access, stand for "no stage"
+            # version 1 has no empty stage mask: top and bottom of pipe, without any access, mean no stage
             src, dst = src or vk.PIPELINE_STAGE_TOP_OF_PIPE_BIT, dst or vk.PIPELINE_STAGE_BOTTOM_OF_PIPE_BIT
             fn.vkCmdPipelineBarrier(self.commands, src, dst, 0, *memory, *buffer, *image)
 
 
 def _tensor_dependency(tensor: Handle, stages: tuple[int, int], access: tuple[int, int]) -> Handle:
-    """A VkDependencyInfo, of version 2, with a barrier of a tensor."""
+    """Return a VkDependencyInfo (version 2) with a barrier of a tensor."""
     barrier = new(
         "VkTensorMemoryBarrierARM",
         srcStageMask=stages[0],
@@ -102,8 +102,8 @@ _Area: TypeAlias = tuple[tuple[Target, ...], tuple[int, int]]
 class DrawRecorder(BindingRecorder):
     """Records draws.
 
-    Draws into the same attachments with nothing between them are one rendering. Attachments are loaded, so that what a
-    draw does not cover stays.
+    Consecutive draws into the same attachments are one rendering. Attachments are loaded, so that texels outside a draw
+    stay.
     """
 
     point = vk.PIPELINE_BIND_POINT_GRAPHICS
@@ -112,7 +112,7 @@ class DrawRecorder(BindingRecorder):
     def __init__(self, prepared: Prepared, commands: Handle, alone: bool) -> None:
         super().__init__(prepared, commands, alone)
         self._suffix = "KHR" if "VK_KHR_dynamic_rendering" in prepared.device.enabled.extensions else ""
-        # VkRenderingInfo and the companion images that are drawn into, by targets and extent
+        # VkRenderingInfo and the companion images of its attachments, by targets and extent
         self._renderings: dict[_Area, tuple[Handle, list[CompanionImage]]] = {}
         self._open: _Area | None = None
 
@@ -144,7 +144,7 @@ class DrawRecorder(BindingRecorder):
             self.prepared.device.barrier(commands)
 
     def _finish(self) -> None:
-        """End the rendering that is going on, if there is one."""
+        """End the current rendering, if there is one."""
         if self._open is None:
             return
         _, companions = self._renderings[self._open]
@@ -161,7 +161,7 @@ class DrawRecorder(BindingRecorder):
         self._open = area
         info, companions = self._renderings[area]
         if companions:
-            # the scenario's barriers are about the attachments, not about copies of them
+            # the scenario's barriers order the attachments, not their copies
             self.prepared.device.barrier(self.commands)
         for companion in companions:
             companion.record_in(self.commands)
@@ -189,8 +189,8 @@ class DrawRecorder(BindingRecorder):
 class GraphRecorder(BindingRecorder):
     """Records the graph dispatches of one frame.
 
-    A session has memory of its own, so that two dispatches with it must not overlap: where the scenario asks for no
-    barrier between them, one is recorded.
+    Two dispatches with the same session share its memory and must not overlap. If the scenario has no barrier between
+    them, one is recorded.
     """
 
     point = vk.PIPELINE_BIND_POINT_DATA_GRAPH_ARM
@@ -216,17 +216,17 @@ class GraphRecorder(BindingRecorder):
             self._running.add(operation.pipeline)
 
     def _info(self, operation: Any) -> Handle:
-        """The VkDataGraphPipelineDispatchInfoARM of a dispatch."""
+        """Return the VkDataGraphPipelineDispatchInfoARM of a dispatch."""
         return ffi.NULL
 
     def barrier(self) -> None:
-        """Everything before, before everything after: graphs, shaders and copies."""
+        """Record a barrier between all earlier and later work: graphs, shaders and copies."""
         self._running.clear()
         self.prepared.device.barrier(self.commands)
 
 
 class OpticalFlowRecorder(GraphRecorder):
-    """Records the optical flows of one frame: dispatches of graphs with flags and a hint of their own."""
+    """Records the optical flows of one frame: dispatches of graphs with flags and a hint."""
 
     def _record(self, operation: OpticalFlowDispatch) -> None:
         prepared = self.prepared
@@ -234,7 +234,7 @@ class OpticalFlowRecorder(GraphRecorder):
         read = {(descriptor.uid, descriptor.level) for descriptor in descriptors if descriptor.flow_input}
         copies = [copy for uid, level in read if (copy := prepared.resources[uid].copy_for_flow(level)) is not None]
         if copies:
-            self.barrier()  # the scenario's barriers are about the optical flow, not about copies of what it reads
+            self.barrier()  # the scenario's barriers order the optical flow, not copies of its inputs
             for copy in copies:
                 copy.record_in(self.commands)
         super()._record(operation)

@@ -1,7 +1,6 @@
-"""Command buffers: the operations of a frame are recorded into one, which is submitted as often as needed.
+"""Records dispatches of compute shaders, and writes the descriptor sets of a run.
 
-Recording is the hot path of scenarios with many commands. Labels and names, where a layer or an option asks for them,
-use VK_EXT_debug_utils. Waiting has a time limit and can be interrupted.
+Recording is the hot path of scenarios with many commands.
 """
 
 from __future__ import annotations
@@ -27,10 +26,10 @@ if TYPE_CHECKING:
 
 
 class Prepared(NamedTuple):
-    """Operations name pipelines, graphs and descriptor lists by their index in the plan, resources by uid.
+    """The objects of a run. Operations name resources by uid, the others by their index in the plan.
 
-    ``pipelines`` are those of compute shaders, ``graphics`` those of draws, ``graphs`` `GraphPipeline` objects;
-    ``descriptor_sets`` are (VkDescriptorSet*, count) of each list.
+    ``pipelines`` belong to compute shaders, ``graphics`` to draws, ``graphs`` to graphs and optical flows.
+    ``descriptor_sets`` has (VkDescriptorSet*, count) for each list.
     """
 
     device: Device
@@ -45,8 +44,8 @@ class Prepared(NamedTuple):
 class Recorder(ABC):
     """Records the operations of one kind into the command buffer of one frame.
 
-    ``alone`` says that the frame has nothing but dispatches of compute shaders and barriers: else a barrier after an
-    operation has to cover the stages of other work as well.
+    ``alone`` means that the frame only has dispatches of compute shaders and barriers. Otherwise, a barrier after an
+    operation must also cover the stages of other work.
     """
 
     def __init__(self, prepared: Prepared, commands: Handle, alone: bool) -> None:
@@ -59,7 +58,7 @@ class Recorder(ABC):
 
 
 class BindingRecorder(Recorder):
-    """Records work of pipelines with descriptor sets. What is bound already is not bound again."""
+    """Records work of pipelines with descriptor sets. Bound objects are not bound again."""
 
     point: ClassVar[int]
     stages: ClassVar[int] = 0
@@ -70,7 +69,7 @@ class BindingRecorder(Recorder):
         self.forget_bindings()
 
     def forget_bindings(self) -> None:
-        """Forget what is bound: another recorder may have bound something else."""
+        """Forget which objects are bound: another recorder may have bound others."""
         self._handle: Handle = None
         self._layout: Handle = None
         self._descriptors, self._push_constants = -1, b""
@@ -98,7 +97,7 @@ class BindingRecorder(Recorder):
 class DispatchRecorder(BindingRecorder):
     """Records dispatches of compute shaders.
 
-    Implicit barriers are global and order compute work with whatever follows in the same frame.
+    Implicit barriers are global. They order compute work with all later work in the same frame.
     """
 
     point = vk.PIPELINE_BIND_POINT_COMPUTE
@@ -116,7 +115,7 @@ class DispatchRecorder(BindingRecorder):
             )
             self._everything = memory_barrier(vk.ACCESS_SHADER_WRITE_BIT, later)
             self._after_stages = vk.PIPELINE_STAGE_COMPUTE_SHADER_BIT | vk.PIPELINE_STAGE_TRANSFER_BIT
-        else:  # graphs and draws have stages of their own
+        else:  # graphs and draws have other stages
             later = vk.ACCESS_MEMORY_READ_BIT | vk.ACCESS_MEMORY_WRITE_BIT
             self._everything = memory_barrier(vk.ACCESS_MEMORY_WRITE_BIT, later)
             self._after_stages = vk.PIPELINE_STAGE_ALL_COMMANDS_BIT
@@ -156,7 +155,7 @@ def allocate_sets(
     if not layouts:
         return [(ffi.NULL, 0) for _ in lists]
     purpose = f"{len(layouts)} descriptor sets"
-    # a pool needs one size even when every set is empty
+    # a pool needs a size even if every set is empty
     pool_sizes = [*sizes.items()] or [(vk.DESCRIPTOR_TYPE_STORAGE_BUFFER, 1)]
     sizes_array = ffi.new("VkDescriptorPoolSize[]", pool_sizes)
     info = new("VkDescriptorPoolCreateInfo", maxSets=len(layouts), pPoolSizes=sizes_array)
@@ -164,7 +163,7 @@ def allocate_sets(
     handles = ffi.new("VkDescriptorSet[]", len(layouts))
     allocate = new("VkDescriptorSetAllocateInfo", descriptorPool=pool, pSetLayouts=layouts)
     check(device.fn.vkAllocateDescriptorSets(device.handle, allocate, handles), "vkAllocateDescriptorSets", purpose)
-    stack.callback(ffi.release, handles)  # also keeps the array alive as long as the sets
+    stack.callback(ffi.release, handles)  # this also keeps the array alive as long as the sets
     writes = ffi.new("VkWriteDescriptorSet[]", sizes.total())
     keep: list[Handle] = []
     for (first, _), descriptors in zip(ranges, lists, strict=True):

@@ -1,4 +1,4 @@
-"""Resources of a plan on the device, and their places in blocks of memory and in memory groups; buffers."""
+"""Resources of a plan on the device: buffers, and the memory of all kinds in shared blocks and memory groups."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from scenario_runner.vulkan.vulkan_loader import check
 
 
 class Piece(NamedTuple):
-    """``size_bytes`` bytes of a resource from ``offset_bytes`` on, and their place in the staging buffer."""
+    """``size_bytes`` bytes of a resource from ``offset_bytes`` on, and their offset in the staging buffer."""
 
     resource: Resource
     offset_bytes: int
@@ -34,19 +34,19 @@ class Piece(NamedTuple):
 class Resource(ABC):
     """A resource of a scenario on the device.
 
-    Its bytes are those of its file: ``plan.source.size_bytes`` on the way in and ``plan.size_bytes`` on the way out,
-    tightly packed, whatever the layout on the device. Life cycle: created (the object exists, and says what it
-    ``needs``), `bind`-ed to memory, prepared where it `needs_preparation`, filled, used, read back. All resources are
-    prepared before the first is filled, because those that share memory may see each other's bytes.
+    Its bytes are the bytes of its file, tightly packed, whatever the layout on the device: ``plan.source.size_bytes``
+    on the way in, ``plan.size_bytes`` on the way out. Life cycle: created (the object exists, and has ``needs``),
+    `bind`-ed to memory, prepared if it `needs_preparation`, filled, used, read back. All resources are prepared before
+    the first is filled, because resources that share memory may see each other's bytes.
     """
 
     plan: ResourcePlan
     handle: Handle
     needs: Needs
     needs_preparation = False
-    """True where it may be filled and used only after `record_prepare` was carried out."""
+    """True if the commands of `record_prepare` must run before the resource is filled and used."""
     mapped = False
-    """True where `view` shows the resource's own bytes, so that nothing has to be copied through staging memory."""
+    """True if `view` shows the resource's own bytes, so that no staging memory is needed."""
 
     def __init__(self, device: Device, plan: ResourcePlan) -> None:
         self._device = device
@@ -55,22 +55,22 @@ class Resource(ABC):
         self._offset_bytes = 0
 
     def bind(self, allocation: Allocation, offset_bytes: int) -> None:
-        """Give the object its memory; its bytes begin at the offset."""
+        """Bind the object to its memory; its bytes begin at the offset."""
         self._allocation, self._offset_bytes = allocation, offset_bytes
         self.mapped = allocation.mapped is not None
 
     def view(self, offset_bytes: int, size_bytes: int) -> memoryview:
-        """Bytes of the resource as the host sees them; only where ``mapped``."""
+        """Return bytes of a ``mapped`` resource as the host sees them."""
         assert self._allocation is not None, "bound before it is used"
         return memoryview(ffi.buffer(self._allocation.mapped + self._offset_bytes + offset_bytes, size_bytes))
 
     def portion(self, offset_bytes: int, room_bytes: int) -> int:
-        """The number of bytes from ``offset_bytes`` on to move at once, given room for ``room_bytes``; 0: too
-        little."""
+        """Return how many bytes from ``offset_bytes`` on fit into ``room_bytes`` together; 0 if there is too little
+        room."""
         return min(self.plan.size_bytes - offset_bytes, room_bytes)
 
     def record_prepare(self, commands: Handle) -> None:  # noqa: B027 - most kinds need nothing
-        """Record what must happen before the initial bytes are written, by the host or by the device."""
+        """Record the commands that come before the initial bytes are written, by host or device."""
 
     @abstractmethod
     def record_clear(self, commands: Handle) -> None:
@@ -78,15 +78,15 @@ class Resource(ABC):
 
     @abstractmethod
     def record_upload(self, commands: Handle, staging: Handle, piece: Piece) -> None:
-        """Record copying a portion from a staging buffer, with the layout changes that it needs."""
+        """Record copying a piece from a staging buffer, with its changes of layout."""
 
     @abstractmethod
     def record_download(self, commands: Handle, staging: Handle, piece: Piece) -> None:
-        """Record copying a portion into a staging buffer."""
+        """Record copying a piece into a staging buffer."""
 
     @abstractmethod
     def write_descriptor(self, write: Handle, descriptor: Descriptor) -> Handle:
-        """Point a VkWriteDescriptorSet at the resource; returns what must stay alive until the sets are updated."""
+        """Point a VkWriteDescriptorSet at the resource. Return the object that must live until the sets are updated."""
 
 
 _USAGE = (
@@ -96,17 +96,17 @@ _USAGE = (
     | vk.BUFFER_USAGE_UNIFORM_BUFFER_BIT
 )
 
-# vkCmdFillBuffer works on words, so a buffer is rounded up to one; descriptors still get the exact size.
+# vkCmdFillBuffer fills words, so the size of a buffer is rounded up; descriptors keep the exact size.
 WORD_SIZE_BYTES = 4
 
 
 def create_buffers(device: Device, stack: ExitStack, plans: Iterable[BufferPlan]) -> dict[str, Buffer]:
-    """Every buffer of a scenario by its uid. Raises OutOfMemoryError with the place."""
+    """Create every buffer of a scenario, by uid. Raises OutOfMemoryError with the place."""
     return {plan.uid: Buffer(device, stack, plan) for plan in device.instance.watched(plans)}
 
 
 class Buffer(Resource):
-    """A VkBuffer. The Vulkan object may be up to 3 bytes larger than the scenario says."""
+    """A VkBuffer, up to 3 bytes larger than the scenario says."""
 
     plan: BufferPlan
 
@@ -156,28 +156,28 @@ def create_buffer(
 
 
 def bind_buffer(device: Device, handle: Handle, allocation: Allocation, offset_bytes: int, purpose: str) -> None:
-    """vkBindBufferMemory."""
+    """Bind a VkBuffer to memory."""
     code = device.fn.vkBindBufferMemory(device.handle, handle, allocation.handle, offset_bytes)
     check(code, "vkBindBufferMemory", purpose)
 
 
 def copy_region(source_offset: int, destination_offset: int, size: int) -> Handle:
-    """A VkBufferCopy."""
+    """Return a VkBufferCopy."""
     region = ffi.new("VkBufferCopy*")
     region.srcOffset, region.dstOffset, region.size = source_offset, destination_offset, size
     return region
 
 
 class Rows:
-    """Runs of elements side by side: one where they are packed, else one for each index of the outer dimensions.
+    """Runs of adjacent elements: one run if elements are packed, else one for each index of the outer dimensions.
 
-    ``end_bytes`` is where the last element ends in the memory.
+    ``end_bytes`` is the end of the last element in memory.
     """
 
     def __init__(
         self, dims: tuple[int, ...], strides: tuple[int, ...] | None, size_bytes: int, start_bytes: int = 0
     ) -> None:
-        """``size_bytes`` is that of the packed elements, ``start_bytes`` where the first lies. No strides: packed."""
+        """Take the shape and strides (None if packed), the size of the packed elements, and the offset of the first."""
         self._size_bytes = size_bytes
         self._start_bytes = start_bytes
         self._counts: tuple[int, ...] = ()
@@ -195,13 +195,12 @@ class Rows:
         self.end_bytes = start_bytes + last + self._run_bytes
 
     def portion(self, offset_bytes: int, room_bytes: int) -> int:
-        """The number of the packed bytes from ``offset_bytes`` on to move at once: whole runs where there are
-        several."""
+        """Return how many packed bytes from ``offset_bytes`` on to move together: whole runs if there are several."""
         room = min(self._size_bytes - offset_bytes, room_bytes)
         return room - room % self._run_bytes if self._counts else room
 
     def regions(self, piece: Piece, *, into_staging: bool) -> Handle:
-        """VkBufferCopy[] between packed bytes in a staging buffer and their places."""
+        """Return the VkBufferCopy[] between packed bytes in a staging buffer and their places."""
         if not self._counts:
             places = [self._start_bytes + piece.offset_bytes]
             length = piece.size_bytes
@@ -217,7 +216,7 @@ class Rows:
         return regions
 
     def _place(self, number: int) -> int:
-        """The start of a run."""
+        """Return the start of a run."""
         place = self._start_bytes
         for count, stride in zip(reversed(self._counts), reversed(self._strides), strict=True):
             number, index = divmod(number, count)
@@ -230,10 +229,10 @@ _BLOCK_SIZE_BYTES = 64 << 20
 
 
 def place(device: Device, memory: MemoryBlocks, stack: ExitStack, resources: Iterable[Resource]) -> None:
-    """Get ``memory`` for ``resources`` and bind each to its part.
+    """Allocate ``memory`` for ``resources``, and bind each to its part.
 
-    A memory group is one allocation with each member at the offset that it asks for. Raises OutOfMemoryError,
-    UnsupportedError or ScenarioError, with the place.
+    A memory group is one allocation with each member at its offset. Raises OutOfMemoryError, UnsupportedError or
+    ScenarioError, with the place.
     """
     alone: dict[tuple[int, bool], list[Resource]] = defaultdict(list)
     groups: dict[str, list[Resource]] = defaultdict(list)
@@ -242,7 +241,8 @@ def place(device: Device, memory: MemoryBlocks, stack: ExitStack, resources: Ite
             alone[_memory_type(device, resource.needs.type_bits, resource), resource.needs.linear].append(resource)
         else:
             groups[resource.plan.group].append(resource)
-    for (type_index, _), members in alone.items():  # apart, so that bufferImageGranularity does not matter
+    # linear and other memory apart, so that bufferImageGranularity does not matter
+    for (type_index, _), members in alone.items():
         for block in _blocks(members):
             last, offset = block[-1]
             uids = [repr(resource.plan.uid) for resource, _ in block[:3]] + ["…"] * (len(block) > 3)
@@ -252,7 +252,7 @@ def place(device: Device, memory: MemoryBlocks, stack: ExitStack, resources: Ite
 
 
 def _blocks(resources: Iterable[Resource]) -> list[list[tuple[Resource, int]]]:
-    """Pack resources into blocks, lists of (resource, offset): a larger one gets a block of its own."""
+    """Pack resources into blocks, lists of (resource, offset). A larger resource gets its own block."""
     blocks: list[list[tuple[Resource, int]]] = []
     end = _BLOCK_SIZE_BYTES
     for resource in resources:
@@ -287,7 +287,7 @@ def _bind(
     purpose: str,
     pointer: str = "",
 ) -> None:
-    """Bind resources to one allocation. Errors have ``pointer``, else that of the largest resource."""
+    """Bind resources to one allocation. Errors name ``pointer``, or the largest resource."""
     try:
         allocation = memory.take(stack, size_bytes, type_index, purpose)
     except errors.ScenarioRunnerError as failure:
@@ -298,7 +298,7 @@ def _bind(
 
 
 def _memory_type(device: Device, type_bits: int, resource: Resource) -> int:
-    """Device-local memory, seen by the host as well where the device's memory is the host's."""
+    """Choose device-local memory, visible to the host too if device and host share memory."""
     preferred = vk.MEMORY_PROPERTY_DEVICE_LOCAL_BIT
     if device.unified_memory:
         preferred |= (

@@ -1,6 +1,6 @@
-"""Builds Vulkan structures for the cold paths: sType filled in, nested memory kept alive, lengths set from the data.
+"""Builds Vulkan structures for cold paths: sType filled in, nested memory kept alive, lengths set from the data.
 
-Hot paths (recording of dispatches and barriers) hold ready-made cdata and call the raw functions instead.
+Hot paths (recording of dispatches and barriers) keep ready-made cdata and call the raw functions.
 """
 
 from collections.abc import Callable, Mapping
@@ -14,7 +14,7 @@ from scenario_runner.vulkan._generated.structures import SPELLINGS, STRUCTURES
 from scenario_runner.vulkan.vulkan_loader import check, type_source
 
 Member: TypeAlias = Any
-"""A value of a member, as `new` takes it."""
+"""A member's value, as `new` takes it."""
 
 _alive: WeakKeyDictionary[Handle, list[Member]] = WeakKeyDictionary()
 """Objects that each structure points to; entries go with the structure."""
@@ -23,7 +23,7 @@ _CData: Handle = ffi.CData
 
 
 class _Layout:
-    """One structure type: where it is declared, its members, its sType and its array lengths."""
+    """One structure type: its declaration, members, sType and array lengths."""
 
     __slots__ = ("fields", "lengths", "name", "pointer", "source", "structure_type")
 
@@ -44,23 +44,23 @@ _layout = cache(_Layout)
 
 
 def prepare(name: str) -> None:
-    """Look a type up that a process knows (`vulkan_loader.known_types`): one that is forked from this one need not."""
+    """Look up a type of `vulkan_loader.known_types` in advance, so that processes forked from this one need not."""
     with suppress(LookupError, TypeError):
         (type_source if name.startswith("PFN_") else _layout)(name)
 
 
 def new(struct: str, /, **members: Member) -> Handle:
-    """A pointer to a new zeroed structure with its sType and the given members set.
+    """Return a pointer to a new zeroed structure with its sType and the given members.
 
-    What a member points to lives as long as the returned object. Members may be given as
+    Memory that a member points to lives as long as the returned object. Members may be given as
 
     - numbers, handles and other cdata as cffi takes them; None for NULL; str or bytes for ``char*``;
-    - a list for an array (of numbers, handles, strings, dicts of members, results of `new`), or anything with the
-      buffer protocol; the member that holds the array's length is then set too, unless it is given;
-    - a dict or a result of `new` for a structure, inside this one or pointed to.
+    - a list for an array (of numbers, handles, strings, dicts of members, results of `new`), or any object with the
+      buffer protocol; the member with the array's length is then set too, unless it is given;
+    - a dict or a result of `new` for a structure, embedded or pointed to.
 
-    Bytes (``void*``, ``uint8_t*``) are not copied: their buffer is kept alive and must not change while it is in use.
-    Raises TypeError for an unknown structure or member and for a value of the wrong kind.
+    Bytes (``void*``, ``uint8_t*``) are not copied: their buffer stays alive and must not change while it is in use.
+    Raises TypeError for an unknown structure or member, and for a value of the wrong kind.
     """
     layout = _layout(struct)
     keep: list[Member] = []
@@ -71,7 +71,7 @@ def new(struct: str, /, **members: Member) -> Handle:
 
 
 def chain(head: Handle, *structs: Handle) -> Handle:
-    """Append structures to ``head``'s pNext chain, in this order; returns ``head``, which keeps them alive."""
+    """Append structures to ``head``'s pNext chain, in this order. Return ``head``, which keeps them alive."""
     last = ffi.cast("VkBaseOutStructure*", head)
     for struct in structs:
         while last.pNext:
@@ -82,9 +82,10 @@ def chain(head: Handle, *structs: Handle) -> Handle:
 
 
 def enumerated(kind: str, call: str, ask: Callable[..., int | None], *arguments: Handle) -> Handle:
-    """An array of what a command lists, as ``call`` in messages: asked how many there are, then for all of them.
+    """Call a vkEnumerate… or vkGet… command for the count, then for the array. Return the array.
 
-    ``arguments`` come before the pointers to the number and to the array of ``kind``. Raises what `check` raises.
+    ``call`` names the command in messages. ``arguments`` come before the pointers to the count and to the array of
+    ``kind``. Raises the errors of `check`.
     """
     count = ffi.new("uint32_t*")
     check(ask(*arguments, count, NULL) or 0, call)
@@ -98,7 +99,7 @@ def enumerated(kind: str, call: str, ask: Callable[..., int | None], *arguments:
 
 
 def _initializer(layout: _Layout, members: Mapping[str, Member], keep: list[Member]) -> dict[str, Member]:
-    """The members as cffi takes them, with sType and the lengths of arrays."""
+    """Return the members as cffi takes them, with sType and the lengths of arrays."""
     values: dict[str, Member] = {} if layout.structure_type is None else {"sType": layout.structure_type}
     for name, value in members.items():
         kind = layout.fields.get(name)
@@ -110,7 +111,7 @@ def _initializer(layout: _Layout, members: Mapping[str, Member], keep: list[Memb
         values[name] = pointer = _pointer(layout, kind.item, value, keep)
         counter = layout.lengths.get(name)
         if counter is not None and ffi.typeof(pointer).kind == "array":
-            # lengths of untyped memory, and those of type size_t (``codeSize``, ``dataSize``), count bytes
+            # the lengths of untyped memory, and lengths of type size_t (``codeSize``, ``dataSize``), count bytes
             in_bytes = kind.item.kind == "void" or layout.fields[counter].cname == "size_t"
             values.setdefault(counter, ffi.sizeof(pointer) if in_bytes else len(pointer))
     return values
@@ -131,7 +132,7 @@ def _layout_of(kind: Handle) -> _Layout:
 
 
 def _pointer(layout: _Layout, item: Handle, value: Member, keep: list[Member]) -> Handle:
-    """A pointer to ``value``, or an array of its elements; NULL for none."""
+    """Return a pointer to ``value`` or to an array of its elements; NULL for None and empty arrays."""
     if value is None or (isinstance(value, list | bytes) and not value):
         return NULL
     if isinstance(value, str):

@@ -1,8 +1,8 @@
-"""Getting bytes into resources and out of them, in batches.
+"""Copies bytes into resources and out of them, in batches.
 
-Where the device's memory is the host's (integrated and software devices), bytes are read straight into the resource and
-written straight out of it. Elsewhere they go through one staging buffer of two halves, kept by the device: while the
-device copies from one half, the next bytes are read into the other. What fits in half of it is one submission.
+Integrated and software devices share the host's memory: bytes are read into the resource and written out of it in
+place. Other devices use one staging buffer of two halves. While the device copies from one half, the next bytes are
+read into the other. Bytes that fit into half of the buffer take one submission.
 """
 
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
@@ -21,37 +21,37 @@ from scenario_runner.vulkan.device import CommandPool, Device, Submission
 from scenario_runner.vulkan.memory import Allocation, align, allocate, choose_type, populate
 from scenario_runner.vulkan.resources import Piece, Resource, bind_buffer, create_buffer
 
-# Half of the staging buffer: no more than this, and no less than the other.
+# Bounds of half of the staging buffer.
 _LARGEST_HALF_BYTES = 16 << 20
 _SMALLEST_HALF_BYTES = 64 << 10
-# A portion begins at a multiple of this in the staging buffer (enough for a texel of any format).
+# A piece begins at a multiple of this in the staging buffer (enough for a texel of any format).
 _STAGING_ALIGNMENT = 48
 _MANY_BYTES = 1 << 20
-# From this many bytes on, resources are read and cleared side by side, in pieces of at most this size.
+# From this many bytes on, resources are read and cleared in parallel, in pieces of at most this size.
 _PARALLEL_BYTES = 32 << 20
 _PIECE_BYTES = 8 << 20
-# The stage and the access of what was copied, for barriers.
+# Stage and access of copies, for barriers.
 _COPIED = vk.PIPELINE_STAGE_TRANSFER_BIT, vk.ACCESS_TRANSFER_WRITE_BIT
 
 
-# Pieces of resources, in order: (uid, bytes). A piece is valid until the next one is asked for.
+# Pieces of resources in order: (uid, bytes). A piece is valid until the next one is requested.
 Pieces = Generator[tuple[str, memoryview], None, None]
 
 
 class Transfer:
-    """The device's way in and out, destroyed with ``stack``. One user at a time."""
+    """Copies between the host and the resources of a device, destroyed with ``stack``. One user at a time."""
 
     def __init__(self, device: Device, stack: ExitStack) -> None:
         self._device = device
         self._pool = CommandPool(device, stack)
         self._commands = [self._pool.allocate(), self._pool.allocate()]
         self._submissions = [Submission(device, stack), Submission(device, stack)]
-        self._staging: tuple[Handle, Handle] = None, None  # VkBuffer and its memory, once there was need of it
+        self._staging: tuple[Handle, Handle] = None, None  # the VkBuffer and its memory, after the first use
         self._staging_stack = stack.enter_context(ExitStack())
         self._half_size_bytes = 0
 
     def fill(self, resources: Iterable[Resource], timeout_s: float | None = None) -> None:
-        """Give every resource its initial bytes: those of its source, or zeros. Raises FileError or DeviceError."""
+        """Write the initial bytes of every resource: from its source, or zeros. Raises FileError or DeviceError."""
         resources = list(resources)
         sourced = [resource for resource in resources if resource.plan.source is not None]
         zeroed = [resource for resource in resources if resource.plan.source is None and resource.plan.zero_fill]
@@ -69,7 +69,7 @@ class Transfer:
             submission.wait("preparing resources", timeout_s)
         populating = self._device.physical.type == "cpu"
         zeroed = [resource for resource in zeroed if resource.mapped]
-        # members of groups before the others, whose bytes come into the same memory
+        # members of groups first: the bytes of the others come into the same memory
         _fill_in_place([resource for resource in zeroed if resource.plan.group is not None], populating)
         alone = [resource for resource in zeroed if resource.plan.group is None]
         _fill_in_place([*alone, *(resource for resource in sourced if resource.mapped)], populating)
@@ -78,7 +78,7 @@ class Transfer:
             self._upload(staged, timeout_s)
 
     def read(self, resources: Iterable[Resource], timeout_s: float | None = None) -> Pieces:
-        """The bytes of every resource, in order and in pieces."""
+        """Return the bytes of every resource, in order and in pieces."""
         for mapped, group in groupby(resources, lambda resource: resource.mapped):
             if mapped:
                 for resource in group:
@@ -87,7 +87,8 @@ class Transfer:
                 yield from self._download(list(group), timeout_s)
 
     def _provide(self, sizes_bytes: Sequence[int]) -> tuple[Handle, Handle]:
-        """The staging VkBuffer for so much and its memory: pinned memory is slow to get, so no more than is needed."""
+        """Return a staging VkBuffer for these sizes, and its memory. Pinned memory is slow to allocate, so it is
+        kept small."""
         needed = sum(align(size, _STAGING_ALIGNMENT) for size in sizes_bytes)
         half = min(max(1 << (needed - 1).bit_length(), _SMALLEST_HALF_BYTES), _LARGEST_HALF_BYTES)
         half = align(half, _STAGING_ALIGNMENT)
@@ -113,7 +114,7 @@ class Transfer:
         return self._staging
 
     def _upload(self, resources: Sequence[Resource], timeout_s: float | None) -> None:
-        """Bytes of the sources through staging memory."""
+        """Copy the bytes of the sources through staging memory."""
         sources: dict[Resource, Any] = {resource: resource.plan.source for resource in resources}
         sizes = [source.size_bytes for source in sources.values()]
         staging, memory = self._provide(sizes)
@@ -128,7 +129,7 @@ class Transfer:
                 with self._pool.recording(commands):
                     for piece in batch:
                         piece.resource.record_upload(commands, staging, piece)
-                    # what was transferred comes before everything that is submitted later
+                    # copies come before all commands that are submitted later
                     self._device.barrier(commands, _COPIED)
                 submission.submit(commands)
         finally:
@@ -161,7 +162,7 @@ class Transfer:
             yield piece.resource.plan.uid, memory.view(piece.staging_offset, piece.size_bytes)
 
     def _settle(self, what: str, timeout_s: float | None) -> None:
-        """Wait for what is still on its way, unless the device is past waiting for."""
+        """Wait for all submissions, unless the device is lost or abandoned."""
         for submission in self._submissions:
             if self._device.usable:
                 submission.wait(what, timeout_s)
@@ -188,10 +189,10 @@ def _batches(resources: Sequence[Resource], sizes_bytes: Sequence[int], half_siz
 
 
 def _fill_in_place(resources: Sequence[Resource], populating: bool) -> None:
-    """Read sources straight into their mapped resources and clear the others; much of it side by side.
+    """Read sources into their mapped resources and clear the others; many bytes in parallel.
 
-    Both release the interpreter, and on a software device most of their time goes into touching pages for the first
-    time, which every core can do; ``populating``: the pages are this process's, to be had faster at once.
+    Both release the interpreter. On a software device, most time goes into touching pages for the first time, on every
+    core. ``populating`` means that the pages belong to this process, which can get them faster at once.
     """
     jobs: list[Callable[[], None]] = []
     total = 0
@@ -218,7 +219,8 @@ def _fill_in_place(resources: Sequence[Resource], populating: bool) -> None:
 
 
 def _fill(source: Source | None, piece: memoryview, offset_bytes: int, populating: bool) -> None:
-    """Read bytes of a source from ``offset_bytes`` on, or set them to zero: many of them without the interpreter."""
+    """Read bytes of a source from ``offset_bytes`` on, or set them to zero. The interpreter is released for many
+    bytes."""
     many = piece.nbytes >= _MANY_BYTES
     if populating and many:
         populate(piece)

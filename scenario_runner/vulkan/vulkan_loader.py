@@ -1,7 +1,7 @@
-"""The Vulkan loader library, its commands with their C types, and the errors that their results stand for.
+"""The Vulkan loader library, its commands with their C types, and the errors for their results.
 
-The types are those of the `vulkan` package, and generated ones of the Arm extensions, which it lacks (`arm_ffi`); both
-mix. Commands are looked up once each and called without trampolines. All that cffi gives is a `Handle`.
+The types come from the `vulkan` package and from generated bindings of the Arm extensions (`arm_ffi`); both mix. Each
+command is looked up once and called without trampolines. Every object of cffi is a `Handle`.
 
 Source: Vulkan specification, "Return Codes".
 """
@@ -34,15 +34,15 @@ API_1_4 = 1 << 22 | 4 << 12
 
 
 def version_text(version: int, parts: int = 3) -> str:
-    """The first parts of a packed Vulkan version (VK_MAKE_API_VERSION) as text: '1.3.275', '1.3'."""
+    """Return the first parts of a packed Vulkan version (VK_MAKE_API_VERSION): '1.3.275', '1.3'."""
     return ".".join(map(str, (version >> 22 & 0x7F, version >> 12 & 0x3FF, version & 0xFFF)[:parts]))
 
 
 @cache
 def load() -> Handle:
-    """The Vulkan loader as a cffi library (``load().vkCreateInstance(...)``), opened once.
+    """Open the Vulkan loader as a cffi library (``load().vkCreateInstance(...)``), once.
 
-    Raises NoDeviceError when there is none; the text says what to install.
+    Raises NoDeviceError without a loader; the message says which package to install.
     """
     path = os.environ.get(LOADER_VARIABLE)
     names = (path,) if path else _LOADER_NAMES.get(sys.platform, _LOADER_NAMES_ELSEWHERE)
@@ -68,14 +68,14 @@ def load() -> Handle:
 
 
 def loader_version() -> int:
-    """The packed Vulkan version that the loader supports. Raises NoDeviceError."""
+    """Return the packed Vulkan version of the loader. Raises NoDeviceError."""
     number = ffi.new("uint32_t*")
     check(instance_function(ffi.NULL, "vkEnumerateInstanceVersion")(number), "vkEnumerateInstanceVersion")
     return int(number[0])
 
 
 def _reason(error: OSError, name: str) -> str:
-    """cffi's text without the name of the library, which it puts in front once or twice."""
+    """Return cffi's message without the library's name, which cffi repeats once or twice."""
     text = str(error).removeprefix("cannot load library ")
     for prefix in (f"'{name}': ", f"{name}: "):
         text = text.removeprefix(prefix)
@@ -83,19 +83,19 @@ def _reason(error: OSError, name: str) -> str:
 
 
 def instance_function(instance: Handle, name: str) -> Handle:
-    """The command ``name`` for an instance and its physical devices, ready to be called.
+    """Return the command ``name`` for an instance and its physical devices.
 
-    ``instance`` is a VkInstance, or NULL for the commands that need none. Raises UnsupportedError when the loader has
-    no such command for this instance, LookupError when the bindings do not know it.
+    ``instance`` is a VkInstance, or NULL for commands without one. Raises UnsupportedError if the loader lacks the
+    command for this instance, LookupError if the bindings lack it.
     """
     return _function("Instance", instance, name)
 
 
 def device_function(device: Handle, name: str) -> Handle:
-    """The command ``name`` of a device, its queues and its command buffers, past the loader's own dispatch.
+    """Return the command ``name`` of a device, its queues and command buffers, past the loader's dispatch.
 
-    Raises UnsupportedError when the device has no such command (its extension is not enabled), LookupError when the
-    bindings do not know it.
+    Raises UnsupportedError if the device lacks the command (its extension is not enabled), LookupError if the bindings
+    lack it.
     """
     return _function("Device", device, name)
 
@@ -110,8 +110,8 @@ def _function(kind: str, parent: Handle, name: str) -> Handle:
 
 
 class Functions:
-    """The commands of ``parent``, looked up by `instance_function` or `device_function` on first use; later uses are
-    plain attribute reads."""
+    """The commands of ``parent``. `instance_function` or `device_function` looks each up on first use; later uses
+    are plain attribute reads."""
 
     def __init__(self, look_up: Callable[[Handle, str], Handle], parent: Handle) -> None:
         self._look_up = look_up
@@ -125,7 +125,7 @@ class Functions:
 
 
 def library_of(function: Handle) -> str | None:
-    """The file that a function was read from, where the platform tells (dladdr of the C library)."""
+    """Return the file of a function; None if the platform cannot tell (dladdr of the C library)."""
     import ctypes
 
     class Found(ctypes.Structure):
@@ -168,19 +168,19 @@ _CLASSES: dict[int, type[errors.ScenarioRunnerError]] = {
 
 
 def result_name(result: int) -> str:
-    """The registry's name of a VkResult; unknown numbers are shown as they are."""
-    from scenario_runner.vulkan._generated.results import RESULTS  # which only an error pays
+    """Return the registry's name of a VkResult; an unknown number is shown as a number."""
+    from scenario_runner.vulkan._generated.results import RESULTS  # only errors need the table
 
     return str(RESULTS.get(result, f"VkResult {result}"))
 
 
 def error_class(result: int) -> type[errors.ScenarioRunnerError]:
-    """The class of ours that a negative VkResult maps to; what has no class of its own is a `errors.DeviceError`."""
+    """Return our exception class for a negative VkResult; the default is `errors.DeviceError`."""
     return _CLASSES.get(result, errors.DeviceError)
 
 
 def check(result: int, call: str, purpose: str = "") -> int:
-    """Return a VkResult that is not an error; raise the class it maps to otherwise, naming the call and its purpose."""
+    """Return a VkResult that is no error. Otherwise raise its exception, naming the call and its purpose."""
     if result < 0:
         what = f" ({purpose})" if purpose else ""
         help = None
@@ -192,9 +192,9 @@ def check(result: int, call: str, purpose: str = "") -> int:
 
 @cache
 def arm_ffi() -> Handle:
-    """FFI object with the Arm extensions and what else the package lacks; imported on first use (1 ms).
+    """Return the FFI object of the Arm extensions and other types that the package lacks; imported on first use (1 ms).
 
-    Of the package's types it knows the names of those that its own structures and commands use, not all.
+    It knows the package's types that its own structures and commands use, not all of them.
     """
     from scenario_runner.vulkan._generated import arm
 
@@ -202,13 +202,13 @@ def arm_ffi() -> Handle:
 
 
 known_types: dict[str, Handle] = {}
-"""The types that were looked up so far, and the FFI object of each."""
+"""Types looked up so far, and the FFI object of each."""
 
 
 def type_source(name: str) -> Handle:
-    """The FFI object that declares the C type ``name``, such as ``VkTensorARM`` or ``PFN_vkCreateBuffer``.
+    """Return the FFI object that declares the C type ``name``, such as ``VkTensorARM`` or ``PFN_vkCreateBuffer``.
 
-    Raises LookupError when neither does.
+    Raises LookupError if neither does.
     """
     source = known_types.get(name)
     if source is None:
