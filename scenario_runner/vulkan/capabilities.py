@@ -338,7 +338,7 @@ class _Needs:
 
 
 def _satisfy(physical: PhysicalDevice, alternative: tuple[Any, ...], disabled: Collection[str]) -> Enabled | str:
-    """Find what to enable for an alternative of the registry; name the missing part if the device lacks it."""
+    """Find the feature or extension for an alternative of the registry; name it if the device lacks it."""
     kind, name, *rest = alternative
     if kind == "version":
         return Enabled() if physical.api_version >= name else f"Vulkan {version_text(name, 2)}"

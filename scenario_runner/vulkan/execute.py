@@ -1,4 +1,4 @@
-"""Carry out one plan on one device, frame by frame, with the objects that all runs on the device share."""
+"""Executes one plan on one device, frame by frame, with objects that all runs on the device share."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 
 class DeviceObjects:
-    """The caches of an open device. `close` destroys them; it must come before the device's own."""
+    """The caches of an open device. `close` destroys their objects; call it before closing the device."""
 
     def __init__(self, device: Device) -> None:
         self.device = device
@@ -46,53 +46,54 @@ class DeviceObjects:
 
     @cached_property
     def submission(self) -> Submission:
-        """Open the submission of the frames of one run."""
+        """The submission for the frames of one run."""
         return Submission(self.device, self._stack)
 
     @cached_property
     def transfer(self) -> Transfer:
-        """The way in and out of resources, with its staging memory."""
+        """The transfer of bytes into and out of resources, with its staging memory."""
         return Transfer(self.device, self._stack)
 
     def trim(self) -> None:
-        """Destroy what was used longest ago, between runs: nothing is in use then."""
+        """Destroy the least recently used objects. Call it between runs, when no object is in use."""
         tables: tuple[LruCache[Any], ...] = (self.pipelines.shaders, self.pipelines.graphs, self.device.samplers)
         full = [table for table in tables if table.is_full]
         if full:
-            self.runs.close()  # their commands may use what is destroyed
+            self.runs.close()  # their commands may use the objects to destroy
         for table in (self.runs, *full):
             table.trim()
 
     def close(self) -> None:
-        """Destroy everything, unless the device is abandoned; calling it again does nothing."""
+        """Destroy all objects, unless the device is abandoned. A second call does nothing."""
         if self.device.abandoned:
             self._stack.pop_all()
         self._stack.close()
 
 
-# Limits of the prepared runs that are kept: their number, and the bytes of their resources and recorded commands.
+# Limits of the kept runs: their number, and the bytes of their resources and recorded commands.
 _MOST_RUNS = 8
 _MOST_RUN_BYTES = 64 << 20
-_COMMAND_BYTES = 1 << 10  # of a recorded command, about
+_COMMAND_BYTES = 1 << 10  # a recorded command, about
 
-# Called at the end of each frame that a boundary ends or that captures: iteration (from 0), frame, what it captured.
+# Called at the end of each frame with a boundary or captures: iteration (from 0), frame, captured pieces.
 OnFrame = Callable[[int, FramePlan, Pieces], None]
 # Called once, at the end, with the outputs.
 OnOutputs = Callable[[Pieces], None]
 
 
 class RunOptions(NamedTuple):
-    """Options of the run of a plan, and the functions that are called with its results.
+    """Options for running a plan, and functions that receive its results.
 
-    ``repeat`` iterations; before each, every buffer gets its initial bytes again unless ``keep_state``. A dry run does
-    everything but submit the frames. ``timeout_s`` bounds the wait for each submission (None: no bound). ``capture``
-    lets RenderDoc capture parts of the first iteration. ``keep`` identifies what runs again, each time with a plan that
-    differs in content and push constants alone: resources and recorded commands then stay for the next run.
+    The plan runs for ``repeat`` iterations. Before each, every buffer gets its initial bytes again unless
+    ``keep_state``. A dry run does everything except submitting the frames. ``timeout_s`` limits the wait for each
+    submission (None: no limit). With ``capture``, RenderDoc captures parts of the first iteration. ``keep`` identifies
+    runs of plans that only differ in content and push constants: their resources and recorded commands stay for the
+    next run.
 
-    ``on_measured`` has shaders measured, on a device that was opened with what `measurements.instrumentation_required`
-    says, and is called with the measurements at the end. ``on_timed`` has every operation measured on the device, and
-    is called with the timestamps and the bytes of each graph's session. ``on_graphs`` is called with the pipelines of
-    the plan's graphs, not in a dry run.
+    ``on_measured`` asks for measurements of shaders, and receives them at the end. The device must be opened with the
+    requirements of `measurements.instrumentation_required`. ``on_timed`` asks for timestamps around every operation,
+    and receives them with the bytes of each graph's session. ``on_graphs`` receives the pipelines of the plan's graphs,
+    except in a dry run.
     """
 
     repeat: int = 1
@@ -111,7 +112,7 @@ class RunOptions(NamedTuple):
 def create_resources(
     device: Device, memory: MemoryBlocks, stack: ExitStack, plans: Iterable[ResourcePlan]
 ) -> dict[str, Any]:
-    """Create every resource of a plan and give it memory: a `Resource` for each uid.
+    """Create every resource of a plan with its memory: a `Resource` for each uid.
 
     Raises OutOfMemoryError, UnsupportedError and others, with the place.
     """
@@ -125,7 +126,7 @@ def create_resources(
         from scenario_runner.vulkan.images import check_groups, create_images
 
         created |= create_images(device, stack, by_kind["image"])
-    if "tensor" in by_kind:  # after the images, whose memory it may share
+    if "tensor" in by_kind:  # after the images: a tensor may share their memory
         from scenario_runner.vulkan.tensors import create_tensors
 
         created |= create_tensors(device, stack, by_kind["tensor"], created)
@@ -138,7 +139,7 @@ def create_resources(
 
 
 class Execution:
-    """The Vulkan objects of one run, and of further runs with other content; every one is released with ``stack``."""
+    """The Vulkan objects of one run, and of further runs with other content. ``stack`` releases them."""
 
     def __init__(self, objects: DeviceObjects, plan: Plan, options: RunOptions, stack: ExitStack) -> None:
         self._device = device = objects.device
@@ -167,7 +168,7 @@ class Execution:
             sets = allocate_sets(cache, stack, plan.descriptor_lists, resources)
         self.graphs = graphs
         self._flows: list[DataGraph] = [graph for graph in graphs if graph.kind == "optical_flow"]
-        described = plan._replace(resources={})  # content goes with its run
+        described = plan._replace(resources={})  # the content is dropped after its run
         self._prepared = Prepared(device, described, resources, pipelines, graphs, sets, graphics)
         self._labels: Labels | None = None
         if device.instance.labels:
@@ -194,12 +195,12 @@ class Execution:
 
     @property
     def size_bytes(self) -> int:
-        """Estimate the memory of the resources and of the recorded commands."""
+        """Estimated memory of the resources and of the recorded commands."""
         sizes: list[int] = [resource.plan.size_bytes for resource in self._resources.values()]
         return sum(sizes) + _COMMAND_BYTES * sum(len(frame.operations) for _, frame in self._recorded.values())
 
     def matches(self, plan: Plan) -> bool:
-        """Return whether it can run a plan of the same origin: the same resources have content."""
+        """Return whether a plan of the same origin can run with these objects: the same resources have content."""
         return self._shape == _shape(plan)
 
     def reuse_for(self, plan: Plan, options: RunOptions) -> None:
@@ -209,13 +210,13 @@ class Execution:
             resource.plan = plan.resources[uid]
 
     def release_content(self) -> None:
-        """Let go of the content and of the receivers of the latest run."""
+        """Drop the content and the receivers of the latest run."""
         self._plan, self._options = self._prepared.plan, RunOptions()
         for resource in self._resources.values():
             resource.plan = resource.plan._replace(source=None)
 
     def run(self) -> None:
-        """Fill, run and read back; raises DeviceError, FileError and their kin, with the place of the frame."""
+        """Fill, run and read back. Raises DeviceError, FileError and similar errors, with the place of the frame."""
         options, timer = self._options, phases.current()
         try:
             if options.capture is not None:
@@ -225,7 +226,7 @@ class Execution:
                 if timer is not None:
                     timer.iteration = iteration
                 if self._flows and not (iteration and options.keep_state):
-                    self._sessions.close()  # what a flow has seen in an earlier iteration is forgotten
+                    self._sessions.close()  # a flow must not remember images of an earlier iteration
                     for flow in self._flows:
                         flow.start(self._sessions)
                 if iteration and not options.keep_state:
@@ -237,7 +238,7 @@ class Execution:
             if timer is not None:
                 timer.iteration = None
             if options.on_outputs is not None and not options.dry_run:
-                # closed at once when the receiver fails: what is still being copied must end before its memory goes
+                # Close at once if the receiver fails: copies must end before their memory goes.
                 outputs = [self._resources[output.uid] for output in self._plan.outputs]
                 with (
                     phases.phase("readback", "outputs"),
@@ -256,17 +257,17 @@ class Execution:
             self._transfer.fill(self._resources.values(), self._options.timeout_s)
 
     def _run_frame(self, iteration: int, index: int, frame: FramePlan) -> None:
-        """Record a frame, in parts where it must be, and but for a dry run let the device carry it out."""
+        """Record a frame, in parts if necessary, and submit it unless this is a dry run."""
         progress.doing(*work_of(self._plan, frame))
         options = self._options
         capture = None if iteration else options.capture
         parts = parts_of(frame) if self._flows else [frame]
         printer = self._device.instance.printer
-        if printer is not None:  # the layer does not tell which command a message is of
+        if printer is not None:  # the layer does not tell which command a message belongs to
             parts = [frame._replace(operations=(operation,)) for operation in frame.operations] or [frame]
         if capture is not None:
             parts = [captured for part in parts for captured in capture.parts(part)]
-        # with optical flows, recording changes what was recorded before
+        # with optical flows, recording changes earlier recordings
         keep = (options.repeat > 1 or options.keep is not None) and len(parts) == 1 and not self._flows
         for part in parts:
             is_last = part is parts[-1]
@@ -285,7 +286,7 @@ class Execution:
                     self._submission.submit(commands, self._boundary(iteration, frame) if ends else None)
                 with phases.phase("wait", "frame", str(index)):
                     self._submission.wait(frame.title, options.timeout_s)
-                    if printer is not None:  # newer layers print on a thread of their own, which only this waits for
+                    if printer is not None:  # newer layers print on another thread; only this call waits for it
                         self._device.fn.vkQueueWaitIdle(self._device.queue)
                         printer.end_operation()
                 if self.timestamps is not None:
@@ -297,10 +298,10 @@ class Execution:
                 raise error.at(pointer=frame.pointer) from None
 
     def _end_frame(self, iteration: int, index: int, frame: FramePlan) -> None:
-        """Read back what a frame that has finished left behind."""
+        """Read back the results of a finished frame."""
         progress.doing("reading results back")
         layouts = dict(frame.layouts)
-        for uid in self._moved.union(layouts):  # tell images which layout the frame's barriers left them in
+        for uid in self._moved.union(layouts):  # the frame's barriers left images in these layouts
             self._resources[uid].set_layouts(layouts.get(uid))
         self._moved = set(layouts)
         if self.instrumentation is not None:
@@ -314,9 +315,9 @@ class Execution:
                 self._options.on_frame(iteration, frame, pieces)
 
     def _commands(self, index: int, frame: FramePlan, *, keep: bool, is_last: bool) -> Handle:
-        """The command buffer of a frame, or of a part of it; recorded once where it is used again."""
+        """Return the command buffer of a frame or of a part; it is recorded once if it is used again."""
         commands, recorded = self._recorded.get(index, (None, None))
-        if recorded == frame:  # which has other push constants in another run
+        if recorded == frame:  # it has other push constants in another run
             return commands
         if commands is None:
             commands, self._spare = self._spare or self._pool.allocate(), None
@@ -330,17 +331,17 @@ class Execution:
                 labels.begin_frame(commands, frame)
             with nullcontext() if self.instrumentation is None else self.instrumentation.recording(commands, index):
                 record_frame(self._prepared, commands, frame, self.timestamps, labels)
-            # what the frame wrote is read next by the host or by a copy, whatever barriers the scenario asked for
+            # The host or a copy reads the results next, whatever barriers the scenario has.
             self._device.barrier(commands, after=_READBACK)
             if labels is not None:
                 labels.end_frame(commands, ends=is_last and not self._has_boundaries)
         return commands
 
     def _boundary(self, iteration: int, frame: FramePlan) -> Handle:
-        """VkFrameBoundaryEXT for capture tools, of a device or a layer that knows it.
+        """Return the VkFrameBoundaryEXT for capture tools, on a device or layer that supports it.
 
-        Commands after the last boundary are a frame as well where a tool may be listening. Each iteration has frame ids
-        of its own: those of the scenario, beyond those of the iteration before.
+        Commands after the last boundary are a frame as well if a tool may be listening. Each iteration adds an offset
+        to the scenario's frame ids, so that ids stay unique.
         """
         frames = self._plan.frames
         beyond = 1 + max(other.frame_id for other in frames)
@@ -366,23 +367,24 @@ _READBACK = (
 
 
 def _shape(plan: Plan) -> list[tuple[ResourcePlan, bool]]:
-    """Reduce resources to what decides about their Vulkan objects: images without content are filled in another way."""
+    """Reduce resources to the facts that decide their Vulkan objects. Images without content are filled in another
+    way."""
     return [(resource._replace(source=None), resource.source is None) for resource in plan.resources.values()]
 
 
 def _can_keep(device: Device, plan: Plan, options: RunOptions) -> bool:
-    """Return whether nothing asks for a run of its own: measurements, reports, captures, labels, sessions of flows."""
+    """Return whether the objects of a run can stay: without measurements, reports, captures, labels and flows."""
     asked = options.capture, options.on_measured, options.on_timed, options.on_graphs, device.driver_cache
     flows = any(graph.kind == "optical_flow" for graph in plan.graph_pipelines)
     return not (options.dry_run or device.instance.labels or flows or any(part is not None for part in asked))
 
 
 def execute(objects: DeviceObjects, plan: Plan, options: RunOptions) -> None:
-    """Carry out ``plan`` on the device of ``objects``; whatever it made is released, also when something fails.
+    """Execute ``plan`` on the device of ``objects``. All objects are released, also after an error.
 
-    What a run with `RunOptions.keep` made stays with ``objects`` where it ended well.
+    After success, the objects of a run with `RunOptions.keep` stay with ``objects``.
 
-    Raises DeviceError (or a kind of it), OutOfMemoryError, UnsupportedError, FileError from sources and callbacks.
+    Raises DeviceError or a subclass, OutOfMemoryError, UnsupportedError, and FileError from sources and callbacks.
     """
     device = objects.device
     if not _can_keep(device, plan, options):
@@ -405,7 +407,7 @@ def execute(objects: DeviceObjects, plan: Plan, options: RunOptions) -> None:
                 stack.pop_all()
         finally:
             if device.abandoned:
-                stack.pop_all()  # still in use by work that did not finish
+                stack.pop_all()  # unfinished work still uses the objects
             elif device.lost:
                 # The driver has to finish other submissions first. On a lost device this call ends too.
                 device.fn.vkDeviceWaitIdle(device.handle)
@@ -413,7 +415,7 @@ def execute(objects: DeviceObjects, plan: Plan, options: RunOptions) -> None:
 
 
 def _kept(objects: DeviceObjects, plan: Plan, options: RunOptions, stack: ExitStack) -> Execution:
-    """Return the execution of an earlier run, or a new one, ready to run; dropped with ``stack``."""
+    """Return the execution of an earlier run, or a new one, ready to run. ``stack`` drops it."""
     runs, make = objects.runs, partial(Execution, objects, plan, options)
     stack.callback(runs.drop, options.keep)
     execution = runs.get(options.keep, make)

@@ -1,4 +1,4 @@
-"""Captures of frames, of single commands or of a whole run through RenderDoc's in-application API (renderdoc_app.h)."""
+"""Captures frames, single commands or a whole run through RenderDoc's in-application API (renderdoc_app.h)."""
 
 import ctypes
 import json
@@ -18,7 +18,7 @@ LIBRARY_VARIABLE = "SCENARIO_RUNNER_RENDERDOC"
 _NAMES = ("librenderdoc.so", "renderdoc.dll")
 _MANIFEST = "renderdoc_capture.json"
 _MANIFEST_FOLDERS = ("/etc", "/usr/local/share", "/usr/share", "~/.local/share")
-_VERSION = 10102  # 1.1.2, the oldest that RenderDoc 1.x still hands out; what is used here is in all of them
+_VERSION = 10102  # 1.1.2, the oldest version that RenderDoc 1.x still provides; every version has these functions
 # Places of functions in RENDERDOC_API_1_1_2.
 _SET_TEMPLATE, _COUNT, _GET, _START, _END = 11, 13, 14, 19, 21
 _HOW = (
@@ -28,10 +28,10 @@ _HOW = (
 
 
 class RenderDoc:
-    """RenderDoc in this process; make it before the first Vulkan instance, which then gets RenderDoc's layer.
+    """RenderDoc in this process. Create it before the first Vulkan instance, which then gets RenderDoc's layer.
 
-    Raises UnsupportedError where the library is not there, is too old, or is not RenderDoc, and where the loader does
-    not find its layer.
+    Raises UnsupportedError if the library is missing, too old, or not RenderDoc, and if the loader does not find its
+    layer.
     """
 
     def __init__(self) -> None:
@@ -55,12 +55,12 @@ class RenderDoc:
             raise _missing(message, help="let RenderDoc register it: renderdoccmd vulkanlayer --register --user")
 
     def start(self, path: str) -> None:
-        """Begin a capture; its file will be called ``path`` and what RenderDoc adds to it."""
+        """Begin a capture. RenderDoc extends ``path`` to the name of the file."""
         self._set_template(os.fsencode(os.path.abspath(path)))
         self._start(None, None)
 
     def end(self) -> str | None:
-        """End the capture; the path of its file, None where RenderDoc made none."""
+        """End the capture. Return the path of its file; None if RenderDoc made no file."""
         if self._end(None, None) != 1:
             return None
         last = self._count() - 1
@@ -73,7 +73,8 @@ class RenderDoc:
 
 
 def _load() -> tuple[ctypes.CDLL, str]:
-    """The library: the one that is loaded already, else the one that the variable, the system or its layer names."""
+    """Load the library: a loaded one, else the path in the variable, the manifest of its layer, or the system's
+    library."""
     own = os.environ.get(LIBRARY_VARIABLE)
     paths = (own,) if own else (*_of_layers(), *_NAMES)
     attempts = [(path, ctypes.DEFAULT_MODE) for path in paths]
@@ -89,7 +90,7 @@ def _load() -> tuple[ctypes.CDLL, str]:
 
 
 def _of_layers() -> Iterator[str]:
-    """The libraries of RenderDoc's layer: the loader loads the same."""
+    """Find the libraries of RenderDoc's layer: the loader loads the same."""
     for folder in _MANIFEST_FOLDERS:
         path = os.path.join(os.path.expanduser(folder), "vulkan", "implicit_layer.d", _MANIFEST)
         try:
@@ -109,7 +110,7 @@ _REQUEST = re.compile(r"run|command:\d{1,9}|\d{1,20}", re.ASCII)
 
 
 class CaptureRequest(NamedTuple):
-    """The captures to make: frames by id, commands by index, the whole run."""
+    """The requested captures: frames by id, commands by index, the whole run."""
 
     frames: frozenset[int] = frozenset()
     commands: frozenset[int] = frozenset()
@@ -130,12 +131,12 @@ def capture_request(text: str) -> CaptureRequest:
 
 
 class FrameCapture:
-    """The captures of one run, in ``folder``; in the first iteration only.
+    """The captures of one run, in ``folder``, in the first iteration only.
 
-    ``keep`` is called with the file that RenderDoc made and the path that it is to have. Of frames with one id, the
-    files of the second and later ones get a number behind it.
+    ``keep`` receives the file that RenderDoc made, and its final path. If frames share an id, a number follows the
+    names of the second and later files.
 
-    Raises UsageError for frames and commands that the plan does not have.
+    Raises UsageError for frames and commands that the plan lacks.
     """
 
     def __init__(
@@ -148,7 +149,7 @@ class FrameCapture:
         self._keep = keep
         self._seen: dict[int, int] = {}
         frames = {frame.frame_id for frame in plan.frames if frame.operations or frame.boundary}
-        # the commands after the last boundary count as a frame where none has their number
+        # the commands after the last boundary are a frame, unless another frame has their number
         self._bounded = {frame.frame_id for frame in plan.frames if frame.boundary}
         commands = {operation.command for frame in plan.frames for operation in frame.operations}
         for kind, unknown, known in (
@@ -172,7 +173,7 @@ class FrameCapture:
         return frame.frame_id in self._what.frames and (frame.boundary or frame.frame_id not in self._bounded)
 
     def parts(self, frame: FramePlan) -> list[FramePlan]:
-        """A frame in parts that are submitted one after the other: captured commands have one of their own."""
+        """Split a frame into parts for separate submissions: each captured command has its own part."""
 
         def captured(operation: Operation) -> int | None:
             return operation.command if operation.command in self._what.commands else None
@@ -181,12 +182,12 @@ class FrameCapture:
         return [frame._replace(operations=part) for part in parts] or [frame]
 
     def begin_run(self) -> None:
-        """Before resources are filled."""
+        """Start a capture of the whole run, before resources are filled."""
         if self._what.run:
             self._start("run")
 
     def begin(self, part: FramePlan, *, first: bool) -> None:
-        """Before a part of a frame is recorded; ``first``: the first one of its frame."""
+        """Start a capture before a part of a frame is recorded. ``first`` marks the frame's first part."""
         if first and self._is_captured(part):
             count = self._seen[part.frame_id] = self._seen.get(part.frame_id, 0) + 1
             self._start(frame_folder(part.frame_id, count))
@@ -194,14 +195,14 @@ class FrameCapture:
             self._start(f"command_{part.operations[0].command}")
 
     def end(self, part: FramePlan, *, last: bool) -> None:
-        """After a part of a frame has finished."""
+        """End a capture after a part of a frame has finished."""
         if self._running is None or self._running == "run":
             return
         if last or not self._running.startswith("frame_"):
             self.end_run()
 
     def end_run(self) -> None:
-        """End what is being captured. Raises UnsupportedError where RenderDoc made no file of it."""
+        """End the current capture. Raises UnsupportedError if RenderDoc made no file."""
         name, self._running = self._running, None
         if name is None:
             return

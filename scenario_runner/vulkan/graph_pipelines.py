@@ -1,9 +1,9 @@
-"""Data graph pipelines and their sessions (VK_ARM_data_graph), and what they report after a run.
+"""Data graph pipelines and their sessions (VK_ARM_data_graph), and their reports after a run.
 
-A driver copies the constants of a graph from the mapped file into memory of its own. Pages that it has read stay
-resident, so that a model of 500 MB would count twice; `read_once` drops them, and one that is read again comes back
-from the system's cache. Measured with the workload `graph-constants`, a file of 477 MiB: 618 MiB at most with this,
-1094 MiB without it, in the same time.
+A driver copies the constants of a graph from the mapped file into its own memory. Pages that it read stay resident, so
+that a model of 500 MB would count twice. `read_once` drops these pages; a page that is read again comes from the
+system's cache. The workload `graph-constants` (a file of 477 MiB) takes 618 MiB at most with this, 1094 MiB without, in
+the same time.
 
 Sources: Vulkan specification, "Data Graph Pipelines", VK_ARM_data_graph_neural_accelerator_statistics; the emulation
 layers' documentation of VMEL_GRAPH_PROFILING.
@@ -41,7 +41,7 @@ _NEURAL_FEATURE: Final = (
 )
 DEBUG_DATABASE: Final = vk.DATA_GRAPH_PIPELINE_PROPERTY_NEURAL_ACCELERATOR_DEBUG_DATABASE_ARM
 EMULATION_PROFILE: Final = 0x7FFFFFFE
-"""A property of the emulation layers' own: what they measured, as JSON."""
+"""A property of the emulation layers: their measurements as JSON."""
 _STATISTICS_POINT: Final = vk.DATA_GRAPH_PIPELINE_SESSION_BIND_POINT_NEURAL_ACCELERATOR_STATISTICS_ARM
 MODES: Final = (
     vk.NEURAL_ACCELERATOR_STATISTICS_MODE_STATISTICS0_ARM,
@@ -51,7 +51,7 @@ _HOST: Final = vk.MEMORY_PROPERTY_HOST_VISIBLE_BIT | vk.MEMORY_PROPERTY_HOST_COH
 
 
 class SessionMemory(NamedTuple):
-    """One object of a bind point of a session."""
+    """One object at a bind point of a session."""
 
     bind_point: int
     allocation: Allocation
@@ -66,8 +66,11 @@ class SessionMemory(NamedTuple):
 
 
 class GraphReports:
-    """``session_memory`` lets the host read the memory of sessions. ``statistics_mode`` (0 or 1) asks for statistics of
-    neural accelerators, and ``debug_database`` for what describes their work."""
+    """Requested reports of graphs.
+
+    ``session_memory`` lets the host read the memory of sessions. ``statistics_mode`` (0 or 1) asks for statistics of
+    neural accelerators, ``debug_database`` for a description of their work.
+    """
 
     def __init__(self, *, session_memory: bool, statistics_mode: int | None, debug_database: bool) -> None:
         self._session_memory = session_memory
@@ -75,7 +78,7 @@ class GraphReports:
         self._neural = statistics_mode is not None or debug_database
 
     def required(self, physical: PhysicalDevice, disabled_extensions: Collection[str]) -> Enabled:
-        """The requirements that a device must be opened with. Raises UnsupportedError for what it lacks."""
+        """Return the requirements for opening a device. Raises UnsupportedError with the missing ones."""
         if not self._neural:
             return Enabled()
         feature = physical.features.find(*_NEURAL_FEATURE)
@@ -88,24 +91,25 @@ class GraphReports:
         return Enabled.of([feature], [NEURAL_EXTENSION])
 
     def add_to_pipeline(self, info: Handle) -> None:
-        """Let a VkDataGraphPipelineCreateInfoARM allow what is asked for."""
+        """Allow the reports in a VkDataGraphPipelineCreateInfoARM."""
         if self._mode is not None:
             chain(info, new("VkDataGraphPipelineNeuralStatisticsCreateInfoARM", allowNeuralStatistics=1))
 
     def add_to_session(self, info: Handle) -> None:
-        """Let a VkDataGraphPipelineSessionCreateInfoARM ask for it."""
+        """Ask for the reports in a VkDataGraphPipelineSessionCreateInfoARM."""
         if self._mode is not None:
             chain(info, new("VkDataGraphPipelineSessionNeuralStatisticsCreateInfoARM", mode=MODES[self._mode]))
 
     def memory_flags(self, bind_point: int) -> int:
-        """The properties that memory at this bind point must have, beyond what the session needs."""
+        """Return the memory properties that a bind point needs for the reports."""
         return _HOST if self._session_memory or bind_point == _STATISTICS_POINT else 0
 
 
 def property_of(device: Device, pipeline: Handle, property_id: int, label: str) -> bytes | None:
-    """A property of a data graph pipeline, text without its terminating zero; None where the pipeline does not have it.
+    """Return a property of a data graph pipeline, text without its final zero; None if the pipeline lacks it.
 
-    Raises DeviceError."""
+    Raises DeviceError.
+    """
     query = new("VkDataGraphPipelineInfoARM", dataGraphPipeline=pipeline)
     name = "vkGetDataGraphPipelineAvailablePropertiesARM"
     if property_id not in enumerated("int32_t", name, getattr(device.fn, name), device.handle, query):
@@ -120,15 +124,15 @@ def property_of(device: Device, pipeline: Handle, property_id: int, label: str) 
     return content.split(b"\0", 1)[0] if result.isText else content
 
 
-# Bytes that a driver reads in the meantime: about 10 MB. It reads first and compiles then, which may take long: the
-# interval becomes this share of the time since the start.
+# A driver reads about 10 MB in this time. It reads first and then compiles, which may take long: the interval grows to
+# this share of the time since the start.
 _INTERVAL_S = 0.002
 _SHARE = 1 / 64
 
 
 @contextmanager
 def read_once(views: Iterable[memoryview]) -> Iterator[None]:
-    """Drop pages of the files that ``views`` are mapped from, again and again until the block ends."""
+    """Drop the pages of mapped files in ``views`` repeatedly until the block ends."""
     mappings: set[mmap.mmap] = {view.obj for view in views if isinstance(view.obj, mmap.mmap)}
     if not hasattr(mmap, "MADV_DONTNEED") or not mappings:
         yield
@@ -153,9 +157,9 @@ def read_once(views: Iterable[memoryview]) -> Iterator[None]:
 
 
 class DataGraph(ABC):
-    """A data graph pipeline and the session that all of its dispatches use, one after the other.
+    """A data graph pipeline, and the session for all of its dispatches, one after the other.
 
-    ``session_bytes`` is the memory of the session, ``size_bytes`` that of the constants.
+    ``session_bytes`` is the memory of the session, ``size_bytes`` the size of the constants.
     """
 
     kind: ClassVar[str]
@@ -163,8 +167,10 @@ class DataGraph(ABC):
     """VkDataGraphPipelineSessionCreateFlagBitsARM."""
 
     def __init__(self, pipelines: PipelineCache, plan: GraphPipelinePlan | OpticalFlowPlan, stack: ExitStack) -> None:
-        """The pipeline is destroyed with ``stack``. Raises ShaderError, UnsupportedError, OutOfMemoryError or
-        DeviceError."""
+        """Create the pipeline, destroyed with ``stack``.
+
+        Raises ShaderError, UnsupportedError, OutOfMemoryError or DeviceError.
+        """
         self._device = pipelines.device
         self._plan = plan
         self.size_bytes = self.session_bytes = 0
@@ -178,7 +184,7 @@ class DataGraph(ABC):
         """Create the VkPipeline of a plan."""
 
     def _create_from(self, stack: ExitStack, resources: list[Handle], *structures: Handle) -> Handle:
-        """The VkPipeline of infos of its resources and of what describes it."""
+        """Create the VkPipeline from infos of its resources and further structures."""
         info = new("VkDataGraphPipelineCreateInfoARM", layout=self.layout, pResourceInfos=resources)
         chain(info, *structures)
         if self._device.graph_reports is not None:
@@ -187,7 +193,7 @@ class DataGraph(ABC):
         return create_pipeline(self._device, stack, "DataGraph", info, label, self._plan.pointer, label)
 
     def start(self, stack: ExitStack) -> None:
-        """Make a new session, which lives as long as ``stack``."""
+        """Create a new session, destroyed with ``stack``."""
         before = self._device.memory_bytes
         try:
             self._create_session(stack)
@@ -196,7 +202,7 @@ class DataGraph(ABC):
         self.session_bytes = self._device.memory_bytes - before
 
     def _create_session(self, stack: ExitStack) -> None:
-        """Make a VkDataGraphPipelineSessionARM with memory at each of its bind points."""
+        """Create a VkDataGraphPipelineSessionARM with memory at each of its bind points."""
         device = self._device
         info = new("VkDataGraphPipelineSessionCreateInfoARM", flags=self.session_flags, dataGraphPipeline=self.handle)
         if device.graph_reports is not None:
@@ -214,7 +220,7 @@ class DataGraph(ABC):
                     self._bind_memory(memory, point.bindPoint, index)
 
     def _bind_memory(self, stack: ExitStack, bind_point: int, index: int) -> None:
-        """Give an object of the session its memory; what reports are about goes to ``memories``."""
+        """Bind memory to an object of the session. Memory for reports goes to ``memories``."""
         device, label = self._device, self._plan.label
         place = {"session": self.session, "bindPoint": bind_point, "objectIndex": index}
         needs = new("VkMemoryRequirements2")
@@ -238,7 +244,7 @@ class DataGraph(ABC):
 
 
 class GraphPipeline(DataGraph):
-    """The pipeline of a graph in SPIR-V with its constants."""
+    """The pipeline of a SPIR-V graph with its constants."""
 
     kind = "graph"
 
@@ -266,9 +272,10 @@ class GraphPipeline(DataGraph):
 def graph_pipeline(
     pipelines: PipelineCache, plan: GraphPipelinePlan, resources: Mapping[str, Resource]
 ) -> GraphPipeline:
-    """The pipeline of a graph with its session, made now if it is new. Raises what `DataGraph` raises, with the place.
+    """Return the pipeline of a graph with its session, created now if it is new.
 
-    ``resources`` are those of the run; how the texels of its images lie decides about tensors that see them.
+    ``resources`` belong to the run: the rows of its images decide the strides of tensors over them. Raises the errors
+    of `DataGraph`, with the place.
     """
 
     def create(pipelines: PipelineCache, plan: GraphPipelinePlan, stack: ExitStack) -> GraphPipeline:

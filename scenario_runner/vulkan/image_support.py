@@ -54,7 +54,7 @@ _WITHOUT_FORMAT = {
     "read": (vk.FORMAT_FEATURE_2_STORAGE_READ_WITHOUT_FORMAT_BIT, "shaderStorageImageReadWithoutFormat"),
     "write": (vk.FORMAT_FEATURE_2_STORAGE_WRITE_WITHOUT_FORMAT_BIT, "shaderStorageImageWriteWithoutFormat"),
 }
-# Formats beyond Vulkan 1.2, by the first value of the extension that brings them.
+# Formats beyond Vulkan 1.2, by the first value of their extension.
 _LATER_FORMATS = {
     1000340000: "VK_EXT_4444_formats",
     1000470000: "VK_KHR_maintenance5",
@@ -63,10 +63,9 @@ _LATER_FORMATS = {
 
 
 def choose_tilings(device: Device, images: list[ImagePlan]) -> dict[str, Tiling]:
-    """The tiling of each image, by uid: the one that the scenario asks for, otherwise the fastest that is legal.
+    """Return the tiling of each image, by uid: the scenario's tiling, otherwise the fastest legal one.
 
-    Raises UnsupportedError with a sentence for each image that the device cannot have, naming format, tiling and what
-    is missing.
+    Raises UnsupportedError with a sentence for each impossible image: its format, tiling, and the missing feature.
     """
     chosen: dict[str, Tiling] = {}
     problems: list[Diagnostic] = []
@@ -87,7 +86,7 @@ def choose_tilings(device: Device, images: list[ImagePlan]) -> dict[str, Tiling]
 
 
 def format_features(device: Device, format: int, tiling: Tiling = "OPTIMAL") -> int:
-    """VkFormatFeatureFlags of a format and tiling."""
+    """Return the VkFormatFeatureFlags of a format and tiling."""
     physical = device.physical
     if format_of_value(format).is_of_tensors and "VK_ARM_tensors" not in physical.extensions:
         return 0
@@ -97,9 +96,9 @@ def format_features(device: Device, format: int, tiling: Tiling = "OPTIMAL") -> 
 
 
 def lacks_formatless(device: Device, plan: ImagePlan, tiling: Tiling) -> bool:
-    """Return whether the device lacks an access without format that shaders make to the image.
+    """Return whether the device cannot access the image without a format as its shaders do.
 
-    From Vulkan 1.3 on it is a property of each format; before, a feature of the device for all formats.
+    From Vulkan 1.3 on, each format has its own support. Before, the device has a feature for all formats.
     """
     physical = device.physical
     bits = 0
@@ -114,13 +113,13 @@ def lacks_formatless(device: Device, plan: ImagePlan, tiling: Tiling) -> bool:
 
 
 def with_supported_formats(device: Device, plan: Plan, resources: Mapping[str, Any]) -> Plan:
-    """Return the plan, with the formats that its shaders declare where the device cannot access an image without."""
+    """Return the plan, with the formats that shaders declare if the device cannot access an image without a format."""
     images = (resource for resource in resources.values() if resource.plan.kind == "image")
     return plan.as_declared() if any(lacks_formatless(device, image.plan, image.tiling) for image in images) else plan
 
 
 def usage_flags(device: Device, plan: ImagePlan, tiling: Tiling) -> int:
-    """VkImageUsageFlags: every image is copied into and out of."""
+    """Return VkImageUsageFlags. Every image is copied into and out of."""
     flags = USAGE_TRANSFER
     for usage in plan.usage:
         flags |= USAGES.get(usage, 0)
@@ -130,7 +129,7 @@ def usage_flags(device: Device, plan: ImagePlan, tiling: Tiling) -> int:
 
 
 def needs_companion(device: Device, plan: ImagePlan, tiling: Tiling) -> bool:
-    """Return whether another image is drawn into in place of this one."""
+    """Return whether draws use another image instead of this one."""
     if "color_attachment" not in plan.usage or tiling == "OPTIMAL":
         return False
     if plan.aliased:
@@ -143,16 +142,16 @@ def _candidates(device: Device, plan: ImagePlan) -> tuple[Tiling, ...]:
     if plan.tiling is not None:
         return (plan.tiling,)
     if "tensor_aliasing" in plan.usage:
-        return ("OPTIMAL",)  # what the layout of that name is for
+        return ("OPTIMAL",)  # the layout of this name is for OPTIMAL images
     if plan.aliased:
-        return ("LINEAR",)  # the other members of the group must see rows of texels
+        return ("LINEAR",)  # the other members of the group see rows of texels
     if device.physical.type == "cpu" and device.unified_memory and plan.mips == 1:
-        return ("LINEAR", "OPTIMAL")  # no slower to sample, and the host can read and write it in place
+        return ("LINEAR", "OPTIMAL")  # sampling is as fast, and the host can read and write it in place
     return ("OPTIMAL", "LINEAR")
 
 
 def _missing(device: Device, plan: ImagePlan, tiling: Tiling) -> str | None:
-    """Name what the device lacks for this image, or None."""
+    """Name the feature that the device lacks for this image; None if it lacks nothing."""
     extension = _LATER_FORMATS.get(plan.format.value // 1000 * 1000)
     is_core = extension == "VK_EXT_4444_formats" and device.physical.api_version >= API_1_3
     if extension is not None and extension not in device.enabled.extensions and not is_core:
@@ -176,7 +175,7 @@ def _missing(device: Device, plan: ImagePlan, tiling: Tiling) -> str | None:
             return "mip levels cannot be made: the queue family with compute has no graphics, which scales images"
         required += [vk.FORMAT_FEATURE_BLIT_SRC_BIT, vk.FORMAT_FEATURE_BLIT_DST_BIT]
     if needs_companion(device, plan, tiling) and not _DRAWN_AND_COPIED & ~format_features(device, plan.format.value):
-        required.remove(vk.FORMAT_FEATURE_COLOR_ATTACHMENT_BIT)  # the companion is drawn into
+        required.remove(vk.FORMAT_FEATURE_COLOR_ATTACHMENT_BIT)  # draws use the companion
     lacking = [_NAMES[bit] for bit in required if not features & bit]
     if lacking:
         return f"it lacks {', '.join(f'VK_FORMAT_FEATURE_{name}_BIT' for name in lacking)}"
@@ -184,7 +183,7 @@ def _missing(device: Device, plan: ImagePlan, tiling: Tiling) -> str | None:
 
 
 def makes_levels(plan: ImagePlan) -> bool:
-    """Return whether mip levels are made on the device: those that its file lacks."""
+    """Return whether the device generates mip levels, because the image's file lacks them."""
     return plan.source is not None and plan.source_levels < plan.mips
 
 
@@ -192,7 +191,7 @@ def _beyond_limits(device: Device, plan: ImagePlan, tiling: Tiling) -> str | Non
     properties: Handle = ffi.new("VkImageFormatProperties*")
     physical = device.physical
     usage = usage_flags(device, plan, tiling)
-    if device.instance.layers:  # the ML emulation layers pass on what they are asked, to a driver that does not know it
+    if device.instance.layers:  # the ML emulation layers pass the query to a driver that does not know the bit
         usage &= ~vk.IMAGE_USAGE_TENSOR_ALIASING_BIT_ARM
     flags = vk.IMAGE_CREATE_ALIAS_BIT if plan.aliased else 0
     code = physical.fn.vkGetPhysicalDeviceImageFormatProperties(
@@ -222,7 +221,7 @@ LAYOUTS: dict[ImageLayout, int] = {
 
 
 class Transition(NamedTuple):
-    """A change of layout of ``level_count`` mip levels."""
+    """A change of layout for ``level_count`` mip levels."""
 
     image: Handle
     aspect_mask: int
@@ -233,7 +232,7 @@ class Transition(NamedTuple):
 
 
 def image_barriers(transitions: Sequence[Transition], src_access: int, dst_access: int) -> Handle:
-    """VkImageMemoryBarrier[] with one access mask on each side."""
+    """Return VkImageMemoryBarrier[] with one access mask on each side."""
     barriers = ffi.new("VkImageMemoryBarrier[]", len(transitions))
     for barrier, change in zip(barriers, transitions, strict=True):
         barrier.sType = vk.STRUCTURE_TYPE_IMAGE_MEMORY_BARRIER
@@ -251,7 +250,7 @@ def image_barriers(transitions: Sequence[Transition], src_access: int, dst_acces
 def record_transitions(
     device: Device, commands: Handle, changes: Sequence[Transition], before: tuple[int, int], after: tuple[int, int]
 ) -> None:
-    """Record changes of layouts between stages with accesses, as `Device.barrier` takes them."""
+    """Record changes of layout between stages with accesses, given as for `Device.barrier`."""
     barriers = image_barriers(changes, before[1], after[1])
     device.fn.vkCmdPipelineBarrier(commands, before[0], after[0], 0, 0, ffi.NULL, 0, ffi.NULL, len(changes), barriers)
 
@@ -259,7 +258,7 @@ def record_transitions(
 def create_view(
     device: Device, stack: ExitStack, image: Handle, format: int, aspect_mask: int, base_level: int, level_count: int
 ) -> Handle:
-    """A two-dimensional VkImageView, destroyed with ``stack``."""
+    """Create a two-dimensional VkImageView, destroyed with ``stack``."""
     info = new(
         "VkImageViewCreateInfo",
         image=image,
@@ -278,8 +277,10 @@ def create_view(
 def create_image(
     device: Device, stack: ExitStack, plan: ImagePlan, purpose: str, **members: Member
 ) -> tuple[Handle, Needs]:
-    """A VkImage of two dimensions in the format of a plan, destroyed with ``stack``. ``members`` are the others of its
-    VkImageCreateInfo. Raises OutOfMemoryError and DeviceError with the place."""
+    """Create a two-dimensional VkImage in a plan's format, destroyed with ``stack``.
+
+    ``members`` are further members of VkImageCreateInfo. Raises OutOfMemoryError and DeviceError with the place.
+    """
     info = new(
         "VkImageCreateInfo",
         imageType=vk.IMAGE_TYPE_2D,
@@ -302,10 +303,10 @@ def create_image(
 def record_mip_levels(
     device: Device, commands: Handle, image: Handle, plan: ImagePlan, layout: int, *, interpolate: bool
 ) -> list[int]:
-    """Record making the levels from ``plan.source_levels`` on; returns the layout that each level is left in.
+    """Record generating the levels from ``plan.source_levels`` on. Return the layout of each level afterwards.
 
-    All levels are in ``layout`` (TRANSFER_DST or GENERAL) and their bytes come from copies recorded before. Texels are
-    averaged with ``interpolate``, otherwise one of them is taken.
+    All levels are in ``layout`` (TRANSFER_DST or GENERAL), and earlier commands copied their bytes. Texels are averaged
+    with ``interpolate``, otherwise picked.
     """
     mask = sum(ASPECTS[aspect] for aspect in plan.format.aspects)
     read = layout if layout == vk.IMAGE_LAYOUT_GENERAL else vk.IMAGE_LAYOUT_TRANSFER_SRC_OPTIMAL
@@ -329,19 +330,19 @@ def record_mip_levels(
 
 
 class CompanionImage:
-    """An image that is used in place of a mip ``level`` of ``original``, with OPTIMAL tiling and memory of its own.
+    """An OPTIMAL image with its own memory that replaces a mip ``level`` of ``original`` for some work.
 
-    It has a ``view`` and the ``layout`` in which it is used as ``usage`` says. The original (`images.Image`) is in the
-    layout GENERAL; where its ``buffer`` is not None, it lies over the same bytes.
+    It has a ``view``, and the ``layout`` for its ``usage``. The original (`images.Image`) is in the layout GENERAL. Its
+    ``buffer``, if it has one, covers the same bytes.
 
-    A LINEAR image that shares memory with buffers or tensors is not drawn into itself: a driver may leave what it draws
-    in a compressed form that the others do not know of (see `images.Image`), and some devices draw into OPTIMAL images
-    only. Before a draw the texels are copied into the companion, and after it back. What optical flows read has
-    companions where a driver reads levels wrongly (`images.Image.copy_for_flow`).
+    A LINEAR image that shares memory is never drawn into: a driver may leave a draw in a compressed form that the other
+    members cannot read (see `images.Image`), and some devices only draw into OPTIMAL images. The texels are copied into
+    the companion before a draw, and back after it. Inputs of optical flows have companions if a driver reads levels
+    wrongly (`images.Image.copy_for_flow`).
     """
 
     def __init__(self, device: Device, stack: ExitStack, original: Handle, level: int, usage: int, layout: int) -> None:
-        """Raises OutOfMemoryError and DeviceError with the place."""
+        """Create the image. Raises OutOfMemoryError and DeviceError with the place."""
         self._device = device
         self._original = original
         self._level = level
@@ -367,7 +368,7 @@ class CompanionImage:
             raise error.at(pointer=plan.pointer) from None
 
     def record_in(self, commands: Handle) -> None:
-        """Copy the level of the original into this one, ready to be used; everything before must have finished."""
+        """Copy the original's level into this image, ready for use. Earlier work must have finished."""
         fn, original = self._device.fn, self._original
         filled = vk.IMAGE_LAYOUT_TRANSFER_DST_OPTIMAL
         rest = vk.IMAGE_LAYOUT_GENERAL
@@ -382,7 +383,7 @@ class CompanionImage:
         self._change(commands, filled, self.layout, (read, rest))
 
     def record_out(self, commands: Handle) -> None:
-        """Copy the level back; what comes next must wait for it."""
+        """Copy the level back. Later work must wait for the copy."""
         fn, original = self._device.fn, self._original
         read = vk.IMAGE_LAYOUT_TRANSFER_SRC_OPTIMAL
         self._change(commands, self.layout, read)
@@ -394,7 +395,8 @@ class CompanionImage:
             fn.vkCmdCopyImage(commands, self._handle, read, original.handle, vk.IMAGE_LAYOUT_GENERAL, 1, region)
 
     def _regions(self) -> Handle:
-        """VkBufferImageCopy[] of all texels: for all rows, or one a row where their distance is not whole texels."""
+        """Return VkBufferImageCopy[] of all texels: one for all rows, or one per row if their distance is no whole
+        texels."""
         original = self._original
         part = original.plan.part_of(self._level)
         pitch, texel = original.row_pitch_bytes, original.plan.format.block_size_bytes
@@ -410,7 +412,7 @@ class CompanionImage:
         return regions
 
     def _whole(self, *, into_original: bool) -> Handle:
-        """VkImageCopy of all texels."""
+        """Return the VkImageCopy of all texels."""
         part = self._original.plan.part_of(self._level)
         region = ffi.new("VkImageCopy*")
         for subresource in (region.srcSubresource, region.dstSubresource):
@@ -421,7 +423,7 @@ class CompanionImage:
         return region
 
     def _change(self, commands: Handle, old: int, new_layout: int, of_original: tuple[int, int] = (0, 0)) -> None:
-        """Change the layout, and where it differs that of the original's level as well."""
+        """Change the layout, and the layout of the original's level if it differs."""
         changes = [Transition(self._handle, vk.IMAGE_ASPECT_COLOR_BIT, 0, 1, old, new_layout)]
         if of_original[0] != of_original[1]:
             changes.append(Transition(self._original.handle, vk.IMAGE_ASPECT_COLOR_BIT, self._level, 1, *of_original))

@@ -1,4 +1,4 @@
-"""Images of a scenario."""
+"""Images of a scenario on the device, and their neighbours in memory groups."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ from scenario_runner.vulkan.vulkan_loader import check
 
 
 def create_images(device: Device, stack: ExitStack, plans: list[ImagePlan]) -> dict[str, Image]:
-    """Every image of a scenario by its uid. Raises UnsupportedError with all that the device cannot have."""
+    """Create every image of a scenario, by uid. Raises UnsupportedError with all impossible images."""
     tilings = choose_tilings(device, plans)
     return {plan.uid: Image(device, stack, plan, tilings[plan.uid]) for plan in device.instance.watched(plans)}
 
@@ -57,9 +57,9 @@ _FLOW_USAGES = {
 
 
 def _flow_info(device: Device, plan: ImagePlan) -> Handle:
-    """VkDataGraphOpticalFlowImageFormatInfoARM for an image that an optical flow uses, else NULL.
+    """Return a VkDataGraphOpticalFlowImageFormatInfoARM for an image of an optical flow, else NULL.
 
-    The ML emulation layers do not need it, and pass it on to a driver that does not know it.
+    The ML emulation layers do not need the structure, and would pass it to a driver that does not know it.
     """
     flags = sum(_FLOW_USAGES.get(usage, 0) for usage in plan.usage)
     if not flags or GRAPH_LAYER in device.instance.layers:
@@ -70,13 +70,12 @@ def _flow_info(device: Device, plan: ImagePlan) -> Handle:
 class Image(Resource):
     """A VkImage with its views.
 
-    Life cycle of its layout, for each filling: UNDEFINED; where copies and clears write, while it is filled; then
-    ``rest_layout``, which is what commands and readbacks find it in, unless the scenario's barriers move it
-    (`set_layouts`).
+    Life cycle of its layout, for each filling: UNDEFINED; the layout for copies and clears while it is filled; then
+    ``rest_layout`` for commands and readbacks, unless the scenario's barriers change it (`set_layouts`).
 
     A LINEAR image that shares memory is filled through a buffer over the same bytes. After vkCmdClearColorImage and
-    vkCmdCopyBufferToImage the memory may hold a compressed form that the other members do not know of (seen on an
-    NVIDIA H100 with driver 580: they read garbage, and what they wrote was read wrong by storage images).
+    vkCmdCopyBufferToImage, the memory may hold a compressed form that the other members cannot read. On an NVIDIA H100
+    with driver 580, they read garbage, and storage images read their writes wrongly.
     """
 
     plan: ImagePlan
@@ -87,7 +86,7 @@ class Image(Resource):
         self._stack = stack
         self.tiling = tiling
         self.aspect_mask = sum(ASPECTS[aspect] for aspect in plan.format.aspects)
-        # a host writes LINEAR images in place, which only GENERAL allows
+        # the host writes LINEAR images in place, which only GENERAL allows
         self.rest_layout = (
             vk.IMAGE_LAYOUT_SHADER_READ_ONLY_OPTIMAL
             if plan.constant and tiling == "OPTIMAL"
@@ -95,8 +94,8 @@ class Image(Resource):
         )
         self._fill_layout = vk.IMAGE_LAYOUT_TRANSFER_DST_OPTIMAL if tiling == "OPTIMAL" else vk.IMAGE_LAYOUT_GENERAL
         self._filled = plan.source is not None or plan.zero_fill
-        # OPTIMAL images that are filled change their layout in the commands that fill them: those that share memory are
-        # alike, so that the layout of one is that of the other
+        # The commands that fill an OPTIMAL image change its layout. Images that share memory are alike, so that the
+        # layout of one is the layout of the other.
         self.needs_preparation = tiling == "LINEAR" or not self._filled
         self._layouts: int | list[int] = self.rest_layout
         self._views: dict[tuple[int, int], Handle] = {}
@@ -132,7 +131,7 @@ class Image(Resource):
                 self.companions.append(CompanionImage(device, stack, self, level, usage, layout))
 
     def _rows(self) -> tuple[int, int]:
-        """The start of level 0 of a LINEAR image in its memory, and the distance of its rows, in bytes."""
+        """Return the start of level 0 of a LINEAR image in its memory, and the distance of its rows, in bytes."""
         part = ffi.new("VkImageSubresource*")
         part.aspectMask = ASPECTS[self.plan.format.aspects[0]]
         layout = ffi.new("VkSubresourceLayout*")
@@ -141,18 +140,18 @@ class Image(Resource):
 
     @property
     def has_padded_rows(self) -> bool:
-        """Return whether a LINEAR image has more bytes a row than its texels take."""
+        """Return whether the rows of a LINEAR image have more bytes than their texels."""
         first = self.plan.parts[0]
         return first.row_count > 1 and self.row_pitch_bytes != first.row_size_bytes
 
     @property
     def is_padded(self) -> bool:
-        """Return whether there is anything but texels in the memory of a LINEAR image up to its end."""
+        """Return whether the memory of a LINEAR image has other bytes than texels before its end."""
         return self.has_padded_rows or bool(self.start_bytes)
 
     @property
     def end_bytes(self) -> int:
-        """The end of the rows of a LINEAR image in its memory group, padding included."""
+        """The end of a LINEAR image's rows in its memory group, padding included."""
         return self.plan.offset_bytes + self.start_bytes + self.row_pitch_bytes * self.plan.parts[0].row_count
 
     def bind(self, allocation: Allocation, offset_bytes: int) -> None:
@@ -170,15 +169,15 @@ class Image(Resource):
         return rows * part.row_size_bytes
 
     def set_layouts(self, layouts: tuple[ImageLayout, ...] | None) -> None:
-        """Tell which layout each level is in after the barriers of a frame; None: at rest."""
+        """Note the layout of each level after the barriers of a frame; None for ``rest_layout``."""
         self._layouts = self.rest_layout if layouts is None else [self.layout_of(name) for name in layouts]
 
     def layout_of(self, name: ImageLayout) -> int:
-        """The VkImageLayout that a scenario means."""
+        """Return the VkImageLayout for a scenario's word."""
         return self.rest_layout if name == "general" else LAYOUTS[name]
 
     def barrier_transition(self, barrier: ImageBarrier) -> Transition:
-        """Apply a barrier of the scenario to the layout."""
+        """Return the change of layout for a barrier of the scenario."""
         old = vk.IMAGE_LAYOUT_UNDEFINED if barrier.old_layout is None else self.layout_of(barrier.old_layout)
         new = self.layout_of(barrier.new_layout)
         return Transition(self.handle, self.aspect_mask, barrier.base_level, barrier.level_count, old, new)
@@ -218,7 +217,7 @@ class Image(Resource):
         layouts: int | list[int] = self._fill_layout
         if makes_levels(plan):
             features = format_features(self._device, plan.format.value, self.tiling)
-            # of integers and depths no averages are allowed
+            # integers and depths must not be averaged
             averages = plan.format.numeric not in ("uint", "sint") and plan.format.aspects == ("color",)
             interpolate = averages and bool(features & vk.FORMAT_FEATURE_SAMPLED_IMAGE_FILTER_LINEAR_BIT)
             layouts = record_mip_levels(
@@ -249,11 +248,11 @@ class Image(Resource):
         return info
 
     def copy_for_flow(self, level: int | None) -> CompanionImage | None:
-        """The image that an optical flow reads in place of a mip level; None where it reads the level itself.
+        """Return the image that an optical flow reads instead of a mip level; None if it reads the level itself.
 
-        The ML emulation layers sample the pictures with unnormalized coordinates. That is allowed with any view of a
-        single level, but where this is not the first level of its image, llvmpipe of Mesa 25 and 26 reads none of its
-        texels (seen with 25.0.7 and 26.1; 22.3.6 is right).
+        The ML emulation layers sample pictures with unnormalized coordinates. Vulkan allows them for any view of a
+        single level. But llvmpipe of Mesa 25 and 26 reads no texels if the view does not show the image's first level.
+        This was seen with 25.0.7 and 26.1; 22.3.6 is right.
         """
         device = self._device
         if not level or device.physical.vulkan12_properties.driverID != vk.DRIVER_ID_MESA_LLVMPIPE:
@@ -265,7 +264,7 @@ class Image(Resource):
         return self._flow_copies[level]
 
     def image_view(self, level: int | None) -> Handle:
-        """The VkImageView of one mip level, or of all; of a depth and stencil image that of the depths."""
+        """Return the VkImageView of one mip level, or of all; the depths of a depth and stencil image."""
         first, count = (0, self.plan.mips) if level is None else (level, 1)
         view = self._views.get((first, count))
         if view is None:
@@ -276,11 +275,11 @@ class Image(Resource):
 
     @property
     def views(self) -> Iterable[Handle]:
-        """The VkImageViews made so far: those of descriptors are there once the descriptors are."""
+        """The VkImageViews created so far. Creating descriptors creates theirs."""
         return self._views.values()
 
     def render_target(self, level: int) -> tuple[Handle, int]:
-        """VkImageView and VkImageLayout of the mip level that is drawn into."""
+        """Return VkImageView and VkImageLayout of a mip level for drawing."""
         if self.companions:
             return self.companions[level].view, self.companions[level].layout
         return self.image_view(level), self.rest_layout
@@ -305,8 +304,7 @@ class Image(Resource):
         return region
 
     def _change(self, old: int | list[int], new: int | list[int], commands: Handle, *, before_copy: bool) -> None:
-        """Record the change of layout, of all levels or of each, between a copy and whatever is on the other side of
-        it."""
+        """Record the change of layout, of all levels or of each, between a copy and the work before or after it."""
         before, after = ([layout] * self.plan.mips if isinstance(layout, int) else layout for layout in (old, new))
         changed = [
             Transition(self.handle, self.aspect_mask, level, 1, *layouts)
@@ -321,7 +319,7 @@ class Image(Resource):
 
 
 def create_sampler(device: Device, plan: SamplerPlan, stack: ExitStack) -> Handle:
-    """A VkSampler, destroyed with ``stack``."""
+    """Create a VkSampler, destroyed with ``stack``."""
     address_mode = ADDRESS_MODES[plan.address_mode]
     info = new(
         "VkSamplerCreateInfo",
@@ -331,22 +329,22 @@ def create_sampler(device: Device, plan: SamplerPlan, stack: ExitStack) -> Handl
         addressModeU=address_mode,
         addressModeV=address_mode,
         addressModeW=address_mode,
-        maxLod=vk.LOD_CLAMP_NONE,  # the view says how many levels there are
+        maxLod=vk.LOD_CLAMP_NONE,  # the view limits the levels
         borderColor=BORDER_COLORS[plan.border_color],
     )
     if plan.custom_color:
         custom = new("VkSamplerCustomBorderColorCreateInfoEXT", format=plan.custom_format)
         ffi.memmove(ffi.addressof(custom.customBorderColor), plan.custom_color, len(plan.custom_color))
-        info.pNext = ffi.cast("void*", custom)  # alive until the sampler is made
+        info.pNext = ffi.cast("void*", custom)  # ``custom`` lives until the sampler is created
     return device.create(stack, "sampler", "Sampler", info)
 
 
 def check_groups(device: Device, resources: Mapping[str, Any]) -> None:
-    """Check the members of memory groups that overlap images. A device may pad the rows of a LINEAR image: a buffer or
-    another image in the same memory would see the padding as data.
+    """Check members of memory groups that overlap images.
 
-    Raises UnsupportedError where two members disagree about rows, with the place, and ScenarioError where padding makes
-    the initial contents of two overlap.
+    A device may pad the rows of a LINEAR image. A buffer or another image in the same memory would see the padding as
+    data. Raises UnsupportedError if two members disagree about rows, with the place, and ScenarioError if padding makes
+    the initial contents of two members overlap.
     """
     problems: dict[frozenset[str], Diagnostic] = {}
     for group, plans in memory_groups(resource.plan for resource in resources.values()).items():
@@ -371,9 +369,9 @@ def check_groups(device: Device, resources: Mapping[str, Any]) -> None:
 
 
 def _contents_collide(image: Image, other: Resource) -> bool:
-    """Return whether the padding of an image moves its content into that of a member behind it.
+    """Return whether the padding of an image moves its content into the content of a later member.
 
-    What overlaps without padding was looked at before there was a device.
+    The planner has already checked overlaps without padding.
     """
     plan, start = image.plan, other.plan.offset_bytes
     if plan.source is None or other.plan.source is None:
@@ -382,10 +380,10 @@ def _contents_collide(image: Image, other: Resource) -> bool:
 
 
 def _disagreement(image: Image, other: Any) -> str:
-    """Describe how another member would see the padding of a LINEAR image as data; empty where it does not.
+    """Describe how another member would see the padding of a LINEAR image as data; empty if it does not.
 
-    A buffer as large as the padded image is taken to know about the padding. A tensor of the shape of the image has its
-    strides; any other sees packed bytes, as images of other widths do.
+    A buffer as large as the padded image is expected to know the padding. A tensor of the image's shape has its
+    strides. Any other tensor sees packed bytes, like images of other widths.
     """
     plan, part, kind = image.plan, image.plan.parts[0], other.plan.kind
     start, end = other.plan.offset_bytes, other.plan.offset_bytes + other.plan.size_bytes

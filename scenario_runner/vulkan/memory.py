@@ -135,7 +135,7 @@ class Needs(NamedTuple):
     linear: bool = True
 
     def also(self, other: Needs) -> Needs:
-        """Combine these requirements with those of another object over the same bytes."""
+        """Combine these requirements with the requirements of another object over the same bytes."""
         return Needs(
             max(self.size_bytes, other.size_bytes),
             max(self.alignment, other.alignment),  # powers of two

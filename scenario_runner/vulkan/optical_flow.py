@@ -24,26 +24,26 @@ IMAGE_USAGES: Final[dict[Connection, int]] = {
     "flow_vector": vk.DATA_GRAPH_OPTICAL_FLOW_IMAGE_USAGE_OUTPUT_BIT_ARM,
     "cost": vk.DATA_GRAPH_OPTICAL_FLOW_IMAGE_USAGE_COST_BIT_ARM,
 }
-"""VkDataGraphOpticalFlowImageUsageFlagBitsARM of what is connected."""
+"""VkDataGraphOpticalFlowImageUsageFlagBitsARM of each connection."""
 GRIDS: Final = {
     1: vk.DATA_GRAPH_OPTICAL_FLOW_GRID_SIZE_1X1_BIT_ARM,
     2: vk.DATA_GRAPH_OPTICAL_FLOW_GRID_SIZE_2X2_BIT_ARM,
     4: vk.DATA_GRAPH_OPTICAL_FLOW_GRID_SIZE_4X4_BIT_ARM,
     8: vk.DATA_GRAPH_OPTICAL_FLOW_GRID_SIZE_8X8_BIT_ARM,
 }
-"""Texels along one side of the area of a vector → VkDataGraphOpticalFlowGridSizeFlagBitsARM."""
+"""Texels along one side of a vector's area → VkDataGraphOpticalFlowGridSizeFlagBitsARM."""
 
 
 class FlowSupport(NamedTuple):
-    """Capabilities of a queue family: VkQueueFamilyDataGraphOpticalFlowPropertiesARM, and the VkFormats that images of
-    each usage may have."""
+    """Support of a queue family: VkQueueFamilyDataGraphOpticalFlowPropertiesARM, and the VkFormats of each image
+    usage."""
 
     properties: Handle
     formats: dict[int, tuple[int, ...]]
 
 
 def flow_problems(plan: Plan, physical: PhysicalDevice) -> list[Diagnostic]:
-    """Everything that the optical flows of ``plan`` need and ``physical``, which has the extension, does not offer."""
+    """List the requirements of the plan's optical flows that ``physical``, which has the extension, does not meet."""
     flows = [pipeline for pipeline in plan.graph_pipelines if pipeline.kind == "optical_flow"]
     family = physical.queue_family(graphics=plan.requirements.graphics is not None)
     assert family is not None, "`enabled_for` refuses a device without"
@@ -55,7 +55,7 @@ def flow_problems(plan: Plan, physical: PhysicalDevice) -> list[Diagnostic]:
 
 
 def flow_support(physical: PhysicalDevice, family: int) -> FlowSupport | None:
-    """Query the optical flows of a queue family; None where it has no such operation."""
+    """Query the optical flows of a queue family; None if it does not support them."""
     name = "vkGetPhysicalDeviceQueueFamilyDataGraphPropertiesARM"
     operations = enumerated(
         "VkQueueFamilyDataGraphPropertiesARM", name, getattr(physical.fn, name), physical.handle, family
@@ -73,7 +73,7 @@ def flow_support(physical: PhysicalDevice, family: int) -> FlowSupport | None:
 
 
 def _formats(physical: PhysicalDevice, family: int, operation: Handle, usage: int) -> tuple[int, ...]:
-    """The VkFormats that images of a usage may have."""
+    """Return the VkFormats for images of a usage."""
     name = "vkGetPhysicalDeviceQueueFamilyDataGraphOpticalFlowImageFormatsARM"
     info = new("VkDataGraphOpticalFlowImageFormatInfoARM", usage=usage)
     kind = "VkDataGraphOpticalFlowImageFormatPropertiesARM"
@@ -82,7 +82,7 @@ def _formats(physical: PhysicalDevice, family: int, operation: Handle, usage: in
 
 
 def problems_of(flow: OpticalFlowPlan, support: FlowSupport, device: str) -> Iterator[Diagnostic]:
-    """Find what an optical flow needs and a device with this support, called ``device``, does not offer."""
+    """Find the requirements of an optical flow that a device called ``device`` does not support."""
     has = support.properties
     if not (has.minWidth <= flow.width <= has.maxWidth and has.minHeight <= flow.height <= has.maxHeight):
         takes = f"{has.minWidth} x {has.minHeight} to {has.maxWidth} x {has.maxHeight}"
@@ -135,10 +135,10 @@ _FLAGS: Final = {
 
 
 class OpticalFlowPipeline(DataGraph):
-    """The pipeline of an optical flow. Each sequence of images begins with a new session, which has seen none yet.
+    """The pipeline of an optical flow. Each sequence of images begins with a new session.
 
-    What a session has seen gives hints for the next images (see disable_temporal_hints), so that a session that is kept
-    from one run to the next would change the results of the second.
+    A session remembers images as hints for the next images (see disable_temporal_hints). A session kept from one run to
+    the next would therefore change the results of the second.
     """
 
     kind = "optical_flow"
@@ -185,7 +185,7 @@ class OpticalFlowPipeline(DataGraph):
 
 
 def dispatch_info(operation: OpticalFlowDispatch) -> Handle:
-    """The VkDataGraphPipelineDispatchInfoARM of a dispatch."""
+    """Return the VkDataGraphPipelineDispatchInfoARM of a dispatch."""
     flow = new(
         "VkDataGraphPipelineOpticalFlowDispatchInfoARM",
         flags=sum(_FLAGS[flag] for flag in operation.flags),

@@ -1,6 +1,6 @@
 """Tensors of a scenario (VK_ARM_tensors), and the limits of a device for them.
 
-The ML emulation layers end the process where a tensor goes beyond the limits, so they are checked before.
+The ML emulation layers end the process if a tensor exceeds the limits. The limits are therefore checked first.
 
 Source: VkPhysicalDeviceTensorPropertiesARM; valid usage of VkTensorDescriptionARM.
 """
@@ -34,13 +34,13 @@ USAGE_TRANSFER = vk.TENSOR_USAGE_TRANSFER_SRC_BIT_ARM | vk.TENSOR_USAGE_TRANSFER
 
 
 def format_features(physical: PhysicalDevice, format: int, *, linear: bool) -> int:
-    """The uses of tensors of a VkFormat (VkFormatFeatureFlagBits2); 0 where the device has none of them."""
+    """Return the uses of tensors of a VkFormat (VkFormatFeatureFlagBits2); 0 if the device supports none."""
     tensor = physical.format_properties_of("VkTensorFormatPropertiesARM", format)
     return int(tensor.linearTilingTensorFeatures if linear else tensor.optimalTilingTensorFeatures)
 
 
 def describe(description: TensorDescription, usage: int) -> Handle:
-    """A VkTensorDescriptionARM."""
+    """Return a VkTensorDescriptionARM."""
     return new(
         "VkTensorDescriptionARM",
         tiling=vk.TENSOR_TILING_LINEAR_ARM if description.linear else vk.TENSOR_TILING_OPTIMAL_ARM,
@@ -53,7 +53,7 @@ def describe(description: TensorDescription, usage: int) -> Handle:
 
 
 class _Object:
-    """A VkTensorARM and, where its elements lie one after the other, a VkBuffer over the same bytes to copy with."""
+    """A VkTensorARM, and a VkBuffer over the same bytes for copies if its elements are packed."""
 
     def __init__(self, device: Device, stack: ExitStack, description: TensorDescription, usage: int, what: str) -> None:
         self._device = device
@@ -69,7 +69,7 @@ class _Object:
         )
 
     def add_buffer(self, stack: ExitStack, size_bytes: int) -> Handle:
-        """The buffer that shows the packed elements as bytes; both want to be satisfied by the memory then.
+        """Create the buffer that shows the packed elements as bytes. The memory must then suit both.
 
         Linear tensors and buffers interpret memory alike (Vulkan specification, "Memory Aliasing").
         """
@@ -88,9 +88,9 @@ class _Object:
 class Tensor(Resource):
     """A VkTensorARM with its view.
 
-    Where it is LINEAR, its bytes are copied through a buffer over the same memory, row by row where they are not
-    packed. Where only the device knows how elements lie, they go through a packed tensor beside it, its shadow; those
-    of a tensor that shares the memory of an OPTIMAL image are the texels of the image, and are read through it.
+    The bytes of a LINEAR tensor are copied through a buffer over the same memory, row by row unless they are packed.
+    Only the device knows the order of elements in an OPTIMAL tensor. Its bytes are copied through a packed tensor, its
+    shadow. A tensor in the memory of an OPTIMAL image has the texels of the image, and is read through the image.
     """
 
     plan: TensorPlan
@@ -104,10 +104,11 @@ class Tensor(Resource):
         start_bytes: int,
         image: Image | None = None,
     ) -> None:
-        """``description`` is the plan's, with the strides of an image that shares the memory from ``start_bytes`` on.
-        ``image`` is the one whose memory a tensor of OPTIMAL tiling shares.
+        """Create the tensor, and its shadow if it needs one.
 
-        Raises UnsupportedError for a format that the device has no tensors of, OutOfMemoryError, with the place.
+        ``description`` is the plan's, with the strides of an image that shares the memory from ``start_bytes`` on.
+        ``image`` is the image that shares the memory of a tensor with OPTIMAL tiling. Raises UnsupportedError if the
+        device has no tensors of the format, and OutOfMemoryError, with the place.
         """
         super().__init__(device, plan)
         self._stack = stack
@@ -203,7 +204,7 @@ class Tensor(Resource):
         self._device.barrier(commands)
 
     def write_descriptor(self, write: Handle, descriptor: Descriptor) -> Handle:
-        """The view is made after the memory is bound, because emulation looks the address up here."""
+        """Create the view on first use, after the memory is bound: emulation looks the address up here."""
         if self._view is None:
             info = new("VkTensorViewCreateInfoARM", tensor=self.handle, format=self.plan.format.value)
             what = f"tensor {self.plan.uid!r}"
@@ -216,7 +217,7 @@ class Tensor(Resource):
 def create_tensors(
     device: Device, stack: ExitStack, plans: Iterable[TensorPlan], others: Mapping[str, Image]
 ) -> dict[str, Tensor]:
-    """Every tensor of a scenario by its uid; ``others`` has the images. Raises what `Tensor` raises."""
+    """Create every tensor of a scenario, by uid. ``others`` has the images. Raises the errors of `Tensor`."""
     tensors = {}
     for plan in device.instance.watched(plans):
         image = None if plan.image is None else others[plan.image]
@@ -227,7 +228,7 @@ def create_tensors(
 
 
 def with_strides(description: TensorDescription, resources: Mapping[str, Any]) -> TensorDescription:
-    """A description with its strides, those of the rows of an image included."""
+    """Return a description with its strides, such as the strides of an image's rows."""
     if description.image is None:
         return description
     image = resources[description.image]
@@ -237,11 +238,11 @@ def with_strides(description: TensorDescription, resources: Mapping[str, Any]) -
     *outer, _height, width, components = description.dims
     texel = part.row_size_bytes // width
     strides = [image.row_pitch_bytes, texel, texel // components]
-    strides[:0] = [image.row_pitch_bytes * part.row_count] * len(outer)  # dimensions of 1
+    strides[:0] = [image.row_pitch_bytes * part.row_count] * len(outer)  # these dimensions are 1
     return description._replace(strides=tuple(strides), image=None)
 
 
-# Features that operations of a kind need of the format of a tensor.
+# Format features that each kind of operation needs for its tensors.
 _USES = {
     "dispatch": ("shaders", vk.FORMAT_FEATURE_2_TENSOR_SHADER_BIT_ARM),
     "graph_dispatch": ("graphs", vk.FORMAT_FEATURE_2_TENSOR_DATA_GRAPH_BIT_ARM),
@@ -249,9 +250,9 @@ _USES = {
 
 
 def exceeded_tensor_limits(plan: Plan, physical: PhysicalDevice, *, emulated: bool = False) -> list[Diagnostic]:
-    """Everything about the tensors of ``plan`` that ``physical`` cannot do; it must have VK_ARM_tensors.
+    """List all problems of the plan's tensors on ``physical``, which must have VK_ARM_tensors.
 
-    Where graphs are ``emulated``, what lies between their operators are tensors as well.
+    If graphs are ``emulated``, values between their operators are tensors as well.
     """
     tensors = [resource for resource in plan.resources.values() if isinstance(resource, TensorPlan)]
     if not tensors:
@@ -277,7 +278,7 @@ def exceeded_tensor_limits(plan: Plan, physical: PhysicalDevice, *, emulated: bo
 def _format_problems(
     tensor: TensorPlan, users: Mapping[tuple[str, str], str], physical: PhysicalDevice, *, emulated: bool
 ) -> Iterator[Diagnostic]:
-    """Uses of a tensor that its format has not on the device."""
+    """Find uses of a tensor that the device does not support for its format."""
     features = format_features(physical, tensor.format.value, linear=tensor.linear)
     for kind, (use, bit) in _USES.items():
         user = users.get((tensor.uid, kind))
@@ -295,7 +296,7 @@ def _format_problems(
 
 
 def _beyond(tensor: TensorPlan, limits: object, device: str) -> Iterator[Diagnostic]:
-    """The first limit that a tensor goes beyond: with too many dimensions it has no other sensible numbers."""
+    """Find the first limit that a tensor exceeds. With too many dimensions, its other numbers mean nothing."""
     dims = tensor.dims
     stride = max(tensor.strides or (), default=0)
     for name, value, what in (
@@ -313,7 +314,7 @@ def _beyond(tensor: TensorPlan, limits: object, device: str) -> Iterator[Diagnos
 
 
 def _beyond_inside(plan: Plan, physical: PhysicalDevice, limits: Handle) -> Iterator[Diagnostic]:
-    """Find what the emulation layers cannot build of graphs."""
+    """Find parts of graphs that the emulation layers cannot build."""
     for graph in plan.graph_pipelines:
         if graph.kind != "graph":
             continue
@@ -329,7 +330,7 @@ def _beyond_inside(plan: Plan, physical: PhysicalDevice, limits: Handle) -> Iter
 
 
 def _over_images(plan: Plan, tensors: list[TensorPlan], physical: PhysicalDevice) -> Iterator[Diagnostic]:
-    """Tensors at the beginning of an image that the emulation layers end the process with."""
+    """Find tensors at the beginning of an image that make the emulation layers end the process."""
     images: dict[tuple[str | None, int], str] = {
         (resource.group, resource.offset_bytes): resource.uid
         for resource in plan.resources.values()
@@ -347,12 +348,12 @@ def _over_images(plan: Plan, tensors: list[TensorPlan], physical: PhysicalDevice
 
 
 def _users(plan: Plan) -> dict[tuple[str, str], str]:
-    """The first user of a tensor, by its uid and the kind of operation."""
+    """Return the first user of each tensor, by its uid and the kind of operation."""
     used = dict.fromkeys(
         (operation.kind, operation.pipeline, operation.descriptors)
         for frame in plan.frames
         for operation in frame.operations
-        if operation.kind == "dispatch" or operation.kind == "graph_dispatch"  # nothing else binds tensors
+        if operation.kind == "dispatch" or operation.kind == "graph_dispatch"  # no other operation binds tensors
     )
     users: dict[tuple[str, str], str] = {}
     for kind, pipeline, descriptors in used:
