@@ -1,16 +1,15 @@
-"""Measurements of a run by its device: timestamps around operations, and shader instrumentation. Not on the way of runs
-that ask for neither.
+"""Measurements by the device: timestamps around operations, and shader instrumentation.
 
-A timestamp is written (`Timestamps.write`) before each operation, and after the last one of those that follow each
-other: when everything before it has finished (bottom of pipe), and after the implicit barrier. `Timestamps.collect`
-reads them when the frame has finished. Frames are submitted one after the other and use the same queries; each command
-buffer resets those that it writes.
+Each operation has a timestamp before it, and the last of consecutive operations another after it (`Timestamps.write`).
+A timestamp is written after all earlier work (bottom of pipe), the implicit barrier included. `Timestamps.collect`
+reads them after the frame has finished. Frames are submitted one after the other and share queries; each command buffer
+resets the queries that it writes.
 
-Shader instrumentation (VK_ARM_shader_instrumentation) measures shaders dispatch by dispatch. Pipelines are made for it
-on a device that was opened with what `instrumentation_required` says. Each frame gets a VkShaderInstrumentationARM,
-which is on from the first to the last command of the frame: result 0 is the frame's first dispatch of a shader, and so
-on. `Instrumentation.collect` reads the results of a frame that has finished and clears them. A metric block is a
-VkShaderInstrumentationMetricDataHeaderARM and one uint64_t for each metric.
+Shader instrumentation (VK_ARM_shader_instrumentation) measures shaders dispatch by dispatch. The device must be opened
+with the requirements of `instrumentation_required`, and pipelines are created for it. Each frame has a
+VkShaderInstrumentationARM that is active from its first to its last command: result 0 belongs to the frame's first
+dispatch of a shader, and so on. `Instrumentation.collect` reads the results of a finished frame and clears them. A
+metric block is a VkShaderInstrumentationMetricDataHeaderARM and one uint64_t for each metric.
 
 Sources: Vulkan specification, "Queries", section "Timestamp Queries", and "Shaders", section "Shader Instrumentation";
 VK_KHR_calibrated_timestamps and VK_EXT_calibrated_timestamps, which have the same structures.
@@ -37,7 +36,7 @@ from scenario_runner.vulkan.structs import enumerated, new
 from scenario_runner.vulkan.vulkan_loader import check
 
 _CALIBRATED: Final = ("VK_KHR_calibrated_timestamps", "VK_EXT_calibrated_timestamps")
-# The clock of time.perf_counter_ns, where the system has clocks of POSIX.
+# The clock of time.perf_counter_ns on POSIX systems.
 _POSIX: Final = "clock_gettime(CLOCK_MONOTONIC)"
 
 
@@ -50,13 +49,13 @@ class Calibration(NamedTuple):
 
 
 def calibration_required(physical: PhysicalDevice, disabled_extensions: Collection[str] = ()) -> Enabled:
-    """The extension that a device is opened with, so that its counter can be calibrated; nothing where it cannot."""
+    """Return the extension that calibrates a device's counter; nothing if the device lacks it."""
     names = [name for name in _CALIBRATED if name in physical.extensions and name not in disabled_extensions]
     return Enabled(extensions=frozenset(names[:1]))
 
 
 class DeviceClock:
-    """Reads both clocks of a device that was opened with what `calibration_required` says; of others it reads none."""
+    """Reads device and host clock together, on a device opened with the extension of `calibration_required`."""
 
     def __init__(self, device: Device) -> None:
         self._device = device
@@ -78,7 +77,7 @@ class DeviceClock:
         self._deviation = ffi.new("uint64_t*")
 
     def now(self) -> Calibration | None:
-        """Both clocks now; None where the device does not say."""
+        """Return both clocks now; None if the device cannot read them."""
         if self.extension is None:
             return None
         if self._get(self._device.handle, 2, self._infos, self._values, self._deviation) != vk.SUCCESS:
@@ -92,9 +91,9 @@ _NAME: Final = "vkGetQueryPoolResults"
 class FrameTimes(NamedTuple):
     """The times of one submission of a frame.
 
-    ``runs`` are operations that followed each other without anything between them; of each run of n operations
-    ``ticks`` has n + 1 values of the device's counter. ``finished_ns`` is when the host knew that the frame had
-    finished, on its clock (`time.perf_counter_ns`); ``calibration`` ties the counter to that clock.
+    Each of ``runs`` has operations without anything between them. For each run of n operations, ``ticks`` has n + 1
+    values of the device's counter. ``finished_ns`` is the host's clock (`time.perf_counter_ns`) when the host knew that
+    the frame had finished. ``calibration`` ties the counter to that clock.
     """
 
     iteration: int
@@ -106,9 +105,9 @@ class FrameTimes(NamedTuple):
 
 
 class Timestamps:
-    """The timestamps of one run; ``frames`` is what was measured so far.
+    """The timestamps of one run; ``frames`` has the measurements so far.
 
-    On a queue that has no timestamps nothing is recorded or measured.
+    On a queue without timestamps, nothing is recorded or measured.
     """
 
     def __init__(self, device: Device, stack: ExitStack) -> None:
@@ -119,12 +118,12 @@ class Timestamps:
         self.frames: list[FrameTimes] = []
         self._pool: Handle = None
         self._size = 0
-        # of each command buffer: its timed operations and the pool that it writes to
+        # The timed operations of each command buffer, and its pool.
         self._recorded: dict[Handle, tuple[tuple[Sequence[Operation], ...], Handle]] = {}
         self._next = 0
 
     def begin(self, commands: Handle, runs: Iterable[Sequence[Operation]]) -> None:
-        """Begin a command buffer in which these runs of operations will be recorded."""
+        """Begin a command buffer that will record these runs of operations."""
         timed = tuple(run for run in runs if run[0].kind in MEASURED)
         count = sum(len(run) + 1 for run in timed) if self._has_any else 0
         with phases.phase("record", "reset query pool"):
@@ -138,7 +137,7 @@ class Timestamps:
         self._next = 0
 
     def measures(self, run: Sequence[Operation]) -> bool:
-        """Return whether a timestamp is written before each of these operations and after the last one."""
+        """Return whether timestamps are written before each of these operations and after the last."""
         return self._has_any and run[0].kind in MEASURED
 
     def record(
@@ -155,7 +154,7 @@ class Timestamps:
         self._next += 1
 
     def collect(self, commands: Handle, iteration: int, frame: int) -> None:
-        """Take the timestamps of a command buffer that has just finished. Raises DeviceError."""
+        """Read the timestamps of a command buffer that has just finished. Raises DeviceError."""
         finished_ns = time.perf_counter_ns()
         runs, pool = self._recorded[commands]
         count = sum(len(run) + 1 for run in runs) if self._has_any else 0
@@ -183,7 +182,7 @@ _STAGES: Final = {
     vk.SHADER_STAGE_COMPUTE_BIT: "compute",
 }
 MAX_RESULTS_BYTES: Final = 1 << 30
-"""A driver that claims more than this is wrong, and is not given the memory."""
+"""A driver that asks for more is wrong, and does not get the memory."""
 
 
 class Metric(NamedTuple):
@@ -194,14 +193,14 @@ class Metric(NamedTuple):
 
 
 class Capability(NamedTuple):
-    """The measurements of a device; without ``per_basic_block`` the values are those of whole shaders."""
+    """The measurements of a device. Without ``per_basic_block``, values belong to whole shaders."""
 
     metrics: tuple[Metric, ...]
     per_basic_block: bool
 
 
 def capability_of(physical: PhysicalDevice) -> Capability | None:
-    """The metrics of a physical device; None without the extension. Raises DeviceError."""
+    """Return the metrics of a physical device; None without the extension. Raises DeviceError."""
     if _INSTRUMENTATION not in physical.extensions:
         return None
     properties = physical.properties_of("VkPhysicalDeviceShaderInstrumentationPropertiesARM")
@@ -222,7 +221,7 @@ def _text(field: Handle) -> str:
 
 
 def instrumentation_required(physical: PhysicalDevice, disabled_extensions: Collection[str] = ()) -> Enabled:
-    """The requirements that a device must be opened with. Raises UnsupportedError with what it lacks."""
+    """Return the requirements for opening a device. Raises UnsupportedError with the missing ones."""
     features = [physical.features.find(*names, disabled_extensions) for names in _NEEDED]
     lacking = f"the extension {_INSTRUMENTATION}"
     if _INSTRUMENTATION in disabled_extensions:
@@ -239,10 +238,10 @@ def instrumentation_required(physical: PhysicalDevice, disabled_extensions: Coll
 
 
 class Instrumentation:
-    """The instrumentation of one run; ``blocks`` is what was measured so far: the values of each basic block.
+    """The shader instrumentation of one run; ``blocks`` has the values of each measured basic block.
 
-    A block has the index of the scenario's command and the uid (or label) of its shader; None where it cannot be told
-    which command a result is of.
+    A block has the index of the scenario's command and the uid (or label) of its shader; None if a result cannot be
+    assigned to a command.
     """
 
     def __init__(self, device: Device, plan: Plan, stack: ExitStack) -> None:
@@ -257,7 +256,7 @@ class Instrumentation:
 
     @contextmanager
     def recording(self, commands: Handle, frame: int) -> Iterator[None]:
-        """Instrument what is recorded into ``commands`` meanwhile: the commands of the frame with this index."""
+        """Instrument the commands that the block records for the frame with this index."""
         device = self._device
         if frame not in self._objects:
             info = new("VkShaderInstrumentationCreateInfoARM")
@@ -268,7 +267,7 @@ class Instrumentation:
         device.fn.vkCmdEndShaderInstrumentationARM(commands)
 
     def collect(self, iteration: int, index: int, frame: FramePlan) -> None:
-        """Take the results of a frame that has finished, and clear them for the next time. Raises DeviceError."""
+        """Read the results of a finished frame, and clear them for its next run. Raises DeviceError."""
         device, object = self._device, self._objects[index]
         dispatches = _dispatches(self._plan, frame)
         names = [metric.name for metric in self.capability.metrics]
@@ -312,9 +311,9 @@ class Instrumentation:
 
 
 def _dispatches(plan: Plan, frame: FramePlan) -> list[tuple[int | None, str | None]]:
-    """(command, shader) of each result of a frame.
+    """Return (command, shader) for each result of a frame.
 
-    A graph may be taken apart into dispatches of its own, so that with one nothing can be told of the whole frame.
+    A driver may split a graph into several dispatches. In a frame with a graph, results cannot be assigned.
     """
     dispatches: list[tuple[int | None, str | None]] = []
     for operation in frame.operations:

@@ -1,11 +1,22 @@
-"""Pipelines of compute and graphics shaders, and the layouts of all pipelines: made once for their content. Descriptor
-sets of one run.
+"""Pipelines of compute and graphics shaders, layouts of all pipelines, and the driver's pipeline cache of a run.
 
-Graphics pipelines are for dynamic rendering. Each draws one triangle without vertex input, filled, without culling,
-blending, depth and stencil; viewport and scissor are dynamic.
+Every object is created once per content. Graphics pipelines use dynamic rendering. Each draws one triangle without
+vertex input, filled, without culling, blending, depth and stencil; viewport and scissor are dynamic.
 
-A device that was opened with pipeline robustness (VK_EXT_pipeline_robustness, Vulkan 1.4) gives each pipeline the
-strictest behaviour that it was opened with.
+If a device was opened with pipeline robustness (VK_EXT_pipeline_robustness, Vulkan 1.4), each pipeline gets the
+strictest enabled behaviour.
+
+Life cycle of a `DriverCache` (VkPipelineCache), for runs that keep their pipelines:
+
+1. `feedback_required` returns the requirements for opening a device that tells hits from misses.
+2. The cache is the device's `driver_cache` during one run. Each creation of a pipeline uses its ``owner`` in the key,
+   and its `create`.
+3. When all pipelines of the run exist, before recording, ``on_created`` receives the cache.
+
+A miss is VK_PIPELINE_COMPILE_REQUIRED, if the cache asks for misses, or feedback without the hit bit. Some drivers and
+layers, such as those that emulate graphs, ignore the flag and only give feedback.
+
+Source: Vulkan specification, "Pipeline Cache" and "Pipeline Creation Feedback".
 """
 
 from __future__ import annotations
@@ -30,9 +41,9 @@ from scenario_runner.vulkan.vulkan_loader import API_1_3, check
 if TYPE_CHECKING:
     from scenario_runner.plan.image_records import GraphicsPipelinePlan, ShaderStagePlan
 
-# A process that runs thousands of scenarios must not keep every pipeline it ever made.
+# Limit of pipelines in a process that runs thousands of scenarios.
 MAX_KEPT_PIPELINES = 512
-# Graph pipelines keep their constants on the device: few large models are kept, or many small ones.
+# Graph pipelines keep their constants on the device: few large models stay, or many small ones.
 _MOST_GRAPHS = 64
 _MOST_CONSTANT_BYTES = 256 << 20
 
@@ -58,7 +69,7 @@ _STAGES = {
 
 
 class Pipeline(NamedTuple):
-    """A pipeline and the layout that its descriptor sets and push constants are bound with."""
+    """A pipeline, and the layout for its descriptor sets and push constants."""
 
     handle: Handle
     layout: Handle
@@ -69,19 +80,19 @@ class PipelineCache:
 
     def __init__(self, device: Device) -> None:
         self.device = device
-        self._stack = ExitStack()  # of the layouts
+        self._stack = ExitStack()  # destroys the layouts
         self._set_layouts: dict[tuple[LayoutBinding, ...], Handle] = {}
         self._layouts: dict[tuple[tuple[tuple[LayoutBinding, ...], ...], int, int], Handle] = {}
         self.shaders: LruCache[Pipeline] = LruCache(MAX_KEPT_PIPELINES)
         self.graphs: LruCache[Any] = LruCache(_MOST_GRAPHS, _MOST_CONSTANT_BYTES)
 
     def compute(self, plan: PipelinePlan) -> Pipeline:
-        """The pipeline of a compute shader. Raises ShaderError or DeviceError, with the place."""
+        """Return the pipeline of a compute shader. Raises ShaderError or DeviceError, with the place."""
         label = f"shader {plan.label!r}"
         return self.get_or_create(self.shaders, plan, label, "compute", plan.label, _create_compute)
 
     def graphics(self, plan: GraphicsPipelinePlan) -> Pipeline:
-        """The pipeline of a vertex and a fragment shader. Raises DeviceError or a subclass, with the place."""
+        """Return the pipeline of a vertex and a fragment shader. Raises DeviceError or a subclass, with the place."""
         return self.get_or_create(
             self.shaders, plan, _label_of(plan), "graphics", plan.fragment.label, _create_graphics
         )
@@ -95,9 +106,9 @@ class PipelineCache:
         name: str,
         create: Callable[[PipelineCache, Any, ExitStack], _Created],
     ) -> _Created:
-        """The pipeline of a plan in ``table``, created now if it is new; messages call it ``label``, traces ``name``.
+        """Return the pipeline of a plan from ``table``, created now if it is new.
 
-        Raises what ``create`` raises, with the place.
+        Messages call it ``label``, traces ``name``. Raises the errors of ``create``, with the place.
         """
 
         def make(stack: ExitStack) -> _Created:
@@ -113,7 +124,7 @@ class PipelineCache:
         return pipeline
 
     def close(self) -> None:
-        """Destroy everything; calling it again does nothing."""
+        """Destroy all objects. A second call does nothing."""
         self.graphs.close()
         self.shaders.close()
         self._layouts.clear()
@@ -121,7 +132,7 @@ class PipelineCache:
         self._stack.close()
 
     def set_layouts(self, sets: tuple[tuple[LayoutBinding, ...], ...]) -> list[Handle]:
-        """The VkDescriptorSetLayout of each set, from set 0 on, made now if it is new."""
+        """Return the VkDescriptorSetLayout of each set, from set 0 on, created now if it is new."""
         for bindings in sets:
             if bindings not in self._set_layouts:
                 members = [
@@ -129,13 +140,13 @@ class PipelineCache:
                         "binding": binding.binding,
                         "descriptorType": DESCRIPTOR_TYPES[binding.kind],
                         "descriptorCount": 1,
-                        # graphs are not a shader stage: what they find in a set is there for all
+                        # graphs are no shader stage: all stages see their bindings
                         "stageFlags": vk.SHADER_STAGE_ALL
                         if binding.kind == "tensor"
                         else sum(_STAGES[stage] for stage in binding.stages),
                     }
                     for binding in bindings
-                ]  # none for a set number that is not used
+                ]  # empty for an unused set number
                 info = new("VkDescriptorSetLayoutCreateInfo", pBindings=members)
                 layout = self.device.create(self._stack, "set layout", "DescriptorSetLayout", info)
                 self._set_layouts[bindings] = layout
@@ -148,7 +159,7 @@ class PipelineCache:
         label: str,
         stages: int = vk.SHADER_STAGE_COMPUTE_BIT,
     ) -> Handle:
-        """The VkPipelineLayout of these sets and push constants, which ``stages`` see, made now if it is new.
+        """Return the VkPipelineLayout of these sets and push constants for ``stages``, created now if it is new.
 
         Raises DeviceError.
         """
@@ -211,7 +222,7 @@ def _create_shaders(
     plan: PipelinePlan | GraphicsPipelinePlan,
     purpose: str,
 ) -> Handle:
-    """The VkPipeline of shaders, made as robust and measurable as the device was opened for."""
+    """Create a VkPipeline of shaders, with the robustness and instrumentation of the device."""
     behaviour = behaviours(device.enabled.features)
     if behaviour is not None:
         buffers, images = behaviour
@@ -225,9 +236,10 @@ def _create_shaders(
 def create_pipeline(
     device: Device, stack: ExitStack, kind: str, info: Handle, name: str, pointer: str, purpose: str
 ) -> Handle:
-    """The VkPipeline that vkCreate<kind>Pipelines makes of ``info``, destroyed with ``stack``.
+    """Create a VkPipeline from ``info`` with vkCreate<kind>Pipelines, destroyed with ``stack``.
 
-    The driver's cache of a run knows it by ``name``. Raises DeviceError or a subclass, which names ``purpose``.
+    The driver's cache of a run knows the pipeline by ``name``. Raises DeviceError or a subclass; the message names
+    ``purpose``.
     """
     handle = ffi.new("VkPipeline*")
     command, stages, deferred = _COMMANDS[kind]
@@ -242,7 +254,7 @@ def create_pipeline(
     return handle[0]
 
 
-# The commands that create pipelines, with the number of shader stages; that of graphs takes a VkDeferredOperationKHR.
+# Commands that create pipelines, with the number of shader stages. Graphs also take a VkDeferredOperationKHR.
 _COMMANDS: dict[str, tuple[str, int, list[Handle]]] = {
     "Compute": ("vkCreateComputePipelines", 1, []),
     "Graphics": ("vkCreateGraphicsPipelines", 2, []),
@@ -267,12 +279,12 @@ def _label_of(plan: GraphicsPipelinePlan) -> str:
 
 
 def create_shader_module(device: Device, stack: ExitStack, code: bytes, label: str) -> Handle:
-    """A VkShaderModule, destroyed with ``stack``; pipelines do not need it after their creation."""
+    """Create a VkShaderModule, destroyed with ``stack``. Pipelines do not need it after their creation."""
     info = new("VkShaderModuleCreateInfo", pCode=code)
     return device.create(stack, "shader module", "ShaderModule", info, f"shader {label!r}")
 
 
-# The behaviour of buffers and of images under each feature, from the weakest to the strictest.
+# The behaviour of buffers and of images for each feature, from the weakest to the strictest.
 _OF_BUFFERS = {
     "pipelineRobustness": vk.PIPELINE_ROBUSTNESS_BUFFER_BEHAVIOR_ROBUST_BUFFER_ACCESS,
     "robustBufferAccess2": vk.PIPELINE_ROBUSTNESS_BUFFER_BEHAVIOR_ROBUST_BUFFER_ACCESS_2,
@@ -285,7 +297,8 @@ _OF_IMAGES = {
 
 
 def behaviours(features: Collection[Feature]) -> tuple[int, int] | None:
-    """Behaviour of buffers and of images under the enabled ``features``; None without pipeline robustness."""
+    """Return the behaviour of buffers and of images under the enabled ``features``; None without pipeline
+    robustness."""
     members = {feature.member for feature in features}
     if "pipelineRobustness" not in members:
         return None
@@ -297,10 +310,10 @@ _FEEDBACK = "VK_EXT_pipeline_creation_feedback"
 
 
 class Creation(NamedTuple):
-    """The driver's feedback on one pipeline that it created.
+    """The driver's feedback on one pipeline.
 
-    ``hit`` says whether it came from the pipeline cache; None where the driver did not tell, as is ``duration_ns`` (the
-    time of the creation). ``pointer`` is the JSON pointer of what it was made for.
+    ``hit`` tells whether it came from the pipeline cache, ``duration_ns`` how long its creation took; both are None if
+    the driver does not tell. ``pointer`` is the JSON pointer of the shader or graph.
     """
 
     label: str
@@ -310,8 +323,11 @@ class Creation(NamedTuple):
 
 
 def feedback_required(physical: PhysicalDevice, disabled_extensions: Collection[str] = ()) -> Enabled:
-    """The requirement for telling hits from misses: the extension with the feedback, where it is not part of the
-    device's Vulkan version, and the feature for VK_PIPELINE_COMPILE_REQUIRED; as far as the device has them."""
+    """Return the requirements for telling hits from misses, as far as the device supports them.
+
+    They are the extension for feedback, unless the device's Vulkan version includes it, and the feature for
+    VK_PIPELINE_COMPILE_REQUIRED.
+    """
     control = ("VkPhysicalDeviceVulkan13Features", "pipelineCreationCacheControl")
     extensions = []
     if physical.api_version < API_1_3 and _FEEDBACK in physical.extensions and _FEEDBACK not in disabled_extensions:
@@ -331,11 +347,13 @@ class DriverCache:
         *,
         asks_for_misses: bool = False,
     ) -> None:
-        """``data`` is what an earlier cache held, or nothing. ``owner`` tells whose pipelines these are: those of two
-        owners are made apart, so that each cache holds all of its own. With ``asks_for_misses`` the driver is asked to
-        say VK_PIPELINE_COMPILE_REQUIRED of what is in no cache, before it compiles it.
+        """Create a cache from ``data`` of an earlier cache, or empty.
 
-        Raises DeviceError where the driver cannot make even an empty one.
+        Pipelines of different ``owner``s are created separately, so that each cache holds all pipelines of its owner.
+        With ``asks_for_misses``, the driver reports VK_PIPELINE_COMPILE_REQUIRED for a pipeline in no cache, before it
+        compiles.
+
+        Raises DeviceError if the driver cannot create even an empty cache.
         """
         self._device = device
         self.owner = owner
@@ -359,7 +377,7 @@ class DriverCache:
         return self._device.create(stack, "pipeline cache", "PipelineCache", info)
 
     def merge(self, data: bytes) -> None:
-        """Take in what another cache holds. Data that the driver refuses is left out. Raises DeviceError."""
+        """Merge the data of another cache. Data that the driver rejects is ignored. Raises DeviceError."""
         device = self._device
         with ExitStack() as stack:
             try:
@@ -369,9 +387,9 @@ class DriverCache:
             check(device.fn.vkMergePipelineCaches(device.handle, self.handle, 1, [other]), "vkMergePipelineCaches")
 
     def create(self, make: Callable[[Handle], int], info: Handle, label: str, pointer: str, stages: int) -> int:
-        """Create a pipeline of ``info`` with so many shader stages, and note what the driver tells of it.
+        """Create a pipeline from ``info`` with this many shader stages, and note the driver's feedback.
 
-        ``make`` takes the VkPipelineCache and returns the VkResult, as this does.
+        ``make`` takes the VkPipelineCache and returns the VkResult, which is also returned here.
         """
         feedback = new("VkPipelineCreationFeedback")
         if self._has_feedback:
@@ -395,7 +413,7 @@ class DriverCache:
         return code
 
     def data(self) -> bytes:
-        """The content of the cache now (vkGetPipelineCacheData). Raises DeviceError."""
+        """Return the current content of the cache (vkGetPipelineCacheData). Raises DeviceError."""
         name, get = "vkGetPipelineCacheData", self._device.fn.vkGetPipelineCacheData
         size = ffi.new("size_t*")
         check(get(self._device.handle, self.handle, size, ffi.NULL), name)
@@ -404,7 +422,7 @@ class DriverCache:
         return bytes(ffi.buffer(data, size[0]))
 
     def close(self) -> None:
-        """Destroy the cache, unless the device is abandoned; the pipelines made with it stay."""
+        """Destroy the cache, unless the device is abandoned. Its pipelines stay."""
         if self._device.abandoned:
             self._stack.pop_all()
         self._stack.close()

@@ -1,8 +1,8 @@
 """Messages that shaders print (debugPrintfEXT of GLSL, printf of HLSL), through the Khronos validation layer.
 
-The layer adds code to shaders that print, and hands out their messages through VK_EXT_debug_utils: older versions in
-vkQueueSubmit, newer ones on a thread of their own. Messages do not name commands, so each command is submitted alone.
-They name invocations with ``printf_verbose``, which version 1.3.239 (Debian 12) reads from a settings file only.
+The layer adds code to shaders that print, and reports their messages through VK_EXT_debug_utils: older versions in
+vkQueueSubmit, newer ones on another thread. Messages do not name commands, so each command is submitted alone. With
+``printf_verbose``, messages name invocations. Version 1.3.239 (Debian 12) reads this setting only from a file.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from scenario_runner.vulkan._generated import constants as vk
 from scenario_runner.vulkan.layers import text_of, with_environment
 
 BUFFER_BYTES: Final = 1 << 16
-"""The default space for the messages of one command; that of the layer has room for about 25."""
+"""Default space for the messages of one command. The layer's own default has room for about 25 messages."""
 LEAST_BYTES, MOST_BYTES = 64, 1 << 30
 
 _SETTINGS_VARIABLE, _SETTINGS_FILE = "VK_LAYER_SETTINGS_PATH", "vk_layer_settings.txt"
@@ -33,7 +33,7 @@ _WHERE = (
     r"Stage = (?P<stage>\w+)\. +(?:Global invocation ID \(x, y, z\) = \((?P<id>[^)]*)\)"
     r"|Vertex Index = (?P<vertex>\d+ Instance Index = \d+)\. |Fragment coord \(x,y\) = \((?P<coord>[^)]*)\)\. )"
 )
-# Messages of 1.3.239 and of 1.4.309, each as it is with printf_verbose and without.
+# Messages of 1.3.239 and of 1.4.309, each with printf_verbose and without.
 _FORMS = (
     re.compile(
         rf"\| MessageID = \w+ \| Command buffer .*?{_WHERE} (?P<text>.*) (?:Unable to find [^\n]*"
@@ -47,7 +47,7 @@ _FORMS = (
     ),
     re.compile(r"(?:\| MessageID = \w+ \| |DebugPrintf:\n)(?P<text>.*)\Z", re.DOTALL),
 )
-# From 1.4.363 on, lost messages are reported with the severity of printed ones.
+# From 1.4.363 on, reports of lost messages have the severity of printed messages.
 _LOST = re.compile(r"[^|\n]*Debug Printf message was truncated")
 _ADJUSTED = ("VALIDATION-SETTINGS", "WARNING-Setting-Limit-Adjusted")
 
@@ -55,10 +55,10 @@ _ADJUSTED = ("VALIDATION-SETTINGS", "WARNING-Setting-Limit-Adjusted")
 class Printed(NamedTuple):
     """A message of a shader.
 
-    ``command`` counts the commands of the scenario from 0, and ``iteration`` those of ``repeat``. ``shader`` is its uid
-    and ``stage`` "compute", "vertex" or "fragment". ``invocation`` is gl_GlobalInvocationID, the indexes of the vertex
-    and the instance, or gl_FragCoord.xy in texels. ``source`` is "file:line" in shaders with debug information. Stage,
-    invocation and source are empty where the layer does not tell.
+    ``command`` counts the commands of the scenario from 0, and ``iteration`` the iterations of ``repeat``. ``shader``
+    is the uid, ``stage`` is "compute", "vertex" or "fragment". ``invocation`` is gl_GlobalInvocationID, the indexes of
+    vertex and instance, or gl_FragCoord.xy in texels. ``source`` is "file:line" in shaders with debug information.
+    Stage, invocation and source are empty if the layer does not tell.
     """
 
     text: str
@@ -78,15 +78,17 @@ class Printed(NamedTuple):
 
 
 class Printer:
-    """Collects what shaders print in the runs of one Runner.
+    """Collects the messages that shaders print in the runs of one Runner.
 
-    Life cycle: made; each instance is created within `settings`; `begin` starts a run, `running` each of its
-    operations, whose messages `take` gets.
+    Life cycle: created; each instance is created within `settings`; `begin` starts a run, `begin_operation` starts an
+    operation, and `receive` gets the operation's messages.
     """
 
     def __init__(self, buffer_bytes: int | None = None) -> None:
-        """``buffer_bytes`` is the space for the messages of one command (None: that of the layer's settings file, or
-        `BUFFER_BYTES`). Raises UsageError."""
+        """Take the space for the messages of one command in bytes.
+
+        None stands for the layer's settings file, or `BUFFER_BYTES`. Raises UsageError.
+        """
         is_size = isinstance(buffer_bytes, int) and LEAST_BYTES <= buffer_bytes <= MOST_BYTES
         if buffer_bytes is not None and not is_size:
             expected = f"expected True or a number of bytes from {LEAST_BYTES} to {MOST_BYTES}"
@@ -101,8 +103,10 @@ class Printer:
 
     @contextmanager
     def settings(self) -> Iterator[None]:
-        """Let the layer of an instance that is created in the block read our settings after the user's own, which stay
-        in force but for where messages go. Raises FileError."""
+        """Make the layer of an instance created in the block read our settings after the user's own.
+
+        The user's settings stay in force, except the target of messages. Raises FileError.
+        """
         path = os.environ.get(_SETTINGS_VARIABLE, "")
         if not os.path.isfile(path):
             path = os.path.join(path, _SETTINGS_FILE)
@@ -140,7 +144,7 @@ class Printer:
         self._first = len(self.messages)
 
     def end_operation(self) -> None:
-        """Note that all messages of the operation have come. Raises what `failed` was told."""
+        """Note that all messages of the operation have arrived. Raises the error of `keep_error`."""
         self._operation = None
         error, self._error = self._error, None
         if error is not None:
@@ -151,9 +155,10 @@ class Printer:
         self._error = error
 
     def receive(self, severity: int, data: Handle, subject: str | None) -> bool:
-        """Take a VkDebugUtilsMessengerCallbackDataEXT. Returns whether it is about printing, or of no interest.
+        """Handle a VkDebugUtilsMessengerCallbackDataEXT. Return whether it is about printing, or of no interest.
 
-        ``subject`` is what is being created. Where messages are lost or nothing can be printed, a warning is logged.
+        ``subject`` is the object that is being created. Lost messages, and shaders that cannot print, are logged as
+        warnings.
         """
         name = text_of(data.pMessageIdName)
         if "DEBUG-PRINTF" not in name:
@@ -190,20 +195,22 @@ class Printer:
         log.printed(__name__, "%s", printed)
 
     def _shader(self, stage: str) -> str:
-        """The uid of the shader in this stage of the operation; of draws it is unknown without one."""
+        """Return the uid of the shader in this stage of the operation; a draw needs the stage."""
         operation, plan = self._operation, self._plan
         if operation is None:
             return ""
         if operation.kind == "dispatch":
-            names = plan.names.get(operation.command, ())  # where another shader has the same content
+            names = plan.names.get(operation.command, ())  # if another shader has the same content
             return str(names[0] if len(names) == 1 else plan.pipelines[operation.pipeline].label)
         if operation.kind == "draw" and stage:
             return str(getattr(plan.graphics_pipelines[operation.pipeline], stage).label)
         return ""
 
     def _truncated(self) -> None:
-        """Warn of lost messages with the size that helps: for each invocation as many as the most that one printed, of
-        the size that those at hand have."""
+        """Warn of lost messages, and suggest a sufficient size.
+
+        The size assumes that each invocation prints as many messages as the busiest, of the average size so far.
+        """
         messages, operation, plan = self.messages[self._first :], self._operation, self._plan
         size, invocations = self._size_bytes, 0
         needed = 16 * size
