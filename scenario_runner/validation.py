@@ -184,7 +184,7 @@ def steps_of(scenario: Scenario, examination: Examination) -> Iterator[Step]:
             yield Work(pointer, _name(command), (), command.implicit_barrier)
         for operation in operations:
             if not isinstance(operation, Barrier):
-                uses = tuple(map(memory.use, accesses.of(operation)))
+                uses = tuple(map(memory.use, accesses.accesses_of(operation)))
                 yield Work(pointer, _name(command), uses, operation.barrier_after)
             elif isinstance(command, DispatchBarrier):
                 yield Barriers(pointer, tuple(map(memory.covered, operation.barriers)))

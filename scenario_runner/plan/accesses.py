@@ -55,7 +55,7 @@ class Accesses:
                 same = {other.uid for other in members if overlap(span, span_of(other))}
                 self._sharing[plan_of_member.uid] = {plan_of_member.uid, *same}
 
-    def of(self, operation: Operation) -> tuple[ResourceAccess, ...]:
+    def accesses_of(self, operation: Operation) -> tuple[ResourceAccess, ...]:
         """Return the accesses of an operation; a draw also accesses its attachments."""
         if operation.kind == "barrier":
             return ()
@@ -69,7 +69,7 @@ class Accesses:
 
     def changed_by(self, operation: Operation) -> set[str]:
         """Return the resources that an operation may change: written resources, and others that share their bytes."""
-        written = {access.uid for access in self.of(operation) if access.writes}
+        written = {access.uid for access in self.accesses_of(operation) if access.writes}
         return {member for uid in written for member in self._sharing.get(uid, (uid,))}
 
     def elements(self) -> dict[str, str]:
@@ -180,7 +180,7 @@ def dump_points(plan: Plan, scenario: Scenario, targets: Sequence[DumpTarget], *
 
     ``everything`` dumps all resources at the start, and after each command the resources that it may change.
     """
-    return _Points(plan, scenario).of(targets, everything=everything)
+    return _Points(plan, scenario).list_points(targets, everything=everything)
 
 
 class _Points:
@@ -201,7 +201,7 @@ class _Points:
                     work.append(operation)
         self._found: dict[tuple[int, int | None], set[str]] = {}
 
-    def of(self, targets: Sequence[DumpTarget], *, everything: bool) -> list[DumpPoint]:
+    def list_points(self, targets: Sequence[DumpTarget], *, everything: bool) -> list[DumpPoint]:
         if everything:
             self._add(START, None, self._declared & self._plan.resources.keys())
             for command in range(len(self._scenario.commands)):

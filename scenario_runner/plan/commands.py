@@ -107,7 +107,7 @@ class PushConstants(NamedTuple):
     sources: Mapping[str, Source]
     read: dict[str, bytes]
 
-    def of(
+    def bytes_for(
         self, shaders: Sequence[LoadedShader], uid: str | None, pointer: str, place: str, size: int = 0
     ) -> bytes | None:
         """Return the push constants of a command at ``pointer``; zeros without raw_data, None after an error.

@@ -29,7 +29,7 @@ _WHOLE_SIZE = 2**64 - 1  # VK_WHOLE_SIZE: everything from the offset on
 _FAR_MORE = 4  # times as many workgroups as elements; rounding up gives a few too many
 
 
-class Dispatches(CommandResolver):
+class DispatchResolver(CommandResolver):
     """Resolves dispatch_compute. Equal dispatches share their pipelines, descriptors and push constants."""
 
     def __init__(self, context: CommandContext) -> None:
@@ -87,7 +87,7 @@ class Dispatches(CommandResolver):
         bindings, readonly = command.bindings, self.context.readonly
         bound = descriptors(declared, bindings, tables.resources, pointer, problems, readonly)
         place = f"{pointer}/push_data_ref"
-        push_constants = self.context.push_constants.of([shader], command.push_data_ref, pointer, place)
+        push_constants = self.context.push_constants.bytes_for([shader], command.push_data_ref, pointer, place)
         if declared.layouts is None:
             return None
         if self.context.image_uses is not None:
@@ -98,7 +98,7 @@ class Dispatches(CommandResolver):
         return Dispatch(*indices, (1, 1, 1), push_constants or b"", command.implicit_barrier, index)
 
 
-class Barriers(CommandResolver):
+class BarrierResolver(CommandResolver):
     """Resolves dispatch_barrier."""
 
     def resolve(self, command: DispatchBarrier, index: int) -> tuple[Barrier, ...]:
@@ -125,7 +125,7 @@ def _scope(barrier: Any) -> tuple[tuple[Stage, ...], tuple[Stage, ...], Access, 
     return barrier.src_stage, barrier.dst_stage, barrier.src_access, barrier.dst_access
 
 
-class Boundaries(CommandResolver):
+class BoundaryResolver(CommandResolver):
     """Resolves mark_boundary."""
 
     def __init__(self, context: CommandContext) -> None:

@@ -42,7 +42,7 @@ class Stage(NamedTuple):
     interface: StageInterface
 
     @property
-    def called(self) -> str:
+    def label(self) -> str:
         """The name in messages."""
         return f"shader {self.shader.uid!r}"
 
@@ -65,7 +65,7 @@ class Attachment(NamedTuple):
     declared: bool
 
     @property
-    def called(self) -> str:
+    def label(self) -> str:
         """The name in messages."""
         return self.image.level_name(self.level)
 
@@ -75,7 +75,7 @@ class Attachment(NamedTuple):
         return part.width, part.height
 
 
-class Drawings(CommandResolver):
+class DrawResolver(CommandResolver):
     """Resolves dispatch_fragment, once for all commands of equal content."""
 
     def __init__(self, context: CommandContext) -> None:
@@ -102,13 +102,13 @@ class Drawings(CommandResolver):
             command.render_extent,
         )
         if key not in self._known:
-            self._known[key] = _Drawing(context, command, index, pointer).plan()
+            self._known[key] = _DrawPlanner(context, command, index, pointer).plan()
         draw = self._known[key]
         context.tables.names[index] = (command.debug_name or command.fragment_shader_ref,)
         return () if draw is None else (draw._replace(barrier_after=command.implicit_barrier, command=index),)
 
 
-class _Drawing:
+class _DrawPlanner:
     """Resolves the first command of one content, and notes errors."""
 
     def __init__(self, context: CommandContext, command: DispatchFragment, index: int, pointer: str) -> None:
@@ -127,7 +127,7 @@ class _Drawing:
         if not {command.vertex_shader_ref, command.fragment_shader_ref} <= loaded.keys():
             return None  # loading the shader has reported its error
         shaders = [loaded[command.vertex_shader_ref], loaded[command.fragment_shader_ref]]
-        pushed = context.push_constants.of(shaders, command.push_data_ref, pointer, f"{pointer}/push_data_ref")
+        pushed = context.push_constants.bytes_for(shaders, command.push_data_ref, pointer, f"{pointer}/push_data_ref")
         declared = declared_by(shaders, pointer, problems)
         bound = descriptors(declared, command.bindings, tables.resources, pointer, problems, context.readonly)
         vertex, fragment = (
@@ -183,23 +183,23 @@ class _Drawing:
         """Check inputs and outputs of the shaders. Impossible declarations stand alone, since nothing matches them."""
         wrong = [(stage, problem) for stage in (vertex, fragment) for problem in stage.interface.problems]
         for stage, problem in wrong:
-            self._error("SR-STAGE-004", stage.shader.pointer, f"{stage.called}: {problem}")
+            self._error("SR-STAGE-004", stage.shader.pointer, f"{stage.label}: {problem}")
         if wrong:
             return
         for input_ in vertex.interface.inputs:
-            what = f"{vertex.called} takes {_described('input', input_)}"
+            what = f"{vertex.label} takes {_described('input', input_)}"
             message = f"{what} from a vertex buffer; a drawing of a scenario has none"
             help = "tell the three vertices apart by gl_VertexIndex, and read their data from a buffer"
             self._error("SR-STAGE-005", f"{self._pointer}/vertex_shader_ref", message, help)
         if "Position" not in vertex.interface.outputs_built_in:
-            message = f"{vertex.called} never writes a position (gl_Position), so that the draw is undefined"
+            message = f"{vertex.label} never writes a position (gl_Position), so that the draw is undefined"
             self._warn("SR-STAGE-007", vertex.shader.pointer, message)
         for sentence in _wrong_modes(fragment):
-            self._error("SR-STAGE-006", fragment.shader.pointer, f"{fragment.called} {sentence}")
+            self._error("SR-STAGE-006", fragment.shader.pointer, f"{fragment.label} {sentence}")
         for input_ in fragment.interface.inputs:
             is_float = input_.scalar.is_float and input_.scalar.width_bits != 64
             if not (input_.flat or input_.per_vertex or is_float):
-                what = f"{fragment.called} interpolates {_described('input', input_)}"
+                what = f"{fragment.label} interpolates {_described('input', input_)}"
                 message = f"{what}: only floats of 16 and 32 bits can be"
                 self._error("SR-STAGE-003", fragment.shader.pointer, message, "declare it flat")
         outputs = {(output.location, output.component): output for output in vertex.interface.outputs}
@@ -209,13 +209,13 @@ class _Drawing:
     def _check_input(self, vertex: Stage, fragment: Stage, input_: StageVariable, output: StageVariable | None) -> None:
         """Check an input of the fragment shader against the output at its location and component."""
         place = f"{self._pointer}/fragment_shader_ref"
-        what = f"{fragment.called} takes {_described('input', input_)}"
+        what = f"{fragment.label} takes {_described('input', input_)}"
         if output is None:
             instead = f"has nothing at {_place(input_)}"
             for around in vertex.interface.outputs:
                 if (input_.location, input_.component) in around.words():
                     instead = f"has {_described('output', around)} there, which begins elsewhere"
-            message = f"{what}; {vertex.called} {instead}"
+            message = f"{what}; {vertex.label} {instead}"
             self._error("SR-STAGE-001", place, message, "declare the same variable as an output there")
             return
         read_type: Type = input_.type
@@ -229,10 +229,10 @@ class _Drawing:
             and read_type.component == output.type.component
             and read_type.components < output.type.components
         ):
-            needed_by = f"{_described('input', input_)} of {fragment.called}, a part of a vector"
+            needed_by = f"{_described('input', input_)} of {fragment.label}, a part of a vector"
             self._need(_VULKAN_1_3, "maintenance4", needed_by)
             return
-        message = f"{what} as {input_.type}; {vertex.called} hands on {output.name!r} there as {output.type}"
+        message = f"{what} as {input_.type}; {vertex.label} hands on {output.name!r} there as {output.type}"
         self._error("SR-STAGE-002", place, message, "declare both with the same type")
 
     def _check_images(self, attachments: Sequence[Attachment | None], bound: Sequence[Descriptor]) -> None:
@@ -242,7 +242,7 @@ class _Drawing:
         for index, attachment in enumerate(attachments):
             if attachment is None:
                 continue
-            image, level, name = attachment.image, attachment.level, attachment.called
+            image, level, name = attachment.image, attachment.level, attachment.label
             place = f"{self._pointer}/color_attachment_refs/{index}"
             if not attachment.declared:
                 message = f"{name} is drawn into, and its color_attachment is false"
@@ -274,7 +274,7 @@ class _Drawing:
     ) -> None:
         """Check the outputs of the fragment shader against the attachments."""
         for output in fragment.interface.outputs:
-            what = f"output {output.name!r} of {fragment.called}"
+            what = f"output {output.name!r} of {fragment.label}"
             lost = [location for location, _ in output.words() if location >= len(attachments)]
             if output.index:
                 message = f"{what} is the second input of a blend, and a drawing of a scenario does not blend"
@@ -287,10 +287,10 @@ class _Drawing:
             place = f"{self._pointer}/color_attachment_refs/{index}"
             outputs = written.get(index, {})
             if not outputs:
-                message = f"{fragment.called} has no output at location {index}: the image stays as it is"
+                message = f"{fragment.label} has no output at location {index}: the image stays as it is"
                 self._warn("SR-ATTACH-002", place, message, f"declare: layout(location = {index}) out vec4 color;")
             elif attachment is not None:
-                self._check_values(attachment.image, outputs, fragment.called, place)
+                self._check_values(attachment.image, outputs, fragment.label, place)
 
     def _check_values(self, image: ImagePlan, outputs: dict[int, StageVariable], shader: str, place: str) -> None:
         """Check outputs by component against the format of one attachment."""

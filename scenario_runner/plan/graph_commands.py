@@ -26,7 +26,7 @@ from scenario_runner.plan.image_records import ImagePlan, SamplerPlan
 from scenario_runner.plan.plan import Operation, ResourcePlan
 from scenario_runner.plan.records import BufferPlan, DescriptorList, Dispatch, image_parts
 from scenario_runner.plan.shader_modules import LoadedShader
-from scenario_runner.plan.spirv_graphs import Graph, graph_dispatch, spirv_dispatch
+from scenario_runner.plan.spirv_graphs import CalledGraph, graph_dispatch, spirv_dispatch
 from scenario_runner.plan.tensors import agrees, is_format_of_tensors
 from scenario_runner.scenario import Binding, DispatchGraph
 from scenario_runner.scenario.scenario import Problems
@@ -199,7 +199,7 @@ class VgfDispatch:
             if uid is None and name in targets.get(entry.shader_target, ()):
                 uid, place = entry.push_data_ref, f"{self._pointer}/push_constants/{index}/push_data_ref"
         shader = loaded._replace(pointer=self._graph.pointer)
-        return self._context.push_constants.of([shader], uid, self._pointer, place, size)
+        return self._context.push_constants.bytes_for([shader], uid, self._pointer, place, size)
 
     def _graph_segment(
         self, segment: Segment, bound: list[Binding], barrier: bool, where: str, inside: _Inside
@@ -226,7 +226,7 @@ class VgfDispatch:
         def report(what: str, code: str, message: str) -> None:
             inside.error(code if what == "shapes" else "SR-GRAPH-006", "", f"{graph.path}: {message}")
 
-        called = Graph(module, entry, where, graph.pointer, row.name)
+        called = CalledGraph(module, entry, where, graph.pointer, row.name)
         return graph_dispatch(called, tensors, constants, self._context, self._index, barrier, report)
 
     def _constants(self, segment: Segment) -> Iterator[GraphConstantPlan]:
@@ -244,7 +244,7 @@ class VgfDispatch:
             yield GraphConstantPlan(link.id, description, data, constant.sparsity_dimension)
 
 
-class Graphs(CommandResolver):
+class GraphResolver(CommandResolver):
     """Resolves dispatch_graph and dispatch_spirv_graph."""
 
     def resolve(self, command: Any, index: int) -> list[Operation]:

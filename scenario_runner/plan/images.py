@@ -81,7 +81,7 @@ _USAGE_OF_KIND: dict[str, ImageUsage] = {
 _WITH_SAMPLER = frozenset({"combined_image_sampler", "sampler"})
 
 
-class Images(ResourceResolver):
+class ImageResolver(ResourceResolver):
     """Resolves image resources."""
 
     def __init__(self, context: ResourceContext) -> None:

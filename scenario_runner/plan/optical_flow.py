@@ -52,12 +52,12 @@ class _Image(NamedTuple):
     place: str
 
     @property
-    def called(self) -> str:
+    def label(self) -> str:
         """The name in messages."""
         return self.plan.level_name(self.level)
 
 
-class OpticalFlows(CommandResolver):
+class OpticalFlowResolver(CommandResolver):
     """Resolves dispatch_optical_flow. Dispatches of equal content share a pipeline and its session."""
 
     def __init__(self, context: CommandContext) -> None:
@@ -134,7 +134,7 @@ class OpticalFlows(CommandResolver):
         vectors = -(-width // grid), -(-height // grid)
         for name, image in images.items():
             part = image.plan.part_of(image.level)
-            texels = f"{image.called} has {part.width} x {part.height} texels"
+            texels = f"{image.label} has {part.width} x {part.height} texels"
             if name in ("search_image", "template_image"):
                 if (part.width, part.height) != (width, height):
                     message = f"{texels}; the optical flow has {width} x {height} texels"
@@ -150,7 +150,7 @@ class OpticalFlows(CommandResolver):
         first, second = images.get(first_name), images.get(second_name)
         if first is None or second is None or first.plan.format is second.plan.format:
             return
-        message = f"{second.called} is {second.plan.format.name}, and {first.called} is {first.plan.format.name}"
+        message = f"{second.label} is {second.plan.format.name}, and {first.label} is {first.plan.format.name}"
         self._problems.error("SR-FLOW-003", second.place, message, f"{first_name} and {second_name} have one format")
 
     def _check_access(self, images: dict[str, _Image]) -> None:
@@ -160,7 +160,7 @@ class OpticalFlows(CommandResolver):
             uid = image.plan.uid
             other = seen.setdefault((uid, image.level), name)
             if other != name and name in _OUTPUTS:
-                message = f"{image.called} is written as {name}, and is {other} as well"
+                message = f"{image.label} is written as {name}, and is {other} as well"
                 self._problems.error("SR-FLOW-004", image.place, message, "bind another image")
             access = getattr(self.context.scenario.resource(uid), "shader_access", "")
             code, does, wrong, right = "SR-ACCESS-002", "reads", "writeonly", "readonly"

@@ -10,16 +10,16 @@ from scenario_runner.errors import SandboxError, ScenarioRunnerError, UsageError
 from scenario_runner.files.byte_data import ArrayLike
 from scenario_runner.files.sandbox import check_path
 from scenario_runner.plan.commands import CommandContext, CommandResolver, PushConstants, Tables
-from scenario_runner.plan.dispatches import Barriers, Boundaries, Dispatches
+from scenario_runner.plan.dispatches import BarrierResolver, BoundaryResolver, DispatchResolver
 from scenario_runner.plan.graph_records import GraphPipelinePlan, OpticalFlowPlan
 from scenario_runner.plan.image_layouts import LayoutTracker
 from scenario_runner.plan.plan import Output, Plan, ResourcePlan
 from scenario_runner.plan.plan_cache import Facts
 from scenario_runner.plan.records import CompilerOptions, NeededFeature, Requirements, Source
-from scenario_runner.plan.resources import Buffers, ResourceContext, ResourceResolver, check_groups, source_of
+from scenario_runner.plan.resources import BufferResolver, ResourceContext, ResourceResolver, check_groups, source_of
 from scenario_runner.plan.shader_modules import compile_request, load_shaders, used_shaders
 from scenario_runner.plan.sources import ArraySource, NpySource, content_of
-from scenario_runner.plan.tensors import Tensors, values_of_constant
+from scenario_runner.plan.tensors import TensorResolver, values_of_constant
 from scenario_runner.scenario import GraphConstant, RawData, Resource, Scenario, Shader
 from scenario_runner.scenario.inline_contents import file_of
 from scenario_runner.scenario.scenario import Problems
@@ -296,31 +296,36 @@ def _ml_features(
 def _resource_resolver(kind: str) -> type[ResourceResolver] | None:
     """Return the class that plans resources of a kind; None for kinds without memory on the device."""
     if kind == "buffer":
-        return Buffers
+        return BufferResolver
     if kind == "image":
-        from scenario_runner.plan.images import Images
+        from scenario_runner.plan.images import ImageResolver
 
-        return Images
+        return ImageResolver
     if kind == "tensor":
-        return Tensors
+        return TensorResolver
     return None
 
 
 def _command_resolver(kind: str) -> type[CommandResolver]:
     """Return the class that plans commands of a kind."""
     if kind == "dispatch_fragment":
-        from scenario_runner.plan.draws import Drawings
+        from scenario_runner.plan.draws import DrawResolver
 
-        return Drawings
+        return DrawResolver
     if kind in ("dispatch_graph", "dispatch_spirv_graph"):
-        from scenario_runner.plan.graph_commands import Graphs
+        from scenario_runner.plan.graph_commands import GraphResolver
 
-        return Graphs
+        return GraphResolver
     if kind == "dispatch_optical_flow":
-        from scenario_runner.plan.optical_flow import OpticalFlows
+        from scenario_runner.plan.optical_flow import OpticalFlowResolver
 
-        return OpticalFlows
-    return {"dispatch_compute": Dispatches, "dispatch_barrier": Barriers, "mark_boundary": Boundaries}[kind]
+        return OpticalFlowResolver
+    others = {
+        "dispatch_compute": DispatchResolver,
+        "dispatch_barrier": BarrierResolver,
+        "mark_boundary": BoundaryResolver,
+    }
+    return others[kind]
 
 
 def resolve_resources(context: ResourceContext) -> tuple[dict[str, ResourcePlan], dict[str, Source]]:

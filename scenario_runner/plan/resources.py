@@ -61,7 +61,7 @@ class ResourceResolver:
         """Return a planned resource without memory group with other content; None where that takes a new plan."""
 
 
-class Buffers(ResourceResolver):
+class BufferResolver(ResourceResolver):
     """Resolves buffer resources."""
 
     def resolve(self, resource: Buffer, pointer: str) -> BufferPlan | None:

@@ -36,7 +36,7 @@ Report = Callable[[str, str, str], None]
 """Takes the subject of an error ("bindings", "graph_constants" or "shapes"), a code, and a message."""
 
 
-class Graph(NamedTuple):
+class CalledGraph(NamedTuple):
     """A graph of a command. ``label`` names the graph in messages, and ``pointer`` is the place of its file."""
 
     body: GraphModule
@@ -47,7 +47,7 @@ class Graph(NamedTuple):
 
 
 def graph_dispatch(
-    graph: Graph,
+    graph: CalledGraph,
     tensors: Mapping[Place, TensorPlan],
     constants: Mapping[int, GraphConstantPlan],
     context: CommandContext,
@@ -139,7 +139,7 @@ def spirv_dispatch(
         problems.error(code, f"{pointer}/{place}", f"{label}: {message}", help)
 
     tables.names[index] = (graph.uid,)
-    called = Graph(graph.body, graph.entry, label, graph.pointer, graph.uid)
+    called = CalledGraph(graph.body, graph.entry, label, graph.pointer, graph.uid)
     return graph_dispatch(called, tensors, constants, context, index, command.implicit_barrier, report)
 
 

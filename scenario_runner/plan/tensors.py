@@ -60,7 +60,7 @@ def is_format_of_tensors(format: Format) -> bool:
     )
 
 
-class Tensors(ResourceResolver):
+class TensorResolver(ResourceResolver):
     """Resolves tensor resources."""
 
     def resolve(self, resource: Tensor, pointer: str) -> TensorPlan | None:

@@ -38,7 +38,7 @@ class FileNames:
         self._names: dict[str, str] = {}
         self._taken: set[str] = set()
 
-    def of(self, uid: str) -> str:
+    def name_for(self, uid: str) -> str:
         """Return the name without extension, with underscores for unsafe characters, and cut if it is long."""
         name = self._names.get(uid)
         if name is None:
@@ -122,7 +122,7 @@ def captured_files(plan: Plan, folder: str, repeat: int) -> Iterator[dict[str, d
                 base = folders.name(iteration, frame.frame_id)
                 files = {}
                 for uid in frame.captures:
-                    stem, extensions = f"{base}/{file_names.of(uid)}", _extensions(plan.resources[uid])
+                    stem, extensions = f"{base}/{file_names.name_for(uid)}", _extensions(plan.resources[uid])
                     files[uid] = {os.path.join(folder, stem + extension): stem + extension for extension in extensions}
                 yield files
 

@@ -39,7 +39,7 @@ class RenderDocCaptures:
         self._renderdoc = RenderDoc()
         self.files: list[str] = []
 
-    def of(self, plan: Plan) -> FrameCapture:
+    def captures_of(self, plan: Plan) -> FrameCapture:
         """Return the captures of one run. Raise UsageError for unknown frames and commands, and FileError."""
         check_folder_to_write(self.folder)
         captures = FrameCapture(self._renderdoc, self._request, plan, self.folder, self._keep)

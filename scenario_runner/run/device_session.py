@@ -189,7 +189,7 @@ class DeviceSession:
         measured, reports = tools.instrumentation, tools.graph_reports
         return options._replace(
             timeout_s=self.timeout_s,
-            capture=None if tools.renderdoc is None else tools.renderdoc.of(plan),
+            capture=None if tools.renderdoc is None else tools.renderdoc.captures_of(plan),
             on_frame=on_frame if [sink for sink in sinks if sink.captures] else None,
             on_outputs=on_outputs,
             on_measured=None if measured is None else partial(measured.add, plan.name, device.physical.name),

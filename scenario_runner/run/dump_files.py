@@ -178,7 +178,7 @@ class DumpFiles(ListedFiles):
             name = f"{command:0{digits}}_{kind}"
         folders = [] if self._repeat == 1 else [f"iteration_{iteration}"]
         folders += [name] if point.segment is None else [name, f"segment_{point.segment}"]
-        base = "/".join([*folders, self._file_names.of(uid)])
+        base = "/".join([*folders, self._file_names.name_for(uid)])
         for part in _parts_of(plan):
             yield (
                 part,

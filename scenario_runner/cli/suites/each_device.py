@@ -91,7 +91,7 @@ def _columns(devices: Sequence[Device]) -> list[Column]:
     columns = []
     for device, own in zip(devices, names, strict=True):
         label = own if names.count(own) == 1 else f"{own} ({device.choice})"
-        name = file_names.of(re.sub(r"[^\w.]+", "-", label).strip("-"))
+        name = file_names.name_for(re.sub(r"[^\w.]+", "-", label).strip("-"))
         columns.append(Column(label, name, {}, SuiteInfo(label, incomplete=_NOT_BEGUN)))
     return columns
 

@@ -155,7 +155,7 @@ def _outputs(
         if destination is not None:
             resource = resources[uid]
             size = 0 if resource is None else _stored_bytes(resource, destination)
-            outputs[uid] = Output(uid, names.of(uid), resource, size)
+            outputs[uid] = Output(uid, names.name_for(uid), resource, size)
     captures = [(frame_id, tuple(uids)) for frame_id, uids in frames]
     count = repeat * sum(len(uids) for _, uids in captures)
     if count > MOST_CAPTURES:
@@ -169,7 +169,7 @@ def _outputs(
                 resource = resources[uid]
                 size = 0 if resource is None else resource.size_bytes
                 name = f"{folder}/{uid}"
-                outputs.setdefault(name, Output(name, f"{folder}/{names.of(uid)}", resource, size, is_frame=True))
+                outputs.setdefault(name, Output(name, f"{folder}/{names.name_for(uid)}", resource, size, is_frame=True))
     return outputs
 
 
