@@ -35,6 +35,7 @@ _LEFT_OUT = (
     "scenario_runner.suite.cluster",
     "scenario_runner.suite.pytest_plugin",
     "scenario_runner.tosa.harness",
+    "scenario_runner.tosa.layer_rules",
 )
 
 

@@ -18,8 +18,8 @@ from scenario_runner.errors.text import Json, counted, first_of, one_line
 from scenario_runner.files.output import OutputFile
 from scenario_runner.processes import last_words
 from scenario_runner.runner import Runner
+from scenario_runner.tosa.conformance_tests import find_reference
 from scenario_runner.tosa.layer_comparison import LayeredModel, LayerResult, judge, match, read_activations, sources_of
-from scenario_runner.tosa.layer_rules import judge_by_tosa
 from scenario_runner.tosa.model_layers import select
 from scenario_runner.view.contents import Content
 from scenario_runner.view.picture import heat, shrunk
@@ -62,6 +62,9 @@ def main(options: argparse.Namespace) -> int:
     rule = Rule(*limits, nan="equal") if given else None
     actual = _run(model, options.device, options)
     if is_tosa:
+        find_reference()
+        from scenario_runner.tosa.layer_rules import judge_by_tosa
+
         results = list(judge_by_tosa(model, actual, layers))
     else:
         results = [judge(layer, actual[layer.name], expected.get(layer.name, ()), rule) for layer in layers]

@@ -14,8 +14,7 @@ import numpy
 from scenario_runner.errors import file_error
 from scenario_runner.files.codec import ArrayCodec
 from scenario_runner.files.codec_table import codec_of
-from scenario_runner.files.elements import ELEMENTS, Array, Element, element_of_format, is_numeric
-from scenario_runner.files.npy import read_array
+from scenario_runner.files.elements import ELEMENTS, Array, Element, element_of_format, is_numeric, read_array
 from scenario_runner.plan.graph_records import TensorPlan
 from scenario_runner.plan.image_records import ImagePlan
 from scenario_runner.plan.plan import ResourcePlan

@@ -12,7 +12,7 @@ from scenario_runner.files.codec import Codec, ContentReader, ContentWriter
 from scenario_runner.files.dds import DdsCodec
 from scenario_runner.files.npy import NpyCodec
 from scenario_runner.files.output import CreateOutput, OutputFile
-from scenario_runner.files.png import PngCodec
+from scenario_runner.files.png_codec import PngCodec
 from scenario_runner.files.vk_formats import Format
 
 CODECS: Final[tuple[Codec, ...]] = (NpyCodec(), DdsCodec(), PngCodec())

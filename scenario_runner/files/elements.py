@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Sequence
 from typing import Any, Final, NamedTuple, TypeAlias
 
 import numpy
 
+from scenario_runner.files.npy import NpyReader, unsupported
 from scenario_runner.files.vk_formats import ML_DTYPES, Format, ml_dtype
 
 Array: TypeAlias = numpy.ndarray[Any, numpy.dtype[Any]]
@@ -119,6 +121,19 @@ ELEMENTS = {
 # If two elements share a type, the first one counts: it is NumPy's own.
 _BY_DTYPE = {(element.raw_dtype or element.dtype)[1:]: element for element in reversed(ELEMENTS.values())}
 _BY_NUMERIC = {element.numeric: element for element in ELEMENTS.values() if element.numeric in ML_DTYPES}
+
+
+def read_array(path: str | os.PathLike[str]) -> Array:
+    """Read a .npy file into a new C-order little-endian array. Raises `FileError`."""
+    with NpyReader(path) as reader:
+        header = reader.header
+        try:
+            dtype = numpy.dtype(header.descr).newbyteorder("<")
+        except TypeError as error:  # long doubles of another machine
+            raise unsupported(reader.source.path, f"holds items of the type {header.descr!r}: {error}") from error
+        array = numpy.empty(header.shape, dtype)
+        reader.read_into(array.reshape(-1).view("u1").data)
+    return array
 
 
 def element_of(dtype: str) -> Element | None:

@@ -18,7 +18,7 @@ import re
 from collections.abc import Iterable, Sequence
 from functools import lru_cache, partial
 from math import prod
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from scenario_runner.errors import file_error
 from scenario_runner.files import codec
@@ -26,11 +26,8 @@ from scenario_runner.files.input import SourceFile, read_start
 from scenario_runner.files.output import CreateOutput, OutputFile
 from scenario_runner.files.vk_formats import Format
 
-if TYPE_CHECKING:
-    from scenario_runner.files.elements import Array
-
 _damaged = partial(file_error, code="SR-FILE-007")
-_unsupported = partial(file_error, code="SR-FILE-008")
+unsupported = partial(file_error, code="SR-FILE-008")
 
 MAGIC = b"\x93NUMPY"
 _ALIGNMENT = 64  # of the payload within the file, as in files of NumPy
@@ -135,7 +132,7 @@ def parse_header(source: SourceFile) -> NpyHeader:
     version = tuple(start[6:8])
     if version not in ((1, 0), (2, 0), (3, 0)):
         shown = ".".join(map(str, version))
-        raise _unsupported(source.path, f"has the .npy version {shown!r}, expected 1.0, 2.0 or 3.0")
+        raise unsupported(source.path, f"has the .npy version {shown!r}, expected 1.0, 2.0 or 3.0")
     length_size = 2 if version == (1, 0) else 4
     text_offset = 8 + length_size
     if len(start) < text_offset:
@@ -147,20 +144,20 @@ def parse_header(source: SourceFile) -> NpyHeader:
             f"ends after {source.size_bytes} bytes, but the .npy header says it takes {length} bytes (truncated?)",
         )
     if length > _HEADER_LIMIT_BYTES:
-        raise _unsupported(source.path, f"has a .npy header of {length} bytes, expected at most {_HEADER_LIMIT_BYTES}")
+        raise unsupported(source.path, f"has a .npy header of {length} bytes, expected at most {_HEADER_LIMIT_BYTES}")
     raw = source.read(length, text_offset)
     try:
         text = raw.decode("utf-8" if version == (3, 0) else "latin-1")
         descr, fortran_order, shape = _parse_dictionary(text)
     except ValueError as error:
         if _RECORDS.match(raw):
-            raise _unsupported(source.path, "holds records, expected items of one type") from error
+            raise unsupported(source.path, "holds records, expected items of one type") from error
         reason = "it is not UTF-8" if isinstance(error, UnicodeDecodeError) else str(error)
         raise _damaged(source.path, f"has a .npy header that cannot be read: {reason}") from error
     try:
         byte_order, kind, item_size_bytes = parse_descr(descr)
     except ValueError as error:
-        raise _unsupported(source.path, f"holds items of the type {_shown(descr)}: {error}") from error
+        raise unsupported(source.path, f"holds items of the type {_shown(descr)}: {error}") from error
     data_offset = text_offset + length
     data_size_bytes = prod(shape) * item_size_bytes
     size_bytes = source.size_bytes - data_offset
@@ -212,21 +209,6 @@ def read_header(path: str | os.PathLike[str]) -> NpyHeader:
     """Read and check the header of a .npy file. Raises `FileError`."""
     with SourceFile(path) as source:
         return parse_header(source)
-
-
-def read_array(path: str | os.PathLike[str]) -> Array:
-    """Read a file into a new C-order little-endian array (imports NumPy). Raises `FileError`."""
-    import numpy
-
-    with NpyReader(path) as reader:
-        header = reader.header
-        try:
-            dtype = numpy.dtype(header.descr).newbyteorder("<")
-        except TypeError as error:  # long doubles of another machine
-            raise _unsupported(reader.source.path, f"holds items of the type {header.descr!r}: {error}") from error
-        array = numpy.empty(header.shape, dtype)
-        reader.read_into(array.reshape(-1).view("u1").data)
-    return array
 
 
 def write_npy(

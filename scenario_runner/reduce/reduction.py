@@ -21,8 +21,7 @@ from typing import Any, Final, NamedTuple, TypeVar
 
 from scenario_runner.errors import ScenarioRunnerError
 from scenario_runner.errors.text import Json
-from scenario_runner.files.elements import ELEMENTS, is_numeric
-from scenario_runner.files.npy import read_array
+from scenario_runner.files.elements import ELEMENTS, is_numeric, read_array
 from scenario_runner.plan.shader_modules import compile_request, read_spirv
 from scenario_runner.processes.programs import Program
 from scenario_runner.processes.temporary import temporary_folder

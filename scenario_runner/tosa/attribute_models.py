@@ -30,7 +30,7 @@ from scenario_runner.scenario.json_model import ModelBase, findings, shown
 from scenario_runner.scenario.schema import without_null
 from scenario_runner.shaders.source import own_include
 from scenario_runner.shaders.spirv.index import MAGIC
-from scenario_runner.tosa.attributes import Attributes, View
+from scenario_runner.tosa.model import Attributes, View
 from scenario_runner.tosa.variables import read_push_constants
 
 OTHER_DESCRIPTOR_TYPES = {"VK_DESCRIPTOR_TYPE_STORAGE_TENSOR_EXT": "VK_DESCRIPTOR_TYPE_TENSOR_ARM"}

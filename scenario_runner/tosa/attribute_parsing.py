@@ -13,7 +13,7 @@ from scenario_runner.errors.diagnostic import Diagnostic, error, warning
 from scenario_runner.scenario.json_model import shown
 from scenario_runner.scenario.syntax import Places, scan
 from scenario_runner.tosa.attribute_models import Reader
-from scenario_runner.tosa.attributes import DOMAIN, Attributes, Origin, Types
+from scenario_runner.tosa.model import DOMAIN, Attributes, Origin, Types
 
 _ABOUT_KEYS = frozenset({"SR-JSON-002", "SR-CUSTOM-002", "SR-CUSTOM-007"})
 """Codes of findings about a key instead of a value."""

@@ -12,8 +12,7 @@ from scenario_runner.errors.diagnostic import Diagnostic, Severity, warnings_as_
 from scenario_runner.files.output import OutputFile, check_destination
 from scenario_runner.ml.vgf_file import parse_vgf
 from scenario_runner.tosa import patching
-from scenario_runner.tosa.attributes import Attributes, View
-from scenario_runner.tosa.model import CustomOperation, Function, Model, Shader, Value
+from scenario_runner.tosa.model import Attributes, CustomOperation, Function, Model, Shader, Value, View
 from scenario_runner.tosa.model_converter import ConverterCall
 from scenario_runner.tosa.model_files import Source, converter_errors, open_source, parse_model
 from scenario_runner.tosa.model_layers import Layer, expose

@@ -21,15 +21,14 @@ import numpy
 from scenario_runner.compare.wrong_elements import Rule, element_errors, worst_first, wrong_elements
 from scenario_runner.errors import ScenarioRunnerError, UnsupportedError, UsageError, error_of, file_error
 from scenario_runner.errors.text import first_of, one_line, reason_of
-from scenario_runner.files.elements import Array, Element, element_of, element_of_format, is_numeric
-from scenario_runner.files.npy import read_array
+from scenario_runner.files.elements import Array, Element, element_of, element_of_format, is_numeric, read_array
 from scenario_runner.ml.model_scenario import BareModel
 from scenario_runner.ml.vgf_file import read_vgf
 from scenario_runner.processes.temporary import make_folder
 from scenario_runner.runner import Runner
-from scenario_runner.tosa.attributes import ValueType
 from scenario_runner.tosa.conformance_tests import find_reference
 from scenario_runner.tosa.conversion import convert
+from scenario_runner.tosa.model import ValueType
 from scenario_runner.tosa.model_layers import Layer
 from scenario_runner.view.contents import Channel, Content, content_of
 

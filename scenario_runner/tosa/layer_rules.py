@@ -2,7 +2,7 @@
 
 TOSA has rules for single operators. So each operator is cut out of the model, and the reference model computes it in
 precise mode from the inputs that the device had computed. Errors of earlier operators do not count. The generator of
-tosa-tools gives the compliance mode and its parameters.
+tosa-tools gives the compliance mode and its parameters. Importing this module needs the package tosa-tools.
 """
 
 import json
@@ -17,6 +17,12 @@ from types import SimpleNamespace
 from typing import Any, Final
 
 import numpy
+from generator.tosa_build_gen import TosaBuildGen
+from generator.tosa_test_gen import TosaTestGen
+from generator.tosa_utils import DataGenType
+from tosa.Attribute import Attribute
+from tosa.TosaGraph import TosaGraph
+from tosa_serializer import DType, RoundingMode
 
 from scenario_runner.compare import tosa_rules
 from scenario_runner.errors import FileError
@@ -94,13 +100,6 @@ _SUMMANDS: Final[dict[str, Callable[[Sequence[Sequence[int]], Any], int]]] = {
 
 def _rule(layer: Layer, model: bytes, inputs: Mapping[str, Channel], result: Channel) -> tosa_rules.TosaRule:
     """Make the rule for a layer, without expected values. Its operator is the last one in the model."""
-    from generator.tosa_build_gen import TosaBuildGen
-    from generator.tosa_test_gen import TosaTestGen
-    from generator.tosa_utils import DataGenType
-    from tosa.Attribute import Attribute
-    from tosa.TosaGraph import TosaGraph
-    from tosa_serializer import DType, RoundingMode
-
     block = TosaGraph.GetRootAs(model).Regions(0).Blocks(0)
     operator = block.Operators(block.OperatorsLength() - 1)
     row = next(row for row in TosaTestGen.TOSA_OP_LIST.values() if row["op"] == operator.Op())

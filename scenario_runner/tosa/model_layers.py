@@ -16,7 +16,7 @@ from scenario_runner.errors.text import first_of
 from scenario_runner.ml.flatbuffers import DamagedError, Layout, Tables, Union, copy_reachable
 from scenario_runner.ml.tosa_operators import OPERATORS
 from scenario_runner.tosa import model_files as tosa
-from scenario_runner.tosa.attributes import ValueType
+from scenario_runner.tosa.model import ValueType
 from scenario_runner.tosa.model_converter import ConverterCall
 
 _BLOCK_SHAPES = 5

@@ -15,8 +15,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from itertools import count
 
-from scenario_runner.tosa.attributes import DOMAIN
-from scenario_runner.tosa.model import CustomOperation, Function, Model, Value
+from scenario_runner.tosa.model import DOMAIN, CustomOperation, Function, Model, Value
 from scenario_runner.tosa.model_converter import Input, dump
 from scenario_runner.tosa.model_files import Source, parts_of
 from scenario_runner.tosa.text_model import escaped, parse_text

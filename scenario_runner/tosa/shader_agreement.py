@@ -13,7 +13,7 @@ from scenario_runner.shaders.source import CompileRequest
 from scenario_runner.shaders.spirv import Interface, Module, read_module
 from scenario_runner.shaders.spirv_val import check_modules
 from scenario_runner.tosa.attribute_parsing import placed
-from scenario_runner.tosa.attributes import Attributes, Types
+from scenario_runner.tosa.model import Attributes, Types
 from scenario_runner.tosa.variables import check_push_constants, check_types, check_variables, views_and_types
 
 _CODE = "/shader_code"

@@ -11,8 +11,7 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from scenario_runner.errors.text import Json
-from scenario_runner.tosa.attributes import ValueType
-from scenario_runner.tosa.model import CustomOperation, Function, Model, Value
+from scenario_runner.tosa.model import CustomOperation, Function, Model, Value, ValueType
 
 STRING = r'"[^"\\]*(?:\\.[^"\\]*)*"'
 VALUE = r"%(?:[0-9]+|[A-Za-z$._\-][\w$.\-]*)"

@@ -18,7 +18,7 @@ from scenario_runner.ml import vgf_model
 from scenario_runner.scenario.json_model import shown
 from scenario_runner.shaders.spirv import DescriptorBinding, Interface
 from scenario_runner.shaders.spirv.types import Array, RuntimeArray, Scalar, Struct, Vector
-from scenario_runner.tosa.attributes import Attributes, PushConstant, Types, ValueType, View
+from scenario_runner.tosa.model import Attributes, PushConstant, Types, ValueType, View
 
 TYPE_OF_KIND: Final = {
     "storage_buffer": vgf_model.STORAGE_BUFFER,

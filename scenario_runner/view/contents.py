@@ -21,8 +21,8 @@ from scenario_runner.errors import FileError, UsageError, file_error
 from scenario_runner.files.codec import ArrayCodec, Codec
 from scenario_runner.files.codec_table import CODECS, codec_of
 from scenario_runner.files.dds import format_header
-from scenario_runner.files.elements import ELEMENTS, Array, Element, element_of, element_of_format
-from scenario_runner.files.npy import read_array, read_header
+from scenario_runner.files.elements import ELEMENTS, Array, Element, element_of, element_of_format, read_array
+from scenario_runner.files.npy import read_header
 from scenario_runner.files.vk_formats import Format, format_named
 
 _MOST_COLORS = 4

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from scenario_runner.errors import FileError
-from scenario_runner.files.npy import NpyCodec, NpyReader, read_array, read_header, write_npy
+from scenario_runner.files.elements import read_array
+from scenario_runner.files.npy import NpyCodec, NpyReader, read_header, write_npy
 from tests.image_files import mutated
 
 MANY_EXAMPLES = settings(max_examples=150)

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from scenario_runner.errors import ScenarioError
 from scenario_runner.ml.vgf_model import Sampler
 from scenario_runner.tosa.attribute_parsing import examine_attributes, parse_attributes
-from scenario_runner.tosa.attributes import PushConstant
+from scenario_runner.tosa.model import PushConstant
 from tests.tables import cases
 from tests.tosa.attributes import ATTRIBUTES, SOURCE, examined, messages, resource, text_of
 

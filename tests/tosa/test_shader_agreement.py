@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from scenario_runner.tosa.attribute_parsing import parse_attributes
-from scenario_runner.tosa.attributes import ValueType
+from scenario_runner.tosa.model import ValueType
 from scenario_runner.tosa.shader_agreement import check_shaders
 from scenario_runner.tosa.variables import laid_out
 from tests.left_out import DXC_LIBRARY, needs

@@ -12,7 +12,7 @@ from scenario_runner.errors import ScenarioRunnerError, ShaderError, UsageError
 from scenario_runner.tosa.attribute_models import json_schema
 from scenario_runner.tosa.attribute_parsing import Examined, examine_document, parse_attributes
 from scenario_runner.tosa.attribute_skeleton import attributes_of_shader
-from scenario_runner.tosa.attributes import DOMAIN
+from scenario_runner.tosa.model import DOMAIN
 from scenario_runner.tosa.shader_agreement import check_shaders
 from tests.tosa.attributes import ATTRIBUTES, SOURCE, text_of
 

@@ -12,9 +12,9 @@ from scenario_runner.errors import ExpectationError, FileError, ScenarioRunnerEr
 from scenario_runner.errors.diagnostic import Diagnostic
 from scenario_runner.errors.text import close_match, listed
 from scenario_runner.files.codec_table import CODECS, is_known
-from scenario_runner.files.elements import ELEMENTS, Array, Element, element_of_format, encoded
+from scenario_runner.files.elements import ELEMENTS, Array, Element, element_of_format, encoded, read_array
 from scenario_runner.files.input import is_model
-from scenario_runner.files.npy import read_array, read_header
+from scenario_runner.files.npy import read_header
 from scenario_runner.files.sandbox import around
 from scenario_runner.plan.graph_records import TensorPlan
 from scenario_runner.plan.plan import ResourcePlan
