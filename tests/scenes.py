@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -26,16 +27,24 @@ def assemble(text: str, target: str = "spv1.3") -> bytes:
     return subprocess.run(command, input=text.encode(), check=True, capture_output=True).stdout
 
 
+_BOUND = r'OpName %\1 "\1"\nOpDecorate %\1 DescriptorSet \2\nOpDecorate %\1 Binding \3'
+
+
 def kernel(text: str = "") -> str:
     """Return SPIR-V assembly with the declarations of ``text`` and, after a line "main:", the instructions of %main.
-    %void, %uint, the type %nothing of %main and a missing entry point are added."""
+    %void, %uint, the type %nothing of %main and a missing entry point are added.
+
+    A line "Bind %NAME SET BINDING" names a variable and gives it a descriptor set and a binding.
+    """
     declared, _, body = text.partition("main:\n")
+    declared = re.sub(r"Bind %(\w+) (\d+) (\d+)", _BOUND, declared)
     lines = ["OpCapability Shader", "OpMemoryModel Logical GLSL450"]
     lines += [] if "OpEntryPoint" in text else ['OpEntryPoint GLCompute %main "main"']
     lines += [] if "OpExecutionMode" in text else ["OpExecutionMode %main LocalSize 1 1 1"]
     lines += ["%void = OpTypeVoid", "%nothing = OpTypeFunction %void", "%uint = OpTypeInt 32 0"]
     lines += [line.strip() for line in declared.splitlines()]
-    order = ("OpCapability", "OpExtension", "OpMemoryModel", "OpEntryPoint", "OpExecutionMode", "Op", "{", "%", "")
+    head = ["OpCapability", "OpExtension", "OpMemoryModel", "OpEntryPoint", "OpExecutionMode", "OpName", "OpMemberName"]
+    order = [*head, "Op", "{", "%", ""]
     lines.sort(key=lambda line: [line.startswith(each) for each in order].index(True))
     end = [] if body.rstrip().endswith("OpFunctionEnd") else ["OpReturn", "OpFunctionEnd"]
     return "\n".join([*lines, "%main = OpFunction %void None %nothing", "%start = OpLabel", body, *end])

@@ -25,8 +25,7 @@ def findings(scene: Scene) -> list[str]:
 HAND_MADE = kernel("""
     OpDecorate %block Block
     OpMemberDecorate %block 0 Offset 0
-    OpDecorate %data DescriptorSet 0
-    OpDecorate %data Binding 0
+    Bind %data 0 0
     {decorations}
     %bool = OpTypeBool
     %float = OpTypeFloat 32
@@ -119,10 +118,8 @@ HANDED_BACK = kernel("""
     OpCapability VariablePointersStorageBuffer
     OpDecorate %block Block
     OpMemberDecorate %block 0 Offset 0
-    OpDecorate %from DescriptorSet 0
-    OpDecorate %from Binding 0
-    OpDecorate %to DescriptorSet 0
-    OpDecorate %to Binding 1
+    Bind %from 0 0
+    Bind %to 0 1
     %zero = OpConstant %uint 0
     %block = OpTypeStruct %uint
     %to_block = OpTypePointer StorageBuffer %block

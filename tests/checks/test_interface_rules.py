@@ -273,15 +273,13 @@ FRAGMENT = kernel("""
     OpExecutionMode %main OriginUpperLeft
 """)
 LAYOUT = kernel("""
-    OpName %data "data"
     OpName %block "Data"
     OpMemberName %block 0 "a"
     OpMemberName %block 1 "b"
     OpDecorate %block Block
     OpMemberDecorate %block 0 Offset 0
     OpMemberDecorate %block 1 Offset 6
-    OpDecorate %data DescriptorSet 0
-    OpDecorate %data Binding 0
+    Bind %data 0 0
     %block = OpTypeStruct %uint %uint
     %to_block = OpTypePointer StorageBuffer %block
     %to_uint = OpTypePointer StorageBuffer %uint

@@ -8,6 +8,8 @@ from scenario_runner.errors import CompileError, ScenarioRunnerError
 from scenario_runner.errors.diagnostic import Diagnostic
 from scenario_runner.shaders.compile import compile_all
 from scenario_runner.shaders.source import CompileRequest
+from scenario_runner.shaders.spirv import DescriptorBinding, EntryPoint, Module, read_module
+from tests.scenes import assemble, kernel
 
 MINIMAL = "#version 450\nlayout(local_size_x = 1) in;\nvoid main() {}\n"
 
@@ -35,3 +37,13 @@ def problem_of(
         compile_all([request], compiler=compiler)
     (problem,) = caught.value.problems
     return problem
+
+
+def read_kernel(text: str) -> Module:
+    """Assemble and read a module; `kernel` completes its text."""
+    return read_module(assemble(kernel(text)))
+
+
+def by_name(entry_point: EntryPoint) -> dict[str, DescriptorBinding]:
+    """Return the bindings of an entry point by their names."""
+    return {binding.name: binding for binding in entry_point.interface.bindings}

@@ -20,8 +20,7 @@ WRONG = kernel("""
     OpDecorate %array ArrayStride 4
     OpMemberDecorate %block 0 Offset 0
     OpDecorate %block Block
-    OpDecorate %data DescriptorSet 0
-    OpDecorate %data Binding 0
+    Bind %data 0 0
     %float = OpTypeFloat 32
     %int = OpTypeInt 32 1
     %zero = OpConstant %int 0

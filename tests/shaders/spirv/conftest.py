@@ -6,6 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from scenario_runner.shaders.spirv import DescriptorBinding, EntryPoint, read_module
+from tests.shaders.modules import by_name
+
 Compile = Callable[..., bytes]
 
 
@@ -22,3 +25,15 @@ def glsl(tmp_path: Path) -> Compile:
         return binary.read_bytes()
 
     return compile
+
+
+@pytest.fixture
+def entry_point(glsl: Compile) -> Callable[..., EntryPoint]:
+    """``entry_point(source, *options, stage="comp")`` compiles a shader and reads its entry point."""
+    return lambda *arguments, **stage: read_module(glsl(*arguments, **stage)).entry_points[0]
+
+
+@pytest.fixture
+def bindings_of(entry_point: Callable[..., EntryPoint]) -> Callable[..., dict[str, DescriptorBinding]]:
+    """``bindings_of(source, *options, stage="comp")`` gives the bindings of a shader by their names."""
+    return lambda *arguments, **stage: by_name(entry_point(*arguments, **stage))

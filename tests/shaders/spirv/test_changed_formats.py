@@ -16,15 +16,9 @@ HEAD = "#version 450\nlayout(local_size_x = 1) in;\n"
 # put(p) writes, get(p) reads, both(p, q) calls them; main does put(a), both(b, c).
 FUNCTIONS = kernel("""
     OpEntryPoint GLCompute %main "main" %a %b %c
-    OpName %a "a"
-    OpName %b "b"
-    OpName %c "c"
-    OpDecorate %a DescriptorSet 0
-    OpDecorate %a Binding 0
-    OpDecorate %b DescriptorSet 0
-    OpDecorate %b Binding 1
-    OpDecorate %c DescriptorSet 0
-    OpDecorate %c Binding 2
+    Bind %a 0 0
+    Bind %b 0 1
+    Bind %c 0 2
     %float = OpTypeFloat 32
     %int = OpTypeInt 32 1
     %v4 = OpTypeVector %float 4

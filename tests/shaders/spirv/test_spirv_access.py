@@ -5,37 +5,25 @@ from collections.abc import Callable
 import pytest
 
 from scenario_runner.errors import SpirvError
-from scenario_runner.shaders.spirv import DescriptorBinding, Interface, read_module
+from scenario_runner.shaders.spirv import DescriptorBinding, EntryPoint, read_module
 from scenario_runner.shaders.spirv.stage_interface import StageInterface, StageVariable
 from tests.scenes import assemble, kernel
+from tests.shaders.modules import by_name, read_kernel
 
 Glsl = Callable[..., bytes]
-
-
-def interface_of(data: bytes) -> Interface:
-    return read_module(data).entry_points[0].interface
-
-
-def by_name(data: bytes) -> dict[str, DescriptorBinding]:
-    return {binding.name: binding for binding in interface_of(data).bindings}
+Entry = Callable[..., EntryPoint]
+Bindings = Callable[..., dict[str, DescriptorBinding]]
 
 
 def test_static_use_goes_through_the_call_graph() -> None:
     """Each entry point has the bindings that its own call tree names, and no others."""
-    data = assemble(
-        kernel("""
+    module = read_kernel("""
             OpEntryPoint GLCompute %main "first"
             OpEntryPoint GLCompute %other "second"
             OpExecutionMode %other LocalSize 1 1 1
-            OpName %10 "near"
-            OpName %11 "far"
-            OpName %12 "nobody"
-            OpDecorate %10 DescriptorSet 0
-            OpDecorate %10 Binding 0
-            OpDecorate %11 DescriptorSet 0
-            OpDecorate %11 Binding 12
-            OpDecorate %12 DescriptorSet 0
-            OpDecorate %12 Binding 2
+            Bind %near 0 0
+            Bind %far 0 12
+            Bind %nobody 0 2
             OpDecorate %block Block
             OpMemberDecorate %block 0 Offset 0
             %block = OpTypeStruct %uint
@@ -45,17 +33,17 @@ def test_static_use_goes_through_the_call_graph() -> None:
             %zero = OpConstant %uint 0
             %zeros = OpConstantNull %vector
             %storing = OpTypeFunction %void %to_block
-            %10 = OpVariable %to_block StorageBuffer
-            %11 = OpVariable %to_block StorageBuffer
-            %12 = OpVariable %to_block StorageBuffer
+            %near = OpVariable %to_block StorageBuffer
+            %far = OpVariable %to_block StorageBuffer
+            %nobody = OpVariable %to_block StorageBuffer
             main:
             %31 = OpCompositeInsert %vector %zero %zeros 12
-            %32 = OpFunctionCall %void %store %10
+            %32 = OpFunctionCall %void %store %near
             OpReturn
             OpFunctionEnd
             %other = OpFunction %void None %nothing
             %40 = OpLabel
-            %41 = OpAccessChain %to_uint %11 %zero
+            %41 = OpAccessChain %to_uint %far %zero
             %42 = OpLoad %uint %41
             OpReturn
             OpFunctionEnd
@@ -66,31 +54,29 @@ def test_static_use_goes_through_the_call_graph() -> None:
             OpStore %52 %zero
             OpReturn
             OpFunctionEnd
-        """)
-    )
-    first, second = read_module(data).entry_points
+    """)
+    first, second = module.entry_points
     # The literal 12 of OpCompositeInsert is not a use of the variable with the id 12.
     assert [(item.name, item.reads, item.writes) for item in first.interface.bindings] == [("near", False, True)]
     assert [(item.name, item.reads, item.writes) for item in second.interface.bindings] == [("far", True, False)]
 
 
-def test_declared_variables_are_listed_from_spirv_1_4_on(glsl: Glsl) -> None:
+def test_declared_variables_are_listed_from_spirv_1_4_on(entry_point: Entry) -> None:
     """A variable that is only declared is left out before SPIR-V 1.4, and marked as unused afterwards."""
     source = (
         "layout(local_size_x = 1) in; layout(binding = 0) buffer A { float a; };"
         "layout(binding = 1) buffer B { float b; }; void main() { a = 1.0; }"
     )
-    old = interface_of(glsl(source, "--target-env", "vulkan1.1"))
-    new = interface_of(glsl(source, "--target-env", "vulkan1.2"))
+    old = entry_point(source, "--target-env", "vulkan1.1").interface
+    new = entry_point(source, "--target-env", "vulkan1.2").interface
     assert [(item.name, item.used) for item in old.bindings] == [("A", True)]
     assert [(item.name, item.used) for item in new.bindings] == [("A", True), ("B", False)]
     assert (new.bindings[1].reads, new.bindings[1].writes) == (False, False)
 
 
-def test_handles_are_followed_through_calls(glsl: Glsl) -> None:
+def test_handles_are_followed_through_calls(bindings_of: Bindings) -> None:
     """An image passed to a function is read or written like in the function."""
-    bindings = by_name(
-        glsl("""
+    bindings = bindings_of("""
         #version 450
         #extension GL_EXT_shader_image_load_formatted : require
         layout(local_size_x = 1) in;
@@ -100,8 +86,7 @@ def test_handles_are_followed_through_calls(glsl: Glsl) -> None:
         float get(image2D from) { return imageLoad(from, ivec2(0)).x; }
         void put(image2D to, float value) { imageStore(to, ivec2(0), vec4(value)); }
         void main() { put(b, get(a) + float(imageSize(c).x)); }
-        """)
-    )
+    """)
     assert {name: (item.reads, item.writes) for name, item in bindings.items()} == {
         "a": (True, False),
         "b": (False, True),
@@ -109,62 +94,52 @@ def test_handles_are_followed_through_calls(glsl: Glsl) -> None:
     }
 
 
-def test_atomics_read_and_write(glsl: Glsl) -> None:
+def test_atomics_read_and_write(bindings_of: Bindings) -> None:
     """An atomic addition on a buffer does both; asking for a length does neither."""
-    bindings = by_name(
-        glsl("""
+    bindings = bindings_of("""
         layout(local_size_x = 1) in;
         layout(binding = 0) buffer A { uint counter; };
         layout(binding = 1) buffer B { uint items[]; } b;
         void main() { atomicAdd(counter, uint(b.items.length())); }
-        """)
-    )
+    """)
     assert (bindings["A"].reads, bindings["A"].writes) == (True, True)
     assert (bindings["b"].used, bindings["b"].reads, bindings["b"].writes) == (True, False, False)
 
 
 def test_selected_pointers_reach_every_buffer() -> None:
     """With variable pointers, a store through a selected pointer writes both candidates."""
-    bindings = by_name(
-        assemble(
-            kernel("""
-                OpCapability VariablePointers
-                OpName %10 "left"
-                OpName %11 "right"
-                OpDecorate %10 DescriptorSet 0
-                OpDecorate %10 Binding 0
-                OpDecorate %11 DescriptorSet 0
-                OpDecorate %11 Binding 1
-                OpDecorate %6 Block
-                OpMemberDecorate %6 0 Offset 0
-                %4 = OpTypeBool
-                %6 = OpTypeStruct %uint
-                %7 = OpTypePointer StorageBuffer %6
-                %8 = OpTypePointer StorageBuffer %uint
-                %9 = OpConstant %uint 0
-                %12 = OpConstantTrue %4
-                %10 = OpVariable %7 StorageBuffer
-                %11 = OpVariable %7 StorageBuffer
-                main:
-                %14 = OpSelect %7 %12 %10 %11
-                %15 = OpAccessChain %8 %14 %9
-                OpStore %15 %9
-            """)
-        )
-    )
-    assert {name: (item.reads, item.writes) for name, item in bindings.items()} == {
+    selecting = read_kernel("""
+        OpCapability VariablePointers
+        Bind %left 0 0
+        Bind %right 0 1
+        OpDecorate %6 Block
+        OpMemberDecorate %6 0 Offset 0
+        %4 = OpTypeBool
+        %6 = OpTypeStruct %uint
+        %7 = OpTypePointer StorageBuffer %6
+        %8 = OpTypePointer StorageBuffer %uint
+        %9 = OpConstant %uint 0
+        %12 = OpConstantTrue %4
+        %left = OpVariable %7 StorageBuffer
+        %right = OpVariable %7 StorageBuffer
+        main:
+        %14 = OpSelect %7 %12 %left %right
+        %15 = OpAccessChain %8 %14 %9
+        OpStore %15 %9
+    """).entry_points[0]
+    assert {name: (item.reads, item.writes) for name, item in by_name(selecting).items()} == {
         "left": (False, True),
         "right": (False, True),
     }
 
 
-def test_debug_information_is_no_use(glsl: Glsl) -> None:
+def test_debug_information_is_no_use(entry_point: Entry) -> None:
     """Debug information does not change the interface of a module."""
     source = (
         "#version 450\nlayout(local_size_x = 1) in;\nlayout(binding = 0) buffer A { float a; };\n"
         "layout(binding = 1) buffer B { float b; };\nvoid main() { a = 1.0; }\n"
     )
-    bindings = interface_of(glsl(source, "-gVS")).bindings
+    bindings = entry_point(source, "-gVS").interface.bindings
     assert [item.name for item in bindings if item.used] == ["A"]
 
 
@@ -180,9 +155,9 @@ def test_recursion_and_missing_functions_are_refused() -> None:
         %8 = OpFunctionCall %void %main
     """)
     with pytest.raises(SpirvError, match=r"the function 1 calls itself, which SPIR-V forbids"):
-        interface_of(assemble(text.replace("CALLEE", "%6")))
+        by_name(read_module(assemble(text.replace("CALLEE", "%6"))).entry_points[0])
     with pytest.raises(SpirvError, match=r"the function 3 is called or named as an entry point, but it does not exist"):
-        interface_of(assemble(text.replace("CALLEE", "%3")))
+        by_name(read_module(assemble(text.replace("CALLEE", "%3"))).entry_points[0])
 
 
 Source = Callable[..., bytes]

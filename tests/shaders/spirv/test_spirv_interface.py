@@ -10,21 +10,15 @@ from pathlib import Path
 import pytest
 
 from scenario_runner.errors import SpirvError
-from scenario_runner.shaders.spirv import DescriptorBinding, Interface, Scalar, Tensor, read_module
-from tests.scenes import assemble, kernel
+from scenario_runner.shaders.spirv import DescriptorBinding, EntryPoint, Scalar, Tensor, read_module
+from tests.shaders.modules import read_kernel
 
 Glsl = Callable[..., bytes]
+Entry = Callable[..., EntryPoint]
+Bindings = Callable[..., dict[str, DescriptorBinding]]
 
 
-def interface_of(data: bytes) -> Interface:
-    return read_module(data).entry_points[0].interface
-
-
-def by_name(data: bytes) -> dict[str, DescriptorBinding]:
-    return {binding.name: binding for binding in interface_of(data).bindings}
-
-
-def test_kinds_of_buffers(glsl: Glsl) -> None:
+def test_kinds_of_buffers(entry_point: Entry) -> None:
     """Uniform and storage blocks are told apart, before and after SPIR-V 1.3 renamed the storage class."""
     source = """
         layout(local_size_x = 1) in;
@@ -34,7 +28,7 @@ def test_kinds_of_buffers(glsl: Glsl) -> None:
         void main() { values[source.count] = source.values[0] * parameters.scale.x; }
     """
     for target in ("vulkan1.0", "vulkan1.1", "vulkan1.3"):
-        bindings = interface_of(glsl(source, "--target-env", target)).bindings
+        bindings = entry_point(source, "--target-env", target).interface.bindings
         assert [(item.set, item.binding, item.name, item.kind, item.count) for item in bindings] == [
             (0, 0, "Target", "storage_buffer", 1),
             (0, 1, "source", "storage_buffer", 1),
@@ -53,10 +47,9 @@ def test_kinds_of_buffers(glsl: Glsl) -> None:
         ]
 
 
-def test_kinds_of_images(glsl: Glsl) -> None:
+def test_kinds_of_images(bindings_of: Bindings) -> None:
     """Images, samplers and texel buffers have the kind of descriptor that Vulkan asks for them."""
-    bindings = by_name(
-        glsl("""
+    bindings = bindings_of("""
         layout(local_size_x = 1) in;
         layout(binding = 0, rgba8) uniform image2D stored;
         layout(binding = 1, r32ui) uniform uimage3D counters;
@@ -74,8 +67,7 @@ def test_kinds_of_images(glsl: Glsl) -> None:
             sum.x += texture(shadow, vec3(0)) + texelFetch(texels, 3).x + texelFetch(many, ivec2(0), 1).x;
             imageStore(store, 0, sum + texture(cubes[2], vec3(1)));
         }
-        """)
-    )
+    """)
     assert {name: item.kind for name, item in bindings.items()} == {
         "stored": "storage_image",
         "counters": "storage_image",
@@ -107,69 +99,61 @@ def test_kinds_of_images(glsl: Glsl) -> None:
     assert bindings["cubes"].count == 5
 
 
-def test_descriptor_arrays(glsl: Glsl) -> None:
+def test_descriptor_arrays(bindings_of: Bindings) -> None:
     """A descriptor array has its length, a runtime-sized one None."""
-    bindings = by_name(
-        glsl("""
+    bindings = bindings_of("""
         #version 450
         #extension GL_EXT_nonuniform_qualifier : require
         layout(local_size_x = 1) in;
         layout(binding = 0) buffer Fixed { float x[]; } fixed_size[3];
         layout(binding = 1, r32f) uniform image2D open[];
         void main() { fixed_size[1].x[0] = imageLoad(open[gl_LocalInvocationIndex], ivec2(0)).x; }
-        """)
-    )
+    """)
     assert {name: (item.kind, item.count) for name, item in bindings.items()} == {
         "fixed_size": ("storage_buffer", 3),
         "open": ("storage_image", None),
     }
 
 
-def test_an_input_attachment(glsl: Glsl) -> None:
+def test_an_input_attachment(bindings_of: Bindings) -> None:
     """A subpass input is an input attachment with its index."""
-    bindings = by_name(
-        glsl(
-            "layout(input_attachment_index = 2, binding = 4) uniform subpassInput before;"
-            "layout(location = 0) out vec4 colour; void main() { colour = subpassLoad(before); }",
-            stage="frag",
-        )
+    bindings = bindings_of(
+        "layout(input_attachment_index = 2, binding = 4) uniform subpassInput before;"
+        "layout(location = 0) out vec4 colour; void main() { colour = subpassLoad(before); }",
+        stage="frag",
     )
     before = bindings["before"]
     assert (before.kind, before.input_attachment_index, before.reads) == ("input_attachment", 2, True)
 
 
-def test_an_acceleration_structure(glsl: Glsl) -> None:
+def test_an_acceleration_structure(bindings_of: Bindings) -> None:
     """A ray query reads the acceleration structure that it is started with."""
-    bindings = by_name(
-        glsl(
-            """
-            #version 460
-            #extension GL_EXT_ray_query : require
-            layout(local_size_x = 1) in;
-            layout(binding = 1) uniform accelerationStructureEXT scene;
-            void main() {
-                rayQueryEXT query;
-                rayQueryInitializeEXT(query, scene, 0, 255, vec3(0), 0.0, vec3(1), 9.0);
-                rayQueryProceedEXT(query);
-            }
-            """,
-            "--target-env",
-            "vulkan1.2",
-        )
+    bindings = bindings_of(
+        """
+        #version 460
+        #extension GL_EXT_ray_query : require
+        layout(local_size_x = 1) in;
+        layout(binding = 1) uniform accelerationStructureEXT scene;
+        void main() {
+            rayQueryEXT query;
+            rayQueryInitializeEXT(query, scene, 0, 255, vec3(0), 0.0, vec3(1), 9.0);
+            rayQueryProceedEXT(query);
+        }
+        """,
+        "--target-env",
+        "vulkan1.2",
     )
     scene = bindings["scene"]
     assert (scene.kind, scene.reads, scene.writes, scene.writable) == ("acceleration_structure", True, False, False)
 
 
-def test_push_constants(glsl: Glsl) -> None:
+def test_push_constants(entry_point: Entry) -> None:
     """The push-constant block has its members at their offsets."""
-    block = interface_of(
-        glsl("""
+    block = entry_point("""
         layout(local_size_x = 1) in;
         layout(push_constant) uniform Push { layout(offset = 16) vec3 direction; float reach; mat3x2 turn; } push;
         void main() { float x = push.reach; }
-        """)
-    ).push_constants
+    """).interface.push_constants
     assert block is not None
     members = [(member.name, str(member.type), member.offset_bytes, member.size_bytes) for member in block.members]
     assert members == [
@@ -192,10 +176,9 @@ def test_the_workgroup_size_follows_the_specialization(glsl: Glsl, target: str) 
         entry_point.specialized({4: -1}).local_size()
 
 
-def test_workgroup_memory_is_counted_like_std430(glsl: Glsl) -> None:
+def test_workgroup_memory_is_counted_like_std430(entry_point: Entry) -> None:
     """Shared variables that are used count with std430 padding, Booleans with 4 bytes, others not at all."""
-    interface = interface_of(
-        glsl("""
+    interface = entry_point("""
         layout(local_size_x = 1) in;
         struct Pair { vec3 position; float weight; };
         layout(constant_id = 0) const int N = 10;
@@ -207,15 +190,13 @@ def test_workgroup_memory_is_counted_like_std430(glsl: Glsl) -> None:
         shared float unused[1000];
         layout(binding = 0) buffer Out { float o; };
         void main() { line[0] = 1; pairs[1].weight = 2; flag = true; wide = dvec2(1); sized[2] = 3; o = line[0]; }
-        """)
-    )
+    """).interface
     assert interface.workgroup_memory_bytes == 5 * 4 + 2 * 16 + 4 + 16 + 10 * 4
 
 
-def test_array_lengths_follow_the_specialization(glsl: Glsl) -> None:
+def test_array_lengths_follow_the_specialization(entry_point: Entry) -> None:
     """Blocks, descriptor arrays and shared memory sized by arithmetic on constants have the given sizes."""
-    entry_point = read_module(
-        glsl("""
+    sized = entry_point("""
         layout(local_size_x = 1) in;
         layout(constant_id = 3) const int N = 4;
         layout(constant_id = 5) const bool WIDE = false;
@@ -223,9 +204,8 @@ def test_array_lengths_follow_the_specialization(glsl: Glsl) -> None:
         layout(binding = 0) buffer Data { float a[M]; float b; } data;
         shared vec4 scratch[WIDE ? M << 1 : N];
         void main() { scratch[0] = vec4(data.a[0] + data.b); data.b = scratch[0].x; }
-        """)
-    ).entry_points[0]
-    default, given = entry_point.interface, entry_point.specialized({3: 8, 5: True})
+    """)
+    default, given = sized.interface, sized.specialized({3: 8, 5: True})
     sizes = [
         (
             [member.size_bytes for member in interface.bindings[0].block.members],
@@ -236,27 +216,27 @@ def test_array_lengths_follow_the_specialization(glsl: Glsl) -> None:
     ]
     assert sizes == [([4 * 11, 4], 16 * 4), ([4 * 23, 4], 16 * 46)]
     with pytest.raises(SpirvError, match=r"the array type \d+ has the length -1, at least 1 is needed"):
-        entry_point.specialized({3: 0})
+        sized.specialized({3: 0})
 
 
 def test_declarations_that_cannot_be_bound_are_problems() -> None:
     """A resource without a binding is a sentence, and the rest of the interface is still read."""
-    interface = interface_of(
-        assemble(
-            kernel("""
-                OpName %10 "lonely"
-                OpDecorate %10 DescriptorSet 0
-                %4 = OpTypeSampler
-                %5 = OpTypePointer UniformConstant %4
-                %6 = OpTypeFloat 32
-                %7 = OpTypePointer UniformConstant %6
-                %10 = OpVariable %5 UniformConstant
-                %11 = OpVariable %7 UniformConstant
-                main:
-                %9 = OpLoad %4 %10
-                %12 = OpLoad %6 %11
-            """)
-        )
+    interface = (
+        read_kernel("""
+        OpName %10 "lonely"
+        OpDecorate %10 DescriptorSet 0
+        %4 = OpTypeSampler
+        %5 = OpTypePointer UniformConstant %4
+        %6 = OpTypeFloat 32
+        %7 = OpTypePointer UniformConstant %6
+        %10 = OpVariable %5 UniformConstant
+        %11 = OpVariable %7 UniformConstant
+        main:
+        %9 = OpLoad %4 %10
+        %12 = OpLoad %6 %11
+    """)
+        .entry_points[0]
+        .interface
     )
     assert interface.bindings == ()
     assert interface.problems == (
@@ -267,21 +247,20 @@ def test_declarations_that_cannot_be_bound_are_problems() -> None:
 
 def test_decoration_groups_count() -> None:
     """Decorations that come through a group are the variable's own."""
-    (binding,) = interface_of(
-        assemble(
-            kernel("""
-                OpDecorate %group DescriptorSet 3
-                OpDecorate %group Binding 9
-                %group = OpDecorationGroup
-                OpGroupDecorate %group %10
-                %4 = OpTypeSampler
-                %5 = OpTypePointer UniformConstant %4
-                %10 = OpVariable %5 UniformConstant
-                main:
-                %9 = OpLoad %4 %10
-            """)
-        )
-    ).bindings
+    (binding,) = (
+        read_kernel("""
+        Bind %group 3 9
+        %group = OpDecorationGroup
+        OpGroupDecorate %group %10
+        %4 = OpTypeSampler
+        %5 = OpTypePointer UniformConstant %4
+        %10 = OpVariable %5 UniformConstant
+        main:
+        %9 = OpLoad %4 %10
+    """)
+        .entry_points[0]
+        .interface.bindings
+    )
     assert (binding.set, binding.binding, binding.kind, binding.reads) == (3, 9, "sampler", False)
 
 

@@ -12,7 +12,8 @@ from scenario_runner.shaders.spirv import read_module
 from scenario_runner.shaders.spirv.constants import decode
 from scenario_runner.shaders.spirv.module import SpecConstant
 from scenario_runner.shaders.spirv.types import Scalar
-from tests.scenes import assemble, kernel
+from tests.scenes import assemble
+from tests.shaders.modules import read_kernel
 
 CONSTANTS = """
     #version 450
@@ -137,26 +138,22 @@ def test_constant_arithmetic_follows_the_values(
 
 def test_vectors_and_64_bits_are_computed() -> None:
     """Shuffles, extracts, inserts, selects and conversions between widths follow the specialization."""
-    entry_point = read_module(
-        assemble(
-            kernel("""
-                OpCapability Int64
-                OpDecorate %10 SpecId 0
-                OpDecorate %30 BuiltIn WorkgroupSize
-                %5 = OpTypeInt 64 1
-                %6 = OpTypeVector %uint 3
-                %7 = OpTypeVector %uint 2
-                %10 = OpSpecConstant %5 -4294967290
-                %11 = OpConstant %uint 2
-                %12 = OpSpecConstantOp %uint UConvert %10
-                %13 = OpSpecConstantComposite %7 %12 %11
-                %14 = OpSpecConstantOp %7 IMul %13 %13
-                %15 = OpSpecConstantOp %6 VectorShuffle %14 %13 1 0 2
-                %16 = OpSpecConstantOp %uint CompositeExtract %15 1
-                %30 = OpSpecConstantOp %6 CompositeInsert %16 %15 2
-            """)
-        )
-    ).entry_points[0]
+    entry_point = read_kernel("""
+        OpCapability Int64
+        OpDecorate %10 SpecId 0
+        OpDecorate %30 BuiltIn WorkgroupSize
+        %5 = OpTypeInt 64 1
+        %6 = OpTypeVector %uint 3
+        %7 = OpTypeVector %uint 2
+        %10 = OpSpecConstant %5 -4294967290
+        %11 = OpConstant %uint 2
+        %12 = OpSpecConstantOp %uint UConvert %10
+        %13 = OpSpecConstantComposite %7 %12 %11
+        %14 = OpSpecConstantOp %7 IMul %13 %13
+        %15 = OpSpecConstantOp %6 VectorShuffle %14 %13 1 0 2
+        %16 = OpSpecConstantOp %uint CompositeExtract %15 1
+        %30 = OpSpecConstantOp %6 CompositeInsert %16 %15 2
+    """).entry_points[0]
     assert entry_point.interface.local_size() == (4, 36, 36)
     assert entry_point.specialized({0: 2**40 + 3}).local_size() == (4, 9, 9)
 
