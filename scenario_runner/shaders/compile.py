@@ -1,8 +1,7 @@
-"""Compile many shaders at once: each different text once, none that the cache has, the others in parallel.
+"""Compiles many shaders at once: equal texts once, cached modules not at all, the others in parallel.
 
-Compilers run for many shaders in one process where they allow it, else for one each. A shader that a batch did not
-compile is compiled alone by the preferred compiler, whose messages become a problem
-(see `shaders.compilers.compile_problems`).
+A process compiles many shaders if its compiler supports that, else one. If a shader in a batch does not compile, the
+preferred compiler compiles it alone, and its messages become a problem (see `shaders.compilers.compile_problems`).
 """
 
 from __future__ import annotations
@@ -26,31 +25,33 @@ if TYPE_CHECKING:
     from scenario_runner.shaders.compilers.compiler_processes import Processes, ProgramResult
 
 COMPILE_TIMEOUT_S = 60.0
-BATCH_TIMEOUT_S = 10.0  # a shader that needs longer is compiled alone, with a time limit of its own
-MAX_SHADERS = 1000  # in one process: a command line has its bounds
+BATCH_TIMEOUT_S = 10.0  # slower shaders are compiled alone, with their own time limit
+MAX_SHADERS = 1000  # in one process: command lines are limited
 MAX_LOG = 1 << 20
-_MAX_MODULE_BYTES = 64 << 20  # most bytes of a file that `Processes` lets a compiler write
+_MAX_MODULE_BYTES = 64 << 20  # the most bytes that `Processes` lets a compiler write
 _SPIRV_MAGIC = b"\x03\x02\x23\x07"
-_FUNCTION_END = b"\x38\x00\x01\x00"  # SPIR-V's OpFunctionEnd, with which every module of a shader ends
+_FUNCTION_END = b"\x38\x00\x01\x00"  # OpFunctionEnd of SPIR-V, the last instruction of every shader
 _UNSUPPORTED = "extension not supported"
 _TOO_MUCH = "the shader may be too much for it, or another compiler may do better"
 
 
 class Compiled(NamedTuple):
-    """A SPIR-V module, the files that its source includes, as far as this program looks for them itself, and the
-    compiler that made it; None for a module that was given."""
+    """A SPIR-V module, the files that its source includes (as far as this program resolves includes), and its compiler.
+
+    The compiler is None for a module that was given.
+    """
 
     module: bytes
     includes: list[str]
     compiler: Compiler | None = None
 
 
-_FORMAT = 2  # part of every key; raise it when the same key would give another module
+_FORMAT = 2  # part of every key: raise it if the same key would mean another module
 
 
 class Job:
-    """One shader. ``compilers`` can compile it, the preferred one first; ``batch`` is the one of them that tries it
-    first, together with other shaders."""
+    """One shader. ``compilers`` can compile it, the preferred one first. ``batch`` first tries it with other
+    shaders."""
 
     def __init__(self, source: ShaderSource, compilers: list[Compiler]) -> None:
         self.source = source
@@ -60,18 +61,18 @@ class Job:
         self.result: Compiled | ScenarioRunnerError | None = None
 
     def finish(self, module: bytes, compiler: Compiler | None) -> None:
-        """Take the module that a compiler made."""
+        """Take a compiled module."""
         self.result = Compiled(module, self.source.files[1:], compiler)
 
     def key(self, compiler: Compiler) -> bytes:
-        """Everything that the module comes from when ``compiler`` makes it."""
+        """Return the cache key: all inputs of the module that ``compiler`` would make."""
         request, options, target = self.source.request, self.source.options, compiler.target_for(self.source)
         called = request.language, request.stage, request.entry, target, options.optimise, options.debug
         head = repr((_FORMAT, compiler.identity, called)).encode("utf-8", "backslashreplace")
         return head + b"\n" + self.source.text
 
     def load(self, cache: ContentCache) -> None:
-        """Take the module from the cache: that of the batch's compiler first."""
+        """Take the module from the cache; the batch's compiler comes first."""
         for compiler in (self.batch, *self.compilers):
             module = None if compiler is None else cache.load(self.key(compiler))
             if module is not None:
@@ -88,13 +89,14 @@ def compile_all(
     jobs: int | None = None,
     timeout_s: float = COMPILE_TIMEOUT_S,
 ) -> list[bytes]:
-    """The SPIR-V module of each request, in their order (bytes of 32-bit little-endian words).
+    """Compile the requests. Return their SPIR-V modules in order (bytes of 32-bit little-endian words).
 
-    ``compiler`` names the GLSL compiler (see `find_compilers`), ``jobs`` bounds the processes at a time (default: one
-    per core), ``timeout_s`` each process's seconds. All failures are reported together: CompileError with one problem
-    per shader that its compiler refused, CompilerNotFoundError when no compiler found can do what a shader needs,
-    FileError for sources that cannot be read, ScenarioError for build_options; the error's class is that of the
-    first problem. KeyboardInterrupt passes through, after every process is dead.
+    ``compiler`` names the GLSL compiler (see `find_compilers`), ``jobs`` limits the number of processes (default: one
+    per core), ``timeout_s`` the seconds of each process.
+
+    All failures are reported together, in an error of the first problem's class. CompileError has a problem for each
+    rejected shader. CompilerNotFoundError means that no compiler supports a shader, FileError that a source cannot be
+    read, ScenarioError that build_options are wrong. KeyboardInterrupt ends all processes and is raised again.
     """
     compiled = compile_each(
         requests, compiler=compiler, cache_dir=cache_dir, use_cache=use_cache, jobs=jobs, timeout_s=timeout_s
@@ -115,7 +117,7 @@ def compile_each(
     jobs: int | None = None,
     timeout_s: float = COMPILE_TIMEOUT_S,
 ) -> list[Compiled | ScenarioRunnerError]:
-    """Compile as `compile_all` does; in place of a module that cannot be made stands the error."""
+    """Compile like `compile_all`, but return an error in the place of each failed module."""
     cache = ContentCache(cache_dir, "shaders") if use_cache else None
     by_language: dict[str, list[Compiler]] = {}
     prepared: list[Job | ScenarioRunnerError] = []
@@ -146,7 +148,7 @@ def compile_each(
             if isinstance(first.result, Compiled):
                 job.finish(first.result.module, first.result.compiler)
             elif job.source.request == first.source.request:
-                job.result = first.result  # a failure speaks of one shader and its file
+                job.result = first.result  # a failure names one shader and its file
     compile_missing([job for _, *others in same.values() for job in others], cache, jobs, timeout_s)
     results = (job.result if isinstance(job, Job) else job for job in prepared)
     return [result for result in results if result is not None]
@@ -155,7 +157,7 @@ def compile_each(
 def compile_missing(
     prepared: Iterable[Job], cache: ContentCache | None, processes_at_once: int | None, timeout_s: float
 ) -> None:
-    """Fill the results that are missing, with this many processes at a time at most (default: one per core)."""
+    """Compile the jobs without a result, with at most this many processes (default: one per core)."""
     missing = [job for job in prepared if job.result is None]
     if not missing:
         return
@@ -165,7 +167,7 @@ def compile_missing(
     count = processes_at_once or system_limits.processors()
 
     def together(batch: list[Job], folder: str) -> None:
-        with contextlib.suppress(OSError, ValueError):  # compiling them alone says more
+        with contextlib.suppress(OSError, ValueError):  # compiling them alone gives better messages
             compile_batch(batch, folder, processes, timeout_s)
 
     def alone(job: Job, folder: str) -> None:
@@ -197,9 +199,9 @@ def compile_missing(
 
 
 def compile_alone(job: Job, folder: str, run: Callable[[list[str]], ProgramResult]) -> None:
-    """Finish a job, or raise CompileError or CompilerNotFoundError; ``run`` starts processes in ``folder``.
+    """Finish a job, or raise CompileError or CompilerNotFoundError. ``run`` starts processes in ``folder``.
 
-    A further compiler is tried only where those before do not know an extension. ``folder`` must not exist yet.
+    Another compiler is tried only if the earlier ones lack an extension. ``folder`` must not exist yet.
     """
     os.mkdir(folder)
     with open(os.path.join(folder, SOURCE_NAME), "wb") as file:
@@ -218,13 +220,13 @@ def compile_alone(job: Job, folder: str, run: Callable[[list[str]], ProgramResul
 
 
 class _NextCompilerError(CompileError):
-    """A refusal that another compiler may not share."""
+    """A rejection that another compiler may not share."""
 
 
 def _compile_with(
     compiler: Compiler, job: Job, folder: str, run: Callable[[list[str]], ProgramResult]
 ) -> tuple[bytes, str]:
-    """The module, and the messages of the compiler."""
+    """Return the module and the compiler's messages."""
     try:
         argv = compiler.arguments(job.source)
         done = run(argv)
@@ -253,14 +255,14 @@ def _compile_with(
 
 
 def _problem(job: Job, compiler: Compiler, output: str) -> Diagnostic:
-    """The errors of which a compiler wrote."""
+    """Make a problem from the errors that a compiler printed."""
     from scenario_runner.shaders.compilers.compile_problems import compile_problem
 
     return compile_problem(job.source, output, compiler.style)
 
 
 def _log_warnings(job: Job, compiler: Compiler, output: str) -> None:
-    """Log the messages about a shader that was compiled, where there is a warning among them."""
+    """Log a compiler's messages about a compiled shader if they include a warning."""
     if "WARNING:" in output or "warning:" in output:
         from scenario_runner.shaders.compilers.compile_problems import log_warnings
 
@@ -268,14 +270,14 @@ def _log_warnings(job: Job, compiler: Compiler, output: str) -> None:
 
 
 def _defect(job: Job, compiler: Compiler, does: str, help: str | None = None) -> CompileError:
-    """The error of a compiler that made no module and did not say why."""
+    """Return the error for a compiler that made no module and gave no reason."""
     request = job.source.request
     text = f"{request.who}the shader compiler {compiler.path!r} {does}"
     return CompileError(Diagnostic("SR-SHADER-010", "error", None, text, help, path=request.place))
 
 
 def _all_errors(compiler: Compiler, argv: list[str], output: str, run: Callable[[list[str]], ProgramResult]) -> str:
-    """The messages of a compiler that is asked to go on after the first error; ``output`` where that brings no more."""
+    """Ask a compiler to continue after the first error. Return its messages, or ``output`` if there are no more."""
     first = next((line.split(": ", 2)[-1] for line in output.splitlines() if line.startswith("ERROR: ")), None)
     for more in compiler.asking_again:
         try:
@@ -288,8 +290,10 @@ def _all_errors(compiler: Compiler, argv: list[str], output: str, run: Callable[
 
 
 def batches(jobs: Iterable[Job], processes: int) -> list[list[Job]]:
-    """The jobs that have a ``batch`` compiler, in lists for one process each: per target as many as ``processes``, of
-    about the same size."""
+    """Split the jobs with a ``batch`` compiler into lists for one process each.
+
+    For each target, there are at most ``processes`` lists, of about the same size.
+    """
     groups: dict[tuple[str, str], list[Job]] = {}
     for job in jobs:
         if job.batch is not None:
@@ -303,9 +307,9 @@ def batches(jobs: Iterable[Job], processes: int) -> list[list[Job]]:
 
 
 def compile_batch(jobs: Sequence[Job], folder: str, processes: Processes, timeout_s: float) -> None:
-    """Finish those that compile, and those that are refused, by one process.
+    """Compile jobs in one process. Finish the jobs that it compiled or rejected.
 
-    Where the compiler crashes or hangs, what it had not finished is left as it is. ``folder`` must not exist yet.
+    If the compiler crashes or hangs, the other jobs stay unfinished. ``folder`` must not exist yet.
     """
     compiler = jobs[0].batch
     assert compiler is not None
@@ -321,13 +325,13 @@ def compile_batch(jobs: Sequence[Job], folder: str, processes: Processes, timeou
         for job, path in zip(jobs, paths, strict=True)
         if os.path.exists(f"{path}.spv") or os.path.exists(f"{path}.log")
     ]
-    # It writes one file after the other: where it was ended, only the last one can be a part of a module.
+    # Files are written one after the other. If the compiler was ended, only the last file can be incomplete.
     for job, path in written[:-1] if done.failure else written:
         _take(job, compiler, path)
 
 
 def _take(job: Job, compiler: Compiler, path: str) -> None:
-    """Take the module and the log of a shader, whose files begin with ``path``."""
+    """Take the module and the log of a shader from the files that begin with ``path``."""
     output = None
     if os.path.exists(f"{path}.log"):
         with open(f"{path}.log", encoding="utf-8", errors="replace") as file:
@@ -342,11 +346,11 @@ def _take(job: Job, compiler: Compiler, path: str) -> None:
 
 
 def _read_module(path: str) -> bytes:
-    """At most one byte more than ``_MAX_MODULE_BYTES`` of the file that a compiler wrote. Raises OSError."""
+    """Read the file of a compiler, up to one byte beyond ``_MAX_MODULE_BYTES``. Raises OSError."""
     with open(path, "rb") as file:
         return file.read(_MAX_MODULE_BYTES + 1)
 
 
 def _is_module(data: bytes) -> bool:
-    """Tell a SPIR-V module by its size and first word."""
+    """Recognize a SPIR-V module by its size and first word."""
     return 20 <= len(data) <= _MAX_MODULE_BYTES and len(data) % 4 == 0 and data[:4] == _SPIRV_MAGIC

@@ -1,13 +1,13 @@
-"""One shader to compile, its ``build_options``, and the text that the compiler gets.
+"""One shader to compile, its ``build_options``, and the assembled text for the compiler.
 
-That is the source with its includes, macros and version put in place.
+The assembled text is the source with includes, macros and version inserted.
 
-Expanding ``#include`` here makes every compiler search alike, needs no extension, and makes the cache sound: its key is
-the text that is compiled, so that a new file earlier in the search path is a new text. ``#line`` directives keep every
-line's number and file; files go by number, because only that form needs no extension.
+Because ``#include`` is expanded here, every compiler searches alike and needs no extension. The cache is sound, too:
+its key is the compiled text, so that a new file earlier in the search path changes the key. ``#line`` directives keep
+each line's number and file. Files have numbers, because names in directives need an extension.
 
-A compiler follows the other includes itself (``#include MACRO``, a directive split by a backslash): then the module
-comes from more than the text and is not cached. The sandbox refuses them.
+A compiler resolves other includes itself (``#include MACRO``, a directive split by a backslash). Such a module depends
+on more than the text and is not cached. The sandbox rejects these includes.
 """
 
 import os
@@ -25,9 +25,12 @@ _LEVELS = {"-O": "s", "-O0": "0", "-O1": "1", "-O2": "2", "-O3": "3", "-Os": "s"
 
 
 class BuildOptions(NamedTuple):
-    """Parsed options. ``macros`` holds the last word on each name, in order: (name with parameters, value); a value of
-    False stands for -U, and True for -DNAME alone. ``include_dirs`` are absolute unless the base folder was not.
-    ``optimise`` is ``""`` (not asked), ``"0"`` to ``"3"`` or ``"s"``."""
+    """Parsed options.
+
+    ``macros`` has the last definition of each name, in order: (name with parameters, value). False stands for -U, True
+    for -DNAME alone. ``include_dirs`` are absolute unless the base folder was not. ``optimise`` is ``""`` (not asked),
+    ``"0"`` to ``"3"`` or ``"s"``.
+    """
 
     macros: tuple[tuple[str, str | bool], ...] = ()
     include_dirs: tuple[str, ...] = ()
@@ -39,9 +42,9 @@ _NONE = BuildOptions()
 
 
 def parse_build_options(text: str, base_dir: str = "") -> BuildOptions:
-    """Parse one string of options, quoted as for a shell; relative ``-I`` folders count from ``base_dir``.
+    """Parse a string of options, quoted as for a shell. Relative ``-I`` folders start at ``base_dir``.
 
-    Raises ScenarioError (no place; the caller knows it) with one problem per option that cannot be used.
+    Raises ScenarioError without a place, with one problem for each wrong option. The caller knows the place.
     """
     if not text or text.isspace():
         return _NONE
@@ -90,7 +93,7 @@ def _words(text: str) -> list[str]:
 
 
 def _macro(kind: str, text: str) -> tuple[str, tuple[str, str | bool]]:
-    """The name alone, and (name with parameters, value). Raises ValueError with a whole message."""
+    """Return the name alone, and (name with parameters, value). Raises ValueError with a whole message."""
     match = re.match(r"([A-Za-z_][A-Za-z0-9_]*)(\([A-Za-z0-9_ ,.]*\))?(=)?", text)
     rest = text[match.end() :] if match else text
     if match is None or (rest and not match[3]) or (kind == "-U" and text != match[1]):
@@ -98,7 +101,7 @@ def _macro(kind: str, text: str) -> tuple[str, tuple[str, str | bool]]:
         raise ValueError(f"{kind + text!r} is not a macro (expected {kind}{shape}, NAME of letters, digits and _)")
     if kind == "-U":
         return match[1], (match[1], False)
-    # The value becomes the rest of a #define line: nothing in it may reach the lines below.
+    # The value becomes the rest of a #define line, and must not reach the lines below.
     if any(mark in rest for mark in ("\n", "\r", "\0", "/*")) or rest.endswith("\\"):
         raise ValueError(f"the value in {kind + text!r} cannot hold a line break, '/*' or a final backslash")
     return match[1], (match[1] + (match[2] or ""), rest if match[3] else True)
@@ -112,11 +115,11 @@ TARGETS = ("vulkan1.0", "vulkan1.1", "vulkan1.2", "vulkan1.3", "vulkan1.4")
 class CompileRequest(NamedTuple):
     """A source as the scenario's ``shader`` resource describes it.
 
-    Either ``path`` names the file, or ``source`` holds the text and ``name`` labels it in messages. ``build_options``
-    is the scenario's string (see `parse_build_options`); a relative ``-I`` in it counts from ``base_dir`` (the
-    scenario's folder). ``include_dirs`` are searched in order, after the folder of the file that includes. ``label`` is
-    the shader's uid. ``target`` is the oldest Vulkan version that the module must run on; a source that needs a newer
-    one (GL_ARM_tensors) gets it.
+    Either ``path`` names the file, or ``source`` is the text and ``name`` its name in messages. ``build_options`` is
+    the scenario's string (see `parse_build_options`); a relative ``-I`` in it starts at ``base_dir``, the scenario's
+    folder. ``include_dirs`` are searched in order, after the folder of the including file. ``label`` is the shader's
+    uid. ``target`` is the oldest Vulkan version that the module must run on. A source that needs a newer version
+    (GL_ARM_tensors) gets it.
     """
 
     language: Language = "GLSL"
@@ -133,25 +136,25 @@ class CompileRequest(NamedTuple):
 
     @property
     def place(self) -> str:
-        """The name of the source in messages: the path as it was given, or the name of a text."""
+        """The name of the source in messages: the path as given, or the name of a text."""
         return self.path if self.path is not None else self.name
 
     @property
     def who(self) -> str:
-        """The start of a sentence about the shader, empty for one without a label."""
+        """The start of a sentence about the shader; empty without a label."""
         return f"shader {self.label!r}: " if self.label else ""
 
 
-# Compiled when they are needed, which few shaders make them.
+# Compiled on use, because few shaders need them.
 _COMMENT_OR_STRING = rb"//(?:\\\r?\n|[^\n])*+|/\*.*?(?:\*/|\Z)|(\"(?:\\.|[^\"\\\n])*+\")"
 _SPLICE = rb"\\[ \t\f\v]*(?:\r\n?|\n)"
-# `#` has two more spellings; `import` and `embed` are those of some compilers.
+# `#` has two more spellings. Some compilers know `import` and `embed`.
 _WORDS = (b"include", b"import", b"embed")
 _OPENS_FILE = rb"(?:#|%:|\?\?=)\s*(include|import|embed)|\b(__has_(?:include|embed))"
 
 
 def own_include(text: bytes) -> str:
-    """Return the first directive or operator that makes a compiler look for a file; empty where there is none."""
+    """Return the first directive or operator that makes a compiler look for a file; empty if there is none."""
     text = re.sub(_SPLICE, b"", text) if b"\\" in text else text
     if not any(word in text for word in _WORDS):
         return ""
@@ -160,9 +163,9 @@ def own_include(text: bytes) -> str:
 
 
 def without_comments(text: bytes) -> bytes:
-    """``text`` with a space for each comment; its lines stay where they are.
+    """Replace each comment by a space. Lines keep their numbers.
 
-    Compilers disagree about where comments end. What is not there, none of them can take for a directive.
+    Compilers disagree about the ends of comments. No compiler can mistake a removed comment for a directive.
     """
 
     def replaced(match: re.Match[bytes]) -> bytes:
@@ -174,12 +177,12 @@ def without_comments(text: bytes) -> bytes:
 _TENSORS = b"GL_ARM_tensors"
 MAX_BYTES = 16 << 20
 MAX_DEPTH = 64
-OPTIONS_FILE = 70000  # the number of the lines that hold build_options
-FIRST_FILE = 70001  # far from the numbers that sources use in #line directives of their own
+OPTIONS_FILE = 70000  # the file number of build_options
+FIRST_FILE = 70001  # far from the numbers in #line directives of sources
 
 _SKIP = rb"(?>\s+|//[^\n]*+|/\*(?>.*?\*/))*+"
 _VERSION = re.compile(_SKIP + rb"#[ \t]*version[ \t]+(\d{1,9})(?:[ \t]+(core|compatibility|es)\b)?", re.S)
-# Comments and strings are matched only to be stepped over.
+# Comments and strings are matched only to skip them.
 _DIRECTIVE = (
     rb"//(?:\\\r?\n|[^\n])*+|/\*.*?(?:\*/|\Z)|\"(?:\\.|[^\"\\\n])*+\"|"
     rb"^[ \t]*#[ \t]*(?:include[ \t]*(?:\"([^\"\n]+)\"|<([^>\n]+)>)|(pragma[ \t]+once\b))"
@@ -187,11 +190,11 @@ _DIRECTIVE = (
 
 
 class ShaderSource:
-    """The source of a request with its includes, macros and version put in place: ``text`` is what the compiler gets.
+    """The source of a request with includes, macros and version inserted: ``text`` is for the compiler.
 
-    ``files`` are the names of its parts: index i is number ``FIRST_FILE + i``, the source itself first; ``contents``
-    are their bytes. ``missing`` are the includes not found. ``opaque`` is set when an include is left to the compiler
-    (see `own_include`): then the text is not all that the module comes from, and no cache may keep it.
+    ``files`` names its parts: index i has the number ``FIRST_FILE + i``, and the source itself is first. ``contents``
+    has their bytes, ``missing`` the includes that were not found. ``opaque`` means that the compiler resolves an
+    include itself (see `own_include`). The module then depends on more than the text, and no cache may keep it.
     """
 
     def __init__(
@@ -205,7 +208,7 @@ class ShaderSource:
         self.missing: list[str] = []
         self.opaque = False
         self._is_hlsl = request.language == "HLSL"
-        # Debug information should name files, and HLSL knows no numbers.
+        # Debug information should name files, and HLSL has no file numbers.
         self._names_files = self._is_hlsl or options.debug
         self._dirs = (*request.include_dirs, *options.include_dirs)
         self._numbers: dict[str, int] = {}
@@ -215,7 +218,7 @@ class ShaderSource:
 
     @property
     def has_tensors(self) -> bool:
-        """True where the text names GL_ARM_tensors."""
+        """True if the text names GL_ARM_tensors."""
         return _TENSORS in self.text
 
     def _assemble(self, data: bytes, folder: str) -> bytes:
@@ -227,7 +230,7 @@ class ShaderSource:
             if version:
                 head, at = data[: version.end()] + b"\n", data.count(b"\n", 0, version.end()) + 1
                 data = data[version.end() :]
-                # Before GLSL 3.30, "#line 5" numbers its own line, not the next.
+                # Before GLSL 3.30, "#line 5" numbers its own line instead of the next.
                 number = int(version[1])
                 self._line_offset = -1 if (version[2] != b"es" and number < 330) or number == 100 else 0
             if self._names_files:
@@ -244,13 +247,13 @@ class ShaderSource:
         lines = []
         for name, value in self.options.macros:
             if value is True:
-                # A bare -DNAME is empty in GLSL compilers and 1 in those of the C family.
+                # A bare -DNAME means an empty macro in GLSL, and 1 in languages of the C family.
                 value = "1" if self._is_hlsl else ""
             lines.append(f"#undef {name}\n" if value is False else f"#define {name} {value}\n")
         return "".join(lines).encode("utf-8", "surrogatepass")
 
     def _line(self, line: int, number: int) -> bytes:
-        """The directive after which comes line ``line`` (from 1) of file ``number``; none for a text to be read."""
+        """Return the directive before line ``line`` (from 1) of file ``number``; empty in a text for readers."""
         if not self._marks_lines:
             return b""
         file = b"%d" % number
@@ -262,7 +265,7 @@ class ShaderSource:
     def _expand(
         self, text: bytes, first: int, index: int, folders: tuple[str, ...], open_files: tuple[str, ...]
     ) -> bytes:
-        """``text``, which begins at line ``first`` of file ``index``, with its includes put in place."""
+        """Return ``text``, which begins at line ``first`` of file ``index``, with its includes inserted."""
         self._size_bytes += len(text)
         if self._size_bytes > MAX_BYTES:
             message = f"with its includes the shader has more than {MAX_BYTES >> 20} MiB"
@@ -294,15 +297,15 @@ class ShaderSource:
         return body
 
     def _include(self, raw: bytes, folders: tuple[str, ...], open_files: tuple[str, ...]) -> bytes:
-        """Give the text for one include: the file's text, or an #error, which matters only where it is reached."""
+        """Return the text of an included file, or an #error, which only counts if the compiler reaches it."""
         name, shown = os.fsdecode(raw).replace("\\", "/"), re.sub(rb"[^A-Za-z0-9_./ -]", b"?", raw)
-        # The folder of the file that includes, those of its includers, then the include folders.
+        # Search the folder of the including file, the folders of its includers, then the include folders.
         for folder in (*reversed(folders), *self._dirs):
             path = os.path.normpath(os.path.join(folder, name))
             check_path(path)
             if not os.path.isfile(path):
                 continue
-            # Once more is allowed: guards make the inner one empty. What is deeper counts only where there are none.
+            # A second inclusion is allowed: guards make it empty. A deeper one has no guards.
             if open_files.count(path) > 1 or len(open_files) >= MAX_DEPTH:
                 return b'#error the include file "%s" includes itself, or is nested too deep\n' % shown
             data = read_source(path).removeprefix(b"\xef\xbb\xbf")
@@ -312,15 +315,17 @@ class ShaderSource:
                 self.contents.append(data)
             index = self._numbers[path]
             inner = self._expand(data, 1, index, (*folders, os.path.dirname(path)), (*open_files, path))
-            # Two line ends: the first may be taken by a final backslash.
+            # Two line ends: a final backslash may take the first.
             return self._line(1, FIRST_FILE + index) + inner + b"\n\n"
         self.missing.append(name)
         return b'#error cannot find the include file "%s"\n' % shown
 
 
 def assemble(request: CompileRequest, options: BuildOptions, *, marks_lines: bool = True) -> ShaderSource:
-    """Read the source and everything it includes. Raises FileError: missing, no regular file, or too large;
-    SandboxError for what the sandbox forbids."""
+    """Read the source and all of its includes.
+
+    Raises FileError for a file that is missing, irregular or too large, and SandboxError for a forbidden file.
+    """
     if request.path is not None:
         data = read_source(request.path)
         folder = os.path.dirname(request.path)
@@ -340,9 +345,9 @@ def assemble(request: CompileRequest, options: BuildOptions, *, marks_lines: boo
 
 
 def inlined(request: CompileRequest) -> bytes | None:
-    """The source of a request with its includes put in place, for other programs; None where it includes nothing.
+    """Return the source of a request with its includes inserted, for other programs; None if it includes nothing.
 
-    Macros stay with the build options. Raises FileError, also for an include that is left to the compiler.
+    Macros stay in the build options. Raises FileError, also for an include that the compiler would resolve.
     """
     options = parse_build_options(request.build_options, request.base_dir)._replace(macros=(), debug=False)
     source = assemble(request, options, marks_lines=False)
@@ -353,7 +358,7 @@ def inlined(request: CompileRequest) -> bytes | None:
 
 
 def read_source(path: str) -> bytes:
-    """The bytes of a source file of at most ``MAX_BYTES``. Raises FileError."""
+    """Read a source file of at most ``MAX_BYTES``. Raises FileError."""
     with SourceFile(path) as file:
         if file.size_bytes > MAX_BYTES:
             raise file_error(path, f"a shader source of more than {MAX_BYTES >> 20} MiB is not read")

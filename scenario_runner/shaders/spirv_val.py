@@ -1,8 +1,8 @@
-"""SPIR-V modules from outside, checked before a driver sees them: by own rules, then by spirv-val where it is found.
+"""Checks SPIR-V modules from outside before a driver sees them: by own rules, then by spirv-val if it is installed.
 
-spirv-val knows SPIR-V and the extensions that are as old as itself; what it does not know is not held against a module
-(`complaint`). The verdict is kept by content, so that a module is checked once. Modules that a compiler made for this
-program are not checked.
+spirv-val knows SPIR-V and the extensions of its time. Unknown numbers are not counted as errors (`complaint`). The
+verdict is cached by content, so that a module is checked once. Modules that a compiler made for this program are not
+checked.
 """
 
 import os
@@ -21,8 +21,8 @@ from scenario_runner.shaders.compilers.search import OFF, VALIDATOR_VARIABLE, Va
 from scenario_runner.shaders.spirv import Module, read_module
 
 TIMEOUT_S = 30.0
-# The newest environment that all versions since 2022 know: it takes every version of SPIR-V that Vulkan has. What a
-# device must have for a layout or an execution mode is checked against the device, so everything is allowed here.
+# The newest environment of all versions since 2022: it accepts every SPIR-V version of Vulkan. Features for layouts and
+# execution modes are checked against the device, so that everything is allowed here.
 OPTIONS = (
     "--target-env",
     "vulkan1.3",
@@ -30,15 +30,15 @@ OPTIONS = (
     "--workgroup-scalar-block-layout",
     "--allow-localsizeid",
 )
-# Rules that a feature of Vulkan lifts (VK_KHR_maintenance8 and 9), which old versions cannot be told.
+# Rules that a Vulkan feature lifts (VK_KHR_maintenance8 and 9). Old validators have no option for it.
 _LIFTED = re.compile(r"\[VUID-StandaloneSpirv-(?:Base-04781|Offset-04663|Offset-10213)\]")
-# Numbers that the version does not know: of a newer extension, or of none.
+# Numbers that the validator does not know: of a newer extension, or invalid.
 _UNKNOWN = re.compile(r"Invalid (?P<what>opcode|[\w ]+ operand): \d")
 _ERROR = re.compile(r"^error: (?:line \d+: )?(.+)", re.M)
 
 
 def validator_version(validator: Validator) -> str | None:
-    """Its own word, such as "2023.1"; None where it has none."""
+    """Return the validator's version, such as "2023.1"; None if it does not print one."""
     try:
         done = Processes().run([validator.path, "--version"], folder=None, timeout_s=TIMEOUT_S)
     except (OSError, LimitError):
@@ -48,11 +48,11 @@ def validator_version(validator: Validator) -> str | None:
 
 
 def complaint(validator: Validator, code: bytes, processes: Processes, folder: str, *, has_extensions: bool) -> str:
-    """Ask the validator for what is wrong with a module; empty for a valid one, and where it cannot tell.
+    """Return the validator's error about a module; empty for a valid module, and if the validator cannot tell.
 
-    ``folder`` must not exist yet. A number that the validator does not know is proven wrong only in a module
-    without extensions (``has_extensions``): every newer opcode and operand comes with one. Raises OSError where it
-    cannot be run, or does not end by itself.
+    ``folder`` must not exist yet. A number that the validator does not know is an error only in a module without
+    extensions (``has_extensions``), because every newer opcode and operand belongs to an extension. Raises OSError if
+    the validator cannot run, or must be ended.
     """
     path = os.path.join(folder, "module.spv")
     os.mkdir(folder)
@@ -78,19 +78,19 @@ _HELP = f"generate the module again (spirv-val found the error; {VALIDATOR_VARIA
 def check_modules(
     modules: Mapping[str, tuple[str, bytes]], *, cache_dir: str | None, use_cache: bool
 ) -> dict[str, SpirvError]:
-    """Check modules from outside; returns what is wrong with them, by uid.
+    """Check modules from outside. Return the errors by uid.
 
-    ``modules`` are the names for messages and the bytes, by uid. Whoever reads a module finds again that it cannot be
-    read; our rules for interfaces and layouts may say more of what is wrong with others. Raises UsageError where the
-    validator that the environment names is not there.
+    ``modules`` has the name for messages and the bytes of each uid. Readers of a module report unreadable modules
+    again, and the rules for interfaces and layouts may find more problems in others. Raises UsageError if the validator
+    in the environment does not exist.
     """
     cache = ContentCache(cache_dir, "checked") if use_cache else None
     validator = find_validator()
-    # the version of this program stands for the options and for our own rules
+    # the program's version stands for the options and our own rules
     identity = repr((program_version(), validator and validator.identity)).encode("utf-8", "backslashreplace") + b"\n"
     complaints: dict[str, SpirvError] = {}
-    verdicts: dict[bytes, str] = {}  # what the validator said of a module: empty for a valid one
-    extended: dict[bytes, bool] = {}  # those that it is to be asked about, and whether they have extensions
+    verdicts: dict[bytes, str] = {}  # the validator's error about a module, empty for a valid one
+    extended: dict[bytes, bool] = {}  # modules to validate, and whether they have extensions
     for uid, (name, code) in modules.items():
         if code in verdicts or code in extended:
             continue
@@ -131,9 +131,9 @@ def _check_inputs(module: Module) -> None:
 
 
 def _ask(validator: Validator, modules: Mapping[bytes, bool]) -> dict[bytes, str]:
-    """Ask the validator about each module, as `complaint` does; some processes side by side.
+    """Ask the validator about each module, as `complaint` does, in several processes.
 
-    Those for which it failed are left out.
+    Modules for which it failed are left out.
     """
     complaints: dict[bytes, str] = {}
     processes = Processes()

@@ -1,6 +1,6 @@
-"""Messages of compilers: the errors of a shader as one problem, with places in the user's files and their source lines.
+"""Turns compilers' messages about a shader into one problem, with places in the user's files and their source lines.
 
-Nothing of this is needed for a shader that compiles without a warning.
+A shader that compiles without a warning needs nothing of this module.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _QUOTED = re.compile(r"'([^']+)'")
 
 
 def _lines(source: ShaderSource, path: str) -> list[str]:
-    """Return the lines of a file of a shader; none for a name that a #line directive made up."""
+    """Return the lines of a file of a shader; empty for a name that a #line directive made up."""
     if path not in source.files:
         return []
     text = source.contents[source.files.index(path)].decode(errors="replace")
@@ -30,11 +30,10 @@ def _lines(source: ShaderSource, path: str) -> list[str]:
 
 
 def _quoted_line(message: _Message, lines_of: Callable[[str], list[str]]) -> tuple[list[str], int | None]:
-    """The line of a message with a mark where the error is, nothing where there is no such line; and the column of
-    the mark (from 1), where it is known.
+    """Return the line of a message with a mark below the error, and the column of the mark (from 1) if known.
 
-    A compiler that gives no column names the word that is wrong in quotes as a rule: where the line has it once, or
-    near the column, it is marked.
+    There is nothing to quote if the file lacks the line. A compiler without columns mostly quotes the wrong word: the
+    word is marked if the line has it once, or near the column.
     """
     number, column = message.line or 0, message.column
     lines = lines_of(message.file) if message.file is not None else []
@@ -51,7 +50,7 @@ def _quoted_line(message: _Message, lines_of: Callable[[str], list[str]]) -> tup
 
 
 def _marked(line: str, column: int | None, message: str) -> tuple[int | None, int]:
-    """Find the start of the mark, from 0, and its length."""
+    """Find the start of the mark (from 0) and its length."""
     word = _QUOTED.match(message)
     if word:
         places = [match.start() for match in re.finditer(rf"(?<!\w){re.escape(word[1])}(?!\w)", line)]
@@ -66,7 +65,7 @@ def _marked(line: str, column: int | None, message: str) -> tuple[int | None, in
 
 
 def log_warnings(source: ShaderSource, output: str, style: MessageStyle) -> None:
-    """Log the messages of a compiler about a shader that it compiled, with the names of the user's files."""
+    """Log a compiler's messages about a compiled shader, with the names of the user's files."""
     names, message = _names(source), re.compile(style.message)
     lines = output.strip()[:2000].splitlines()
     for index, line in enumerate(lines):
@@ -78,13 +77,13 @@ def log_warnings(source: ShaderSource, output: str, style: MessageStyle) -> None
 
 
 def _names(source: ShaderSource) -> dict[str, str]:
-    """The user's files by what compilers call them."""
+    """Map compilers' names of files to the user's files."""
     names = {SOURCE_NAME: source.files[0], "0": source.files[0], str(OPTIONS_FILE): "build_options"}
     return names | {str(FIRST_FILE + index): name for index, name in enumerate(source.files)}
 
 
 class _Message(NamedTuple):
-    """An error of a compiler, without a place where it names none."""
+    """An error of a compiler; without a place if it names none."""
 
     text: str
     file: str | None = None
@@ -93,17 +92,17 @@ class _Message(NamedTuple):
 
     @property
     def at(self) -> str:
-        """The place before a sentence."""
+        """The place, for the start of a sentence."""
         place = "".join(f"{part}:" for part in (self.file, self.line, self.column) if part is not None)
         return f"{place} " if place else ""
 
     def and_more(self, text: str) -> _Message:
-        """The same with another line."""
+        """Append a line."""
         return self._replace(text=f"{self.text}\n  {text}")
 
 
 def _messages(output: str, names: dict[str, str], style: MessageStyle) -> list[_Message]:
-    """The errors of which a compiler wrote, each once, with the names of the user's files; at least one."""
+    """Parse the errors that a compiler printed, each once, with the names of the user's files; at least one."""
     messages: list[_Message] = []
     reason = ""
     message, noise = re.compile(style.message), re.compile(style.noise)
@@ -121,21 +120,21 @@ def _messages(output: str, names: dict[str, str], style: MessageStyle) -> list[_
                 if messages and not warned:
                     messages[-1] = messages[-1].and_more(f"{new.at}note: {new.text}")
                 continue
-            warned = severity == "warning" and style.echoes  # notes about it and its source lines follow
+            warned = severity == "warning" and style.echoes  # its notes and source lines follow
             if severity != "warning":
                 messages.append(new)
         elif warned or line in ("", SOURCE_NAME):  # glslang's echo of the file name
             continue
         elif messages and not line.startswith(("ERROR:", "WARNING:")):
-            messages[-1] = messages[-1].and_more(line)  # such as the name a linker message is about
+            messages[-1] = messages[-1].and_more(line)  # such as the name in a linker message
         elif not line.startswith("WARNING:"):
             messages.append(_Message(line.removeprefix("ERROR:").removeprefix("error:").strip()))
     return list(dict.fromkeys(messages)) or [_Message(reason or "the compiler gave no reason")]
 
 
 def compile_problem(source: ShaderSource, output: str, style: MessageStyle) -> Diagnostic:
-    """Make one problem of the messages of a compiler: the first error's place, text and source line; the
-    further ones follow, with theirs."""
+    """Make one problem from a compiler's messages: the place, text and source line of the first error, then the
+    others."""
     first, *others = _messages(output, _names(source), style)
     if first.file == "build_options":
         first = first._replace(text=f"in build_options: {first.text}", file=None, line=None)
@@ -156,7 +155,7 @@ def compile_problem(source: ShaderSource, output: str, style: MessageStyle) -> D
 
 
 def _without_echoes(output: str, message: re.Pattern[str]) -> list[str]:
-    """The lines without a line of the source, the marks below it and what could be inserted there."""
+    """Remove echoed source lines, the marks below them, and suggested insertions."""
     kept: list[str] = []
     echoing = False
     for line in output.splitlines():

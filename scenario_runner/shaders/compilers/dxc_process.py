@@ -1,5 +1,5 @@
-"""The process that calls a DXC library. Imports nothing but the standard library, and of that little: each
-process begins anew, and `typing` alone takes as long as five shaders.
+"""The process that calls a DXC library. It imports only little of the standard library: each process starts anew, and
+`typing` alone takes as long as five shaders.
 
 Its arguments are:
 
@@ -7,10 +7,10 @@ Its arguments are:
     LIBRARY COUNT SOURCE MODULE LOG INCLUDES OPTION... COUNT ...
 
 COUNT is the number of words that follow for one shader. LOG is a file for the compiler's messages, written before the
-module; "-" is standard output. Only with "own-includes" as INCLUDES does the compiler look for files itself. The exit
-status is 1 where a shader was refused.
+module; "-" is standard output. The compiler resolves includes itself only with "own-includes" as INCLUDES. The exit
+status is 1 if a shader was rejected.
 
-Source: dxcapi.h of DirectXShaderCompiler. Its objects are those of COM: a pointer to a table of functions, which begins
+Source: dxcapi.h of DirectXShaderCompiler. Its objects are COM objects: a pointer to a table of functions, which begins
 with QueryInterface, AddRef and Release.
 """
 
@@ -19,7 +19,7 @@ from __future__ import annotations
 import ctypes
 import os
 
-TYPE_CHECKING = False  # what typing has under this name, for tools that check types
+TYPE_CHECKING = False  # typing has this name, and type checkers know it
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import Any
@@ -32,7 +32,7 @@ _RESULT = "58346cda-dde7-4497-9461-6f87af5e0659"  # IDxcResult
 _VERSION_2 = "fb6904c4-42f0-4b62-9c46-983af7da7c83"  # IDxcVersionInfo2
 _VERSION_3 = "5e13e843-9d25-473c-9ad2-03b2d0b44b1e"  # IDxcVersionInfo3
 _UTF_8 = 65001
-_NAME = "source"  # what messages call every source
+_NAME = "source"  # the name of every source in messages
 
 
 class _Buffer(ctypes.Structure):
@@ -48,24 +48,24 @@ class _Object:
         self.pointer = ctypes.c_void_p()
 
     def call(self, index: int, *arguments: object, result: Any = ctypes.c_int32) -> Any:
-        """The value that the method gives; pointers and integers as ctypes takes them."""
+        """Call a method. Return its result; pointers and integers are as ctypes takes them."""
         table = ctypes.cast(self.pointer, ctypes.POINTER(ctypes.POINTER(ctypes.c_void_p))).contents
         types = [ctypes.c_void_p if not isinstance(argument, int) else ctypes.c_uint32 for argument in arguments]
         function = ctypes.CFUNCTYPE(result, ctypes.c_void_p, *types)(table[index] or 0)
         return function(self.pointer, *arguments)
 
     def out(self) -> object:
-        """Give the place for an object that a parameter returns."""
+        """Return the address for an object that a parameter returns."""
         return ctypes.byref(self.pointer)
 
     def release(self) -> None:
-        """Give the object back, where there is one."""
+        """Release the object, if there is one."""
         if self.pointer:
             self.call(2, result=ctypes.c_uint32)
 
 
 def main(arguments: Sequence[str]) -> int:
-    """The exit status."""
+    """Compile the shaders in ``arguments``, and return the exit status."""
     path, *rest = arguments
     try:
         library = ctypes.CDLL(os.path.abspath(path))
@@ -96,7 +96,7 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def _create(library: ctypes.CDLL, kind: str, interface: str) -> _Object:
-    """An object of the library. Raises OSError where it has none, AttributeError for another library."""
+    """Create an object of the library. Raises OSError if that fails, AttributeError for another library."""
     create = library.DxcCreateInstance
     create.restype = ctypes.c_int32
     instance = _Object()
@@ -107,9 +107,9 @@ def _create(library: ctypes.CDLL, kind: str, interface: str) -> _Object:
 
 
 def _compile(compiler: _Object, includes: _Object, source: str, options: Sequence[str]) -> tuple[bytes, bytes]:
-    """The module, empty where there is none, and the messages.
+    """Return the module (empty after an error) and the messages.
 
-    ``includes`` opens the files of the few directives that are still in the text; no object opens none.
+    ``includes`` opens the files of the remaining directives. A null object opens none.
     """
     with open(source, "rb") as file:
         text = file.read()
@@ -132,7 +132,7 @@ def _compile(compiler: _Object, includes: _Object, source: str, options: Sequenc
 
 
 def _bytes(result: _Object, method: int) -> bytes:
-    """Copy the bytes of the IDxcBlob that a method gives."""
+    """Copy the bytes of the IDxcBlob that a method returns."""
     blob = _Object()
     if result.call(method, blob.out()) < 0 or not blob.pointer:
         return b""
@@ -143,7 +143,7 @@ def _bytes(result: _Object, method: int) -> bytes:
 
 
 def _version(compiler: _Object) -> str:
-    """Version and commit, such as "1.8.0.4597 (fd7e54bc)", as far as the library tells them."""
+    """Return version and commit, such as "1.8.0.4597 (fd7e54bc)", as far as the library reports them."""
     text, count = ctypes.c_char_p(), ctypes.c_uint32()
     words = []
     for interface, method, arguments, form in (
@@ -159,7 +159,7 @@ def _version(compiler: _Object) -> str:
 
 
 def _guid(text: str) -> bytes:
-    """A GUID in memory: its first three fields are little-endian numbers."""
+    """Return a GUID as bytes in memory: its first three fields are little-endian numbers."""
     low, middle, high, *rest = text.split("-")
     return b"".join(bytes.fromhex(part)[::-1] for part in (low, middle, high)) + bytes.fromhex("".join(rest))
 

@@ -1,6 +1,6 @@
-"""The shader compilers of this machine, with versions; which of them can compile a shader; the validator of SPIR-V.
+"""Finds the shader compilers of this machine with their versions, a shader's suitable compilers, and spirv-val.
 
-A compiler's version is kept by path, modification time and size, so that a warm run starts no process to ask.
+A compiler's version is cached by path, modification time and size, so that a warm run starts no process to ask.
 """
 
 import os
@@ -32,17 +32,17 @@ _GLSLANG = "--glslang"
 _GLSL_COMPILERS = "glslangValidator, glslang, or Arm's or Google's glslc"
 # Programs that a variable or an option can name.
 _PROGRAMS = {_GLSLANG: _GLSL_COMPILERS, GLSLANG_VARIABLE: _GLSL_COMPILERS, DXC_VARIABLE: "dxc or libdxcompiler.so"}
-_VARIABLES = ("PATH", "HOME", "XDG_DATA_HOME")  # where compilers are searched for
-_SEARCHED_EVERY_S = 1.0  # a suite asks for each of its scenarios
+_VARIABLES = ("PATH", "HOME", "XDG_DATA_HOME")  # the places to search for compilers
+_SEARCHED_EVERY_S = 1.0  # a suite searches for each of its scenarios
 
 _searches: dict[tuple[object, ...], tuple[list[Compiler], float]] = {}
-"""The compilers that the last search found, and the time of its end, by its arguments and surroundings."""
+"""Results and end times of searches, by their arguments and environment."""
 
-_VERSIONS = "compilers-2.tsv"  # in the folder of the caches; a line is a key of `_answers`, flavour and version
+_VERSIONS = "compilers-2.tsv"  # in the cache folder; a line has a key of `_answers`, flavour and version
 _MOST_VERSIONS, _MOST_VERSIONS_BYTES = 64, 1 << 20
 
 _answers: dict[str, list[str]] = {}
-"""Flavour and version of each compiler that this process has met, as they are in the file `_VERSIONS`."""
+"""Flavour and version of each compiler that this process has found, as in the file `_VERSIONS`."""
 
 
 def find_compilers(
@@ -52,13 +52,13 @@ def find_compilers(
     cache_dir: str | None = None,
     use_cache: bool = True,
 ) -> list[Compiler]:
-    """Every usable compiler, the preferred one first; only those for ``language`` when that is given.
+    """Return every usable compiler, the preferred one first, optionally only those for ``language``.
 
-    A named one is the only one of its kind: ``compiler`` (the command line's ``--glslang``; a path, or a name on PATH),
-    else the variable SCENARIO_RUNNER_GLSLANG; for HLSL SCENARIO_RUNNER_DXC. Otherwise each class of `COMPILERS` says
-    where it may be; each file counts once. HLSL is left to glslang only where there is no dxc.
+    A named compiler is the only one of its kind: ``compiler`` (the command line's ``--glslang``; a path, or a name on
+    PATH), else the variable SCENARIO_RUNNER_GLSLANG, and SCENARIO_RUNNER_DXC for HLSL. Otherwise, each class of
+    `COMPILERS` lists its candidates, and each file counts once. glslang compiles HLSL only without dxc.
 
-    Raises CompilerNotFoundError when a named one is not there, cannot be started, or is not a compiler known here.
+    Raises CompilerNotFoundError if a named compiler does not exist, does not start, or is unknown.
     """
     cache = ContentCache(cache_dir, "shaders") if use_cache else None
     if compiler or any(map(os.environ.get, _NAMING)):
@@ -70,7 +70,7 @@ def find_compilers(
 
 
 def search_again() -> None:
-    """Forget what was found: compilers may just have been installed."""
+    """Drop the results of searches: compilers may just have been installed."""
     _searches.clear()
 
 
@@ -90,7 +90,7 @@ def _search(compiler: str | None, language: str | None, cache: ContentCache | No
         else:
             paths = dict.fromkeys(path for kind in kinds for path in kind.candidates())
             usable = [candidate for candidate in _probed(cache, paths, None) if isinstance(candidate, kinds)]
-            if variable == GLSLANG_VARIABLE:  # of one kind the newest first
+            if variable == GLSLANG_VARIABLE:  # the newest of each kind first
                 usable.sort(key=lambda candidate: numbers(candidate.version), reverse=True)
             usable.sort(key=lambda candidate: kinds.index(type(candidate)))
         compilers += usable
@@ -98,7 +98,7 @@ def _search(compiler: str | None, language: str | None, cache: ContentCache | No
 
 
 def names(compilers: Iterable[Compiler]) -> str:
-    """Compilers in a message: their paths and versions."""
+    """Return the paths and versions of compilers for a message."""
     return " or ".join(f"{compiler.path} ({compiler.version})" for compiler in compilers)
 
 
@@ -113,7 +113,7 @@ def _named(name: str, by: str) -> str:
 
 
 def _probed(cache: ContentCache | None, paths: Iterable[str], named_by: str | None) -> Iterator[Compiler]:
-    """The compilers among the files ``paths``; those that are not in the cache are asked."""
+    """Iterate over the compilers among the files ``paths``. Files that are not in the cache are started."""
     seen = set()
     for path in paths:
         try:
@@ -149,10 +149,10 @@ def _path_of_versions(cache: ContentCache) -> str:
 
 
 def _kept_versions(cache: ContentCache) -> dict[str, list[str]]:
-    """Read the file of versions; nothing where it is missing or damaged."""
+    """Read the file of versions; empty if it is missing or damaged."""
     content = cache.read(_path_of_versions(cache), _MOST_VERSIONS_BYTES)
     text = content[0].decode("utf-8", "surrogateescape") if content else ""
-    # The last piece is empty, or a line that was cut off.
+    # The last part is empty, or a damaged line.
     parts = [line.split("\t") for line in text.split("\n")[:-1]]
     return {part[0]: part[1:] for part in parts if len(part) == 3}
 
@@ -165,8 +165,10 @@ def _unknown(path: str, named_by: str, answer: str) -> CompilerNotFoundError:
 
 
 def _ask(path: str) -> tuple[str, str, str]:
-    """Flavour, version and what went wrong. The flavour is ``""`` when nothing was learned, ``"other"`` for an answer
-    that no known compiler gives."""
+    """Return flavour, version and problem of a compiler.
+
+    The flavour is ``""`` if the file gave no answer, and ``"other"`` if no known compiler gives this answer.
+    """
     from scenario_runner.shaders.compilers.compiler_processes import Processes
 
     try:
@@ -183,7 +185,7 @@ def _ask(path: str) -> tuple[str, str, str]:
 
 
 def check_request(request: CompileRequest) -> None:
-    """Raise UsageError or ScenarioError for a target or an entry point that no compiler can be given."""
+    """Raise UsageError or ScenarioError for a target or an entry point that no compiler accepts."""
     if request.target not in TARGETS:
         raise UsageError(f"unknown target {request.target!r} (expected one of {', '.join(TARGETS)})")
     if not request.entry or "\0" in request.entry or request.entry.startswith("-"):
@@ -193,7 +195,7 @@ def check_request(request: CompileRequest) -> None:
 
 
 def able_compilers(source: ShaderSource, compilers: list[Compiler]) -> list[Compiler]:
-    """Choose those of ``compilers`` that fit a source. Raises CompilerNotFoundError naming what is missing."""
+    """Choose the ``compilers`` that support a source. Raises CompilerNotFoundError with the missing one."""
     language, entry = source.request.language, source.request.entry
     if not compilers:
         advice = f"{install_here('glslang')}, or name one by --glslang or {GLSLANG_VARIABLE}"
@@ -223,16 +225,16 @@ OFF = "off"
 
 
 class Validator(NamedTuple):
-    """The program; ``identity`` tells two builds apart."""
+    """The program spirv-val. ``identity`` tells two builds apart."""
 
     path: str
     identity: str
 
 
 def find_validator() -> Validator | None:
-    """The one that SCENARIO_RUNNER_SPIRV_VAL names (``off``: none), else spirv-val on PATH; None where there is none.
+    """Return the spirv-val in SCENARIO_RUNNER_SPIRV_VAL (``off``: none), else on PATH; None if there is none.
 
-    Raises UsageError where the variable names no program.
+    Raises UsageError if the variable names no program.
     """
     named = os.environ.get(VALIDATOR_VARIABLE)
     if named == OFF:
