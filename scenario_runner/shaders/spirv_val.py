@@ -133,7 +133,7 @@ def _check_inputs(module: Module) -> None:
 def _ask(validator: Validator, modules: Mapping[bytes, bool]) -> dict[bytes, str]:
     """Ask the validator about each module, as `complaint` does, in several processes.
 
-    Modules for which it failed are left out.
+    A module has no entry if the validator failed.
     """
     complaints: dict[bytes, str] = {}
     processes = Processes()

@@ -1,7 +1,7 @@
-"""The process that calls a DXC library. It imports only little of the standard library: each process starts anew, and
-`typing` alone takes as long as five shaders.
+"""The process that calls a DXC library.
 
-Its arguments are:
+It imports only little of the standard library: each process starts anew, and `typing` alone takes as long as five
+shaders. Its arguments are:
 
     LIBRARY --version
     LIBRARY COUNT SOURCE MODULE LOG INCLUDES OPTION... COUNT ...

@@ -195,7 +195,7 @@ def check_request(request: CompileRequest) -> None:
 
 
 def able_compilers(source: ShaderSource, compilers: list[Compiler]) -> list[Compiler]:
-    """Choose the ``compilers`` that support a source. Raises CompilerNotFoundError with the missing one."""
+    """Choose the ``compilers`` that support a source. Raises CompilerNotFoundError with advice for the installation."""
     language, entry = source.request.language, source.request.entry
     if not compilers:
         advice = f"{install_here('glslang')}, or name one by --glslang or {GLSLANG_VARIABLE}"

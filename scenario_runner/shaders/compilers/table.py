@@ -1,4 +1,5 @@
-"""The shader compilers: one class each, and the table of them. Adding one is its class and a line there."""
+"""The shader compilers: a class for each, and the table of all. To add a compiler, write a class and add it to the
+table."""
 
 import os
 import re
@@ -12,9 +13,11 @@ from scenario_runner.shaders.source import ShaderSource
 
 
 class MessageStyle(NamedTuple):
-    """Regular expressions. ``message`` has the groups file, line, column (may be missing), severity and text; ``noise``
-    matches lines that say nothing about the source. After a message may come the line of the source and a line with
-    marks below it, where ``echoes``."""
+    """Regular expressions for the messages of a compiler.
+
+    ``message`` has the groups file, line, column (may be missing), severity and text. ``noise`` matches lines that say
+    nothing about the source. With ``echoes``, a line of the source and a line with marks may follow a message.
+    """
 
     message: str
     noise: str
@@ -54,13 +57,13 @@ class _Found(NamedTuple):
 
 
 class Compiler(_Found, ABC):
-    """One compiler file. ``version`` is its own word; ``identity`` tells two builds apart, wherever they are.
+    """A compiler's file. ``version`` is its own word; ``identity`` tells two builds apart, wherever they are.
 
-    ``flavour`` names the class in reports and in the cache. ``variable`` is the environment variable that names one of
-    them, ``programs`` are their names on PATH. ``renames_entry`` tells whether a GLSL shader's entry point can be
-    called other than main, ``many_at_once`` whether it makes batches. ``asking_again`` are options, tried in turn,
-    with which a compiler that stops at the first error reports all. ``hlsl_is_dated`` tells that it knows HLSL as it
-    was before HLSL 2021: no 64-bit or 16-bit types, no templates.
+    ``flavour`` names the class in reports and in the cache. ``variable`` is the environment variable for a compiler's
+    path, ``programs`` are its names on PATH. ``renames_entry`` means that a GLSL entry point can have another name than
+    main, ``many_at_once`` that the compiler makes batches. ``asking_again`` are options, tried in turn, that report all
+    errors if the compiler stops at the first. ``hlsl_is_dated`` means HLSL before HLSL 2021: no 64-bit or 16-bit types,
+    no templates.
     """
 
     flavour: ClassVar[str]
@@ -75,21 +78,21 @@ class Compiler(_Found, ABC):
 
     @classmethod
     def candidates(cls) -> list[str]:
-        """List the places where it may be, the preferred one first."""
+        """List the paths to try, the preferred one first."""
         return [path for name in cls.programs for path in on_path(name)]
 
     @classmethod
     @abstractmethod
     def version_in(cls, answer: str) -> str | None:
-        """Find the version in the output of `version_command`; None where another program wrote it."""
+        """Find the version in the output of `version_command`; None for the output of another program."""
 
     @property
     def knows_tensors(self) -> bool:
-        """True where GL_ARM_tensors is known."""
+        """True if the compiler knows GL_ARM_tensors."""
         return False
 
     def target_for(self, source: ShaderSource) -> str:
-        """The Vulkan version whose SPIR-V it is told to make."""
+        """Return the Vulkan version to compile for."""
         return max(source.request.target, "vulkan1.3") if source.has_tensors else source.request.target
 
     @abstractmethod
@@ -100,8 +103,11 @@ class Compiler(_Found, ABC):
         """
 
     def batches(self, source: ShaderSource, *, preferred: bool) -> bool:
-        """Tell whether a shader can be compiled together with others. ``preferred`` tells whether this compiler would
-        compile it alone, too; another one may only take what comes out the same."""
+        """Return whether a shader can be compiled together with others.
+
+        ``preferred`` means that this compiler would also compile the shader alone. Another compiler must make the same
+        module.
+        """
         return False
 
     def batch_arguments(self, sources: Sequence[ShaderSource]) -> list[str]:
@@ -114,14 +120,14 @@ class Compiler(_Found, ABC):
 
 
 def on_path(name: str) -> list[str]:
-    """List the places of a program of this name on PATH."""
+    """List the paths of a program with this name on PATH."""
     folders = os.environ.get("PATH", os.defpath).split(os.pathsep)
     program = name.removesuffix(".exe") + ".exe" if sys.platform == "win32" else name
     return [os.path.join(folder, program) for folder in folders if folder]
 
 
 def numbers(version: str) -> tuple[int, ...]:
-    """The numbers in a version, for comparing."""
+    """Return the numbers in a version, for comparisons."""
     return tuple(int(part[:9]) for part in _NUMBER.findall(version))
 
 
@@ -130,34 +136,35 @@ _STAGE = {"compute": "comp", "vertex": "vert", "fragment": "frag"}
 
 
 class Glslang(Compiler):
-    """Khronos' glslangValidator, in newer packages called glslang."""
+    """Khronos' glslangValidator, called glslang in newer packages."""
 
     flavour = "glslang"
     languages = ("GLSL", "HLSL")
     programs = ("glslangValidator", "glslang")
     renames_entry = True
     hlsl_is_dated = True
-    # Versions before 14 give no columns. Not asked so at once: it may crash when it goes on behind an error.
+    # Versions before 14 have no columns. Not the first choice: the compiler may crash when it continues after an error.
     asking_again = (("-C", "--error-column"), ("-C",))
 
     @classmethod
     def version_in(cls, answer: str) -> str | None:
-        """The version behind "Glslang Version:"."""
+        """Find the version after "Glslang Version:"."""
         match = re.search(r"^Glslang Version: (?:\d+:)?(\S{1,80})", answer, re.M)
         return match[1] if match else None
 
     @property
     def knows_tensors(self) -> bool:
-        """True for versions that know GL_ARM_tensors."""
+        """True for versions with GL_ARM_tensors."""
         return numbers(self.version)[:2] >= TENSORS_SINCE
 
     def target_for(self, source: ShaderSource) -> str:
-        """Give HLSL an old one: its storage buffers are decorated BufferBlock, which SPIR-V above 1.3 does not have."""
+        """Return an old version for HLSL: its storage buffers have BufferBlock, which SPIR-V after 1.3 lacks."""
         is_hlsl = source.request.language == "HLSL"
         return min(source.request.target, "vulkan1.1") if is_hlsl else super().target_for(source)
 
     def arguments(self, source: ShaderSource) -> list[str]:
-        """One optimiser for every level; without it nothing is optimised."""
+        """Return the command line. All optimisation levels mean the same optimiser; without a level, nothing is
+        optimised."""
         request, options = source.request, source.options
         extra = ["-g"] if options.debug else []
         extra += [] if options.optimise in ("", "0") else ["-Os"]
@@ -169,8 +176,8 @@ class Glslang(Compiler):
         return [self.path, "-V", *stage, *extra, "-o", OUTPUT_NAME, SOURCE_NAME]
 
 
-# Text that glslangValidator compiles differently: glslc has smaller limits behind GLSL's constants of these names, has
-# __FILE__ and the names of files in #line without being asked, and counts lines in another way in old versions of GLSL.
+# Text that glslangValidator compiles differently: glslc has smaller limits behind GLSL's constants of these names,
+# allows __FILE__ and file names in #line without an extension, and counts lines differently in old GLSL versions.
 _DIFFERS = re.compile(rb'gl_Max|__FILE__|__LINE__|^[ \t]*#[ \t]*line\b[^\n]*"', re.M)
 
 
@@ -185,17 +192,17 @@ class Shaderc(Compiler):
 
     @classmethod
     def version_in(cls, answer: str) -> str | None:
-        """All that it says: the versions of its parts."""
+        """Return the whole output: the versions of its parts."""
         return " ".join(answer.split())[:200] if re.search(r"^shaderc ", answer, re.M) else None
 
     @property
     def knows_tensors(self) -> bool:
-        """True where the glslang in it knows GL_ARM_tensors."""
+        """True if the included glslang knows GL_ARM_tensors."""
         match = re.search(r"glslang (?:\d+:)?(\d+\.\d+)", self.version)
         return match is not None and numbers(match[1]) >= TENSORS_SINCE
 
     def arguments(self, source: ShaderSource) -> list[str]:
-        """Options like those of clang."""
+        """Return a command line with options like clang's."""
         options = source.options
         extra = ["-g"] if options.debug else []
         extra += [] if options.optimise in ("", "0") else ["-Os" if options.optimise == "s" else "-O"]
@@ -203,9 +210,9 @@ class Shaderc(Compiler):
         return [self.path, *called, "-o", OUTPUT_NAME, SOURCE_NAME]
 
     def batches(self, source: ShaderSource, *, preferred: bool) -> bool:
-        """Tell whether glslangValidator would make the same module.
+        """Return whether glslangValidator would make the same module.
 
-        With debug information a module holds its file's name, and optimised by glslc it has lost the names in it.
+        Debug information contains the file's name, and glslc removes names when it optimises.
         """
         request, options = source.request, source.options
         if request.language != "GLSL" or request.entry != "main" or source.opaque:
@@ -215,7 +222,8 @@ class Shaderc(Compiler):
         return _DIFFERS.search(source.text) is None
 
     def batch_arguments(self, sources: Sequence[ShaderSource]) -> list[str]:
-        """A warning counts as an error: the preferred compiler then says its own words about that shader."""
+        """Return the command line. Warnings count as errors: the preferred compiler then reports them in its own
+        words."""
         argv = [self.path, "-c", "-Werror", f"--target-env={self.target_for(sources[0])}", "-x", "glsl"]
         for index, source in enumerate(sources):
             argv += [f"-fshader-stage={source.request.stage}", str(index)]
@@ -223,34 +231,34 @@ class Shaderc(Compiler):
 
 
 class ArmGlslc(Compiler):
-    """GLSL of any kind, but always SPIR-V 1.6 and an entry point called main."""
+    """Arm's glslc: GLSL of any kind, but only SPIR-V 1.6 and an entry point called main."""
 
     flavour = "arm-glslc"
     languages = ("GLSL",)
 
     @classmethod
     def candidates(cls) -> list[str]:
-        """In the folders of its own that it is installed into; Google's program on PATH has the same name."""
+        """List the folders that it is installed into. Google's program on PATH has the same name."""
         return glslc_programs()
 
     @classmethod
     def version_in(cls, answer: str) -> str | None:
-        """Its own version and that of the glslang in it."""
+        """Return the versions of the program and of the included glslang."""
         match = re.search(r'"version": "([^"\s]{1,80})"', answer)
         inside = re.search(r'"glslang=([^"\s]{1,80})"', answer)
         return f"{match[1]} (glslang {inside[1]})" if match and inside else None
 
     @property
     def knows_tensors(self) -> bool:
-        """Always."""
+        """True for every version."""
         return True
 
     def target_for(self, source: ShaderSource) -> str:
-        """It has no choice."""
+        """Return the only supported version."""
         return "vulkan1.3"
 
     def arguments(self, source: ShaderSource) -> list[str]:
-        """Files and stage are all that it takes."""
+        """Return the command line. It only has files and the stage."""
         return [self.path, "--input", SOURCE_NAME, "--output", OUTPUT_NAME, "--stage", source.request.stage]
 
 
@@ -273,11 +281,11 @@ class Dxc(Compiler):
         return " ".join(match[1].split()) if match else None
 
     def arguments(self, source: ShaderSource) -> list[str]:
-        """The options of a shader, between the names of the files."""
+        """Return the command line: the shader's options, and the files."""
         return [self.path, *self.options(source), "-Fo", OUTPUT_NAME, SOURCE_NAME]
 
     def options(self, source: ShaderSource) -> list[str]:
-        """List the options of dxc for a shader. Registers are bindings and spaces are sets, without shifts."""
+        """List dxc's options for a shader. Registers are bindings and spaces are sets, without shifts."""
         optimise = source.options.optimise
         extra = ["-Zi"] if source.options.debug else []
         extra += {"": [], "s": ["-O3"]}.get(optimise, [f"-O{optimise}"])
@@ -287,9 +295,9 @@ class Dxc(Compiler):
 
 
 DXC_PACKAGE = "compushady-lrtu"
-"""The package with the library that the extra ``hlsl`` brings. Nothing else of it is used."""
+"""Package of the extra ``hlsl``. Only its library is used."""
 DXC_PLACE = os.path.join("compushady", "backends", "libdxcompiler_x86_64.so")
-# Ends at once: the library's own clean-up takes time and could go wrong.
+# Ends without the library's own clean-up, which takes time and could fail.
 _PROGRAM = """
 import os, sys
 sys.path.insert(0, sys.argv[1])
@@ -299,13 +307,13 @@ os._exit(main(sys.argv[2:]))
 
 
 def dxc_install_line() -> str:
-    """The advice for a machine without dxc."""
+    """Return the advice for a machine without dxc."""
     advice = f"put dxc on PATH, or name it or its library by {DXC_VARIABLE}"
     return f"pip install '{requirement(DXC_PACKAGE).text}', or {advice}" if has_dxc_wheels() else advice
 
 
 class DxcLibrary(Dxc):
-    """libdxcompiler.so; its messages, options and modules are those of `Dxc`."""
+    """libdxcompiler.so, with the messages, options and modules of `Dxc`."""
 
     flavour = "dxc-library"
     programs = ()
@@ -313,26 +321,26 @@ class DxcLibrary(Dxc):
 
     @classmethod
     def candidates(cls) -> list[str]:
-        """In the package, wherever Python finds packages."""
+        """List the library's places in the package, in every folder for packages."""
         return [os.path.join(folder, DXC_PLACE) for folder in sys.path if folder]
 
     @classmethod
     def version_in(cls, answer: str) -> str | None:
-        """Find the version in the words of our process."""
+        """Find the version in the output of our process."""
         match = re.match(r"scenario-runner: DXC library (.{1,120})", answer)
         return match[1] if match else None
 
     def arguments(self, source: ShaderSource) -> list[str]:
-        """Our process, with the options that dxc takes; messages go to standard output."""
+        """Return the command line of our process, with dxc's options. Messages go to standard output."""
         arguments = [SOURCE_NAME, OUTPUT_NAME, "-", _includes(source), *self.options(source)]
         return [*_process(self.path), str(len(arguments)), *arguments]
 
     def batches(self, source: ShaderSource, *, preferred: bool) -> bool:
-        """Everything that it would compile alone."""
+        """Return whether it would compile the shader alone."""
         return preferred
 
     def batch_arguments(self, sources: Sequence[ShaderSource]) -> list[str]:
-        """One process, which loads the library once."""
+        """Return the command line of a process that loads the library once."""
         argv = _process(self.path)
         for index, source in enumerate(sources):
             arguments = [str(index), f"{index}.spv", f"{index}.log", _includes(source), *self.options(source)]
@@ -350,17 +358,17 @@ def has_dxc_wheels() -> bool:
 
 
 def _process(path: str) -> list[str]:
-    # Without site-packages and the user's environment: nothing but the standard library is needed. As any module of
-    # ours, the one that is imported is kept compiled, unless Python was told not to: compiling it takes 10 ms.
+    # Site-packages and the user's environment are left out, because only the standard library is needed. The imported
+    # module is compiled once (10 ms), unless Python was told not to write bytecode.
     flags = "-ISBc" if sys.dont_write_bytecode else "-ISc"
     return [sys.executable or "", flags, _PROGRAM, os.path.dirname(os.path.abspath(__file__)), path]
 
 
 def version_command(path: str) -> list[str]:
-    """The command line that makes a compiler say its version; a library is loaded by a process of ours."""
+    """Return the command line that prints a compiler's version. A process of ours loads a library."""
     is_library = re.fullmatch(_LIBRARY, os.path.basename(path)) is not None
     return [*(_process(path) if is_library else [path]), "--version"]
 
 
 COMPILERS: tuple[type[Compiler], ...] = (Dxc, DxcLibrary, Glslang, Shaderc, ArmGlslc)
-"""The preferred one first; those that one environment variable names stand together."""
+"""The preferred compiler first; compilers with the same environment variable are adjacent."""

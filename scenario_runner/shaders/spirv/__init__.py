@@ -1,7 +1,7 @@
-"""Reads SPIR-V modules: entry points and their interfaces. Pure Python, no GPU, no compiler.
+"""Reads SPIR-V modules: entry points and their interfaces. Pure Python, without GPU or compiler.
 
-``read_module(data)`` gives a `Module`; ``module.entry_points[0].interface`` its descriptors, push constants, workgroup
-size and workgroup memory. `block_layout.check_layout` checks a block against Vulkan's layout rules, and
+``read_module(data)`` returns a `Module`. ``module.entry_points[0].interface`` has its descriptors, push constants,
+workgroup size and workgroup memory. `block_layout.check_layout` checks a block against Vulkan's layout rules, and
 `describe.describe` describes a module in JSON.
 """
 

@@ -1,9 +1,9 @@
 """Module-scope variables that an entry point reads and writes.
 
-Source: Vulkan specification, "Shaders", section "Static Use": an entry point statically uses a variable when a function
-of its call tree names it. Pointers and handles are followed from the variable through access chains, loads of
-handles, selections and calls to the instruction that reads or writes. Where the trail is lost (a pointer that is
-stored or returned), both are assumed.
+Source: Vulkan specification, "Shaders", section "Static Use": an entry point statically uses a variable if a function
+of its call tree names it. Pointers and handles are followed from the variable through access chains, loads of handles,
+selections and calls to the instruction that reads or writes. If a pointer is stored or returned, it is lost, and both
+reads and writes are assumed.
 """
 
 from collections.abc import Iterable
@@ -15,16 +15,16 @@ from scenario_runner.shaders.spirv.index import FIRST_VENDOR_OPCODE, Index
 READ: Final = 1
 WRITE: Final = 2
 PLAIN: Final = 4
-"""Set beside `READ` and `WRITE` unless the instruction is atomic."""
+"""Set with `READ` and `WRITE` unless the instruction is atomic."""
 LOST: Final = 8
-"""Set beside the others where a pointer is not followed, so that reads and writes are only assumed."""
+"""Set with the others if a pointer is not followed, so that reads and writes are only assumed."""
 TEXEL_POINTER: Final = 16
-"""Set where the code makes a pointer to a texel of an image, as atomic operations do."""
+"""Set if the code makes a pointer to a texel of an image, for atomic operations."""
 COMPARED: Final = 32
-"""Set where the code samples with a comparison of depths."""
+"""Set if the code samples with a comparison of depths."""
 
 MAX_ROOTS: Final = 32
-"""Variables that one pointer may come from before it counts as lost."""
+"""Most origins of a pointer; with more, it counts as lost."""
 
 # Storage classes whose variables are resources or workgroup memory.
 UNIFORM_CONSTANT: Final = 0
@@ -34,7 +34,7 @@ PUSH_CONSTANT: Final = 9
 STORAGE_BUFFER: Final = 12
 _TRACKED: Final = frozenset({UNIFORM_CONSTANT, UNIFORM, WORKGROUP, PUSH_CONSTANT, STORAGE_BUFFER})
 
-# The ids that a value comes from: variables, or parameters of the function at hand.
+# The origins of a value: ids of variables, or of parameters of the current function.
 Roots: TypeAlias = tuple[int, ...]
 
 _READ: Final = READ | PLAIN
@@ -44,7 +44,7 @@ _LOST: Final = _READ_WRITE | LOST
 
 # OpImageSampleDref…, OpImageSampleProjDref…, OpImageDrefGather, and those for sparse images.
 _COMPARING: Final = (89, 90, 93, 94, 97, 307, 308, 311, 312, op.IMAGE_SPARSE_DREF_GATHER)
-# Opcodes that use what their operands point to → pairs of the operand's word and the flags of the use.
+# Opcodes that access the targets of their operands → pairs of an operand's word and the flags of the access.
 _USES: Final[dict[int, tuple[tuple[int, int], ...]]] = {
     op.STORE: ((1, _WRITE), (2, _LOST)),
     **dict.fromkeys((op.ARRAY_LENGTH, op.TENSOR_QUERY_SIZE), ((3, 0),)),
@@ -64,11 +64,11 @@ _USES: Final[dict[int, tuple[tuple[int, int], ...]]] = {
     op.ATOMIC_FLAG_TEST_AND_SET: ((3, READ | WRITE),),
     **dict.fromkeys((op.ATOMIC_F_MIN, op.ATOMIC_F_MAX, op.ATOMIC_F_ADD), ((3, READ | WRITE),)),
     **dict.fromkeys((op.COPY_MEMORY, op.COPY_MEMORY_SIZED), ((1, _WRITE), (2, _READ))),
-    # Their operands are values and a mask that could be taken for an id.
+    # Their operands are values, and a mask that looks like an id.
     **dict.fromkeys((op.COOPERATIVE_MATRIX_MUL_ADD, op.COOPERATIVE_MATRIX_LENGTH), ()),
     op.RETURN_VALUE: ((1, _LOST),),
 }
-# Opcodes whose result points to what an operand points to → the operand's word.
+# Opcodes that pass on a pointer or handle → the word of the operand.
 _PASSES: Final = {
     **dict.fromkeys((op.ACCESS_CHAIN, op.IN_BOUNDS_ACCESS_CHAIN, op.PTR_ACCESS_CHAIN), 3),
     **dict.fromkeys((op.IN_BOUNDS_PTR_ACCESS_CHAIN, op.RAW_ACCESS_CHAIN, op.COPY_OBJECT, op.COPY_LOGICAL), 3),
@@ -77,9 +77,9 @@ _PASSES: Final = {
     **dict.fromkeys((op.UNTYPED_ACCESS_CHAIN, op.UNTYPED_IN_BOUNDS_ACCESS_CHAIN), 4),
     **dict.fromkeys((op.UNTYPED_PTR_ACCESS_CHAIN, op.UNTYPED_IN_BOUNDS_PTR_ACCESS_CHAIN), 4),
 }
-# Opcodes whose result may come from several operands → the words of these: first, end (None: all) and step.
+# Opcodes with several origins → the words of the operands: first, end (None: all) and step.
 _MERGES: Final = {op.SAMPLED_IMAGE: (3, 5, 1), op.SELECT: (4, 6, 1), op.PHI: (3, None, 2)}
-# Other opcodes that are looked at → the words they have at least.
+# Other opcodes of interest → their least words.
 _OTHERS: Final = {
     op.LOAD: 4,
     op.FUNCTION_CALL: 4,
@@ -95,22 +95,22 @@ _LEAST_WORDS: Final = {
     **_OTHERS,
 }
 
-# Instructions of GLSL.std.450 that write through a pointer (Modf, Frexp); any other only reads.
+# Instructions of GLSL.std.450 that write through a pointer (Modf, Frexp); all others only read.
 _GLSL_WRITERS: Final = frozenset({35, 51})
 
 
 class Call(NamedTuple):
-    """One OpFunctionCall: the function's id and, for every argument, where its value comes from."""
+    """One OpFunctionCall: the function's id, and the roots of every argument."""
 
     function: int
     arguments: tuple[Roots, ...]
 
 
 class Summary(NamedTuple):
-    """The effects of one function without those of the functions it calls.
+    """The effects of one function, without the functions that it calls.
 
-    ``effects`` maps a variable or parameter that it names to the flags `READ`, `WRITE`, `PLAIN`, `LOST`,
-    `TEXEL_POINTER` and `COMPARED`, 0 for none.
+    ``effects`` maps a named variable or parameter to the flags `READ`, `WRITE`, `PLAIN`, `LOST`, `TEXEL_POINTER` and
+    `COMPARED`, 0 for none.
     """
 
     parameters: list[int]
@@ -119,18 +119,18 @@ class Summary(NamedTuple):
 
 
 class Access:
-    """Follows variables through the functions of a module; the summary of a function is kept.
+    """Follows variables through the functions of a module, and caches the summary of each function.
 
-    Raises `SpirvError` for calls to functions that do not exist, functions that call themselves, and instructions that
-    are too short.
+    Raises `SpirvError` for calls to missing functions, functions that call themselves, and instructions that are too
+    short.
     """
 
     def __init__(self, index: Index) -> None:
         self._index = index
         self.storage_classes: dict[int, int] = {}
         self.roots: dict[int, Roots] = {}
-        """The variables and parameters that pointers and handles come from, of the functions that were summarised."""
-        # Variables and parameters whose load gives a handle (image, sampler, tensor), not data.
+        """Origins (variables and parameters) of pointers and handles in the summarised functions."""
+        # Loads from these variables and parameters return a handle (image, sampler, tensor), no data.
         self._handles: set[int] = set()
         self._summaries: dict[int, Summary] = {}
         self._quiet_sets: set[int] = set()
@@ -147,7 +147,7 @@ class Access:
                 self._quiet_sets.add(id)
 
     def variables(self, function: int) -> dict[int, int]:
-        """Return the flags of every tracked variable that the call tree of a function names."""
+        """Return the flags of every tracked variable that a function's call tree names."""
         effects: dict[int, int] = {}
         for summary in self._call_tree(function):
             for id, flags in summary.effects.items():
@@ -205,7 +205,7 @@ class Access:
             least = _LEAST_WORDS.get(opcode)
             if least is None:
                 if opcode >= FIRST_VENDOR_OPCODE:
-                    # An unknown instruction may read and write everything that it names.
+                    # An unknown instruction may read and write all of its operands.
                     for operand in words[at + 1 : at + count]:
                         touch(operand, _LOST)
                 continue
@@ -261,7 +261,7 @@ class Access:
             self._handles.add(id)
 
     def _merge(self, operands: Iterable[int], result: int, effects: dict[int, int]) -> None:
-        """Let a result come from all roots of several operands."""
+        """Let a result come from the roots of several operands."""
         merged = tuple(dict.fromkeys(root for operand in operands for root in self.roots.get(operand, ())))
         lost = len(merged) > MAX_ROOTS
         for root in merged:

@@ -38,15 +38,18 @@ SCALAR: Final = "scalar"
 
 
 def check_layout(block: Struct) -> tuple[dict[str, str], str]:
-    """Return what no feature allows, at most `MAX_FINDINGS` sentences, each with its code; and the strictest alignment
-    that the block keeps where there is nothing of that: `EXTENDED`, `BASE` or `SCALAR`."""
+    """Check the layout of a block. Return findings and an alignment.
+
+    The findings are at most `MAX_FINDINGS` sentences, each with its code, about layouts that no feature allows. Without
+    findings, the alignment is the strictest that the block keeps: `EXTENDED`, `BASE` or `SCALAR`.
+    """
     checker = _Checker()
     checker.struct(block, 0, block.name[:100] or "block")
     return checker.findings, next((rule for rule in (EXTENDED, BASE) if rule in checker.kept), SCALAR)
 
 
 class _Checker:
-    """Walks a structure. Nested structures are checked once for every offset modulo 16 at which they begin."""
+    """Walks a structure. Nested structures are checked once for each of their offsets modulo 16."""
 
     def __init__(self) -> None:
         self._alignments: dict[tuple[int, str], int] = {}
@@ -55,13 +58,13 @@ class _Checker:
         self.findings: dict[str, str] = {}
 
     def struct(self, struct: Struct, start: int, path: str) -> None:
-        """Check a structure that begins at byte ``start``, counted modulo 16 once it is nested."""
+        """Check a structure at byte ``start``; nested structures start modulo 16."""
         if (id(struct), start) in self._seen or len(self.findings) >= MAX_FINDINGS:
             return
         self._seen.add((id(struct), start))
         placed = []
         for number, member in enumerate(struct.members):
-            # Names may be as long as the module: clipped, so that deep nesting does not multiply them.
+            # Names may be as long as the module. They are clipped, so that deep nesting does not multiply them.
             name = f"{path}.{member.name[:100] or f'member {number}'}"
             type, offset, row_major = member.type, member.offset_bytes, bool(member.row_major)
             if offset is None:
@@ -92,7 +95,7 @@ class _Checker:
                         self.kept.discard(rule)
 
     def _inside(self, name: str, type: Type, start: int, matrix_stride: int | None, row_major: bool) -> None:
-        """Check strides, and the insides of arrays, matrices and structures."""
+        """Check strides, and the contents of arrays, matrices and structures."""
         starts = {start % 16}
         while isinstance(type, Array | RuntimeArray):
             stride = type.stride_bytes
@@ -133,7 +136,7 @@ class _Checker:
             self._find(f"{what} {value}, which is not a multiple of its scalar alignment {alignment}", _MISALIGNED)
 
     def _check_straddling(self, size: int, starts: set[int]) -> None:
-        """Note that only scalarBlockLayout allows vectors that straddle 16 bytes; larger ones begin at a multiple."""
+        """Note vectors that straddle 16 bytes, or are larger and not aligned: only scalarBlockLayout allows them."""
         if any(first % 16 if size > 16 else first % 16 + size > 16 for first in starts):
             self.kept.clear()
 
@@ -162,7 +165,7 @@ class _Checker:
 
 
 def _steps(starts: set[int], stride: int, count: int) -> set[int]:
-    """Return where ``count`` elements begin, modulo 16."""
+    """Return the starts of ``count`` elements, modulo 16."""
     return {(first + stride * step) % 16 for first in starts for step in range(min(count, 16))}
 
 

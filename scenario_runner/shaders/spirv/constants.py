@@ -25,7 +25,7 @@ def _truncated_quotient(a: int, b: int) -> int:
     return abs(a) // abs(b) * (1 if (a < 0) == (b < 0) else -1) if b else 0
 
 
-# Operations on the operands as unsigned and as signed integers, and on Booleans and floats.
+# Operations on unsigned and signed integers, and on Booleans and floats.
 _UNSIGNED: Final[dict[int, Callable[..., int]]] = {
     op.U_CONVERT: operator.pos,
     op.NOT: operator.invert,
@@ -35,7 +35,7 @@ _UNSIGNED: Final[dict[int, Callable[..., int]]] = {
     # The specification leaves division by zero undefined; 0 keeps the reader going.
     op.U_DIV: lambda a, b: a // b if b else 0,
     op.U_MOD: lambda a, b: a % b if b else 0,
-    # A shift by the width or more is undefined; 64 bits are the most there are, so nothing grows without limit.
+    # A shift by the width or more is undefined. 64 bits are the most, so that nothing grows without limit.
     op.SHIFT_RIGHT_LOGICAL: lambda a, b: a >> min(b, 64),
     op.SHIFT_LEFT_LOGICAL: lambda a, b: a << min(b, 64),
     op.BITWISE_OR: operator.or_,
@@ -70,13 +70,13 @@ _OTHER: Final[dict[int, Callable[..., Literal]]] = {
     op.LOGICAL_NOT_EQUAL: operator.ne,
 }
 VALUES: Final = {op.COMPOSITE_EXTRACT: 1, op.COMPOSITE_INSERT: 2, op.VECTOR_SHUFFLE: 2}
-"""Operations → the operands that are values; all of the others. Literals follow these."""
+"""Operations with literals after their values → the number of values. Other operations only have values."""
 
 
 def compute(operation: int, operand: Type, result: Type, values: Sequence[Value], literals: Sequence[int]) -> Value:
-    """Compute an OpSpecConstantOp; ``operand`` is the type of its first value.
+    """Compute an OpSpecConstantOp. ``operand`` is the type of its first value.
 
-    Raises IndexError, KeyError, TypeError, ValueError or OverflowError for values that it cannot be applied to.
+    Raises IndexError, KeyError, TypeError, ValueError or OverflowError for unsuitable values.
     """
     match operation:
         case op.COMPOSITE_EXTRACT:
@@ -100,7 +100,7 @@ def compute(operation: int, operand: Type, result: Type, values: Sequence[Value]
 
 
 def _inserted(into: Value, part: Value, path: Sequence[int]) -> Value:
-    """Return a composite with another part where the indices lead to."""
+    """Return a composite with another part at the place of the indices."""
     if not path:
         return part
     parts = list(into)  # type: ignore[arg-type]
@@ -109,7 +109,7 @@ def _inserted(into: Value, part: Value, path: Sequence[int]) -> Value:
 
 
 def _operate(operation: int, operand: Type, result: Type, values: Sequence[Value]) -> Value:
-    """Apply an operation to scalars, or component by component to vectors, of the types ``operand`` and ``result``."""
+    """Apply an operation to scalars, or to the components of vectors, of the types ``operand`` and ``result``."""
     if isinstance(operand, Vector) and isinstance(result, Vector):
         rows = zip(*values, strict=True)
         return tuple([_operate(operation, operand.component, result.component, row) for row in rows])
@@ -123,7 +123,7 @@ def _operate(operation: int, operand: Type, result: Type, values: Sequence[Value
 
 
 _FLOATS: Final = {16: "e", 32: "f", 64: "d"}
-"""Width of an IEEE 754 number → its letter in `struct`."""
+"""Width of an IEEE 754 number → the letter of `struct`."""
 
 
 def decode(scalar: Scalar, bits: int) -> Literal:
@@ -142,7 +142,7 @@ def decode(scalar: Scalar, bits: int) -> Literal:
 
 
 def fit(scalar: Scalar, value: Literal) -> Literal:
-    """Convert a value to the scalar's type; ValueError as for `encode`."""
+    """Convert a value to the scalar's type. Raises ValueError as `encode` does."""
     return decode(scalar, int.from_bytes(encode(scalar, value), sys.byteorder))
 
 
@@ -190,7 +190,7 @@ def _encode_float(scalar: Scalar, value: float) -> bytes:
 
 
 def _ml_array(encoding: str, value: float, written_as: str = "") -> Any:
-    """Return an array of one value of an encoding, or of bits of the type ``written_as``. Few modules need these."""
+    """Return an array of one value of an encoding, or of bits of the type ``written_as``. Few modules need numpy."""
     import numpy
 
     dtype = ml_dtype(encoding.replace("_", ""))

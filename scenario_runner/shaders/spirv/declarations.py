@@ -1,7 +1,7 @@
 """Types and values of constants of a module by id, under one specialization.
 
-Each is built when it is asked for. Types and constants are declared before they are used, so that a pass in the order
-of the module over those that one follows from builds it without recursion.
+Each is built on request. Declarations precede their uses, except pointers. One pass in module order over a declaration
+and its operands therefore builds it without recursion.
 
 Source: SPIR-V specification, "Type-Declaration Instructions" and "Constant-Creation Instructions"; SPV_ARM_tensors.
 """
@@ -43,7 +43,7 @@ MAX_PARTS: Final = 100_000
 MAX_ELEMENTS: Final = 1024
 """Elements of a null or replicated composite, whose length is a mere number in the module."""
 
-# Types whose first operand is the only type they consist of.
+# Types with a single inner type, the first operand.
 _MADE_OF_ONE: Final = frozenset(
     {op.TYPE_VECTOR, op.TYPE_MATRIX, op.TYPE_IMAGE, op.TYPE_SAMPLED_IMAGE}
     | {op.TYPE_ARRAY, op.TYPE_RUNTIME_ARRAY, op.TYPE_TENSOR}
@@ -63,12 +63,14 @@ _CONSTANTS: Final = frozenset(
 
 
 class Declarations:
-    """Types and constants of a module. ``specialization`` maps SpecId to a value; constants that it leaves out have
-    their defaults, ids that the module does not have are ignored.
+    """Types and constants of a module.
 
-    A declaration that is not valid raises `SpirvError` where somebody asks for it: a type
-    that uses one declared after it (as a type that contains itself must), is nested deeper than `MAX_DEPTH` or has more
-    than `MAX_PARTS` members; a value that does not fit its constant.
+    ``specialization`` maps SpecIds to values. Other constants have their defaults; ids that the module lacks are
+    ignored.
+
+    A request for an invalid declaration raises `SpirvError`: a type that uses a later type (as a type that contains
+    itself must), is nested deeper than `MAX_DEPTH` or has more than `MAX_PARTS` members; a value that does not fit its
+    constant.
     """
 
     def __init__(self, index: Index, specialization: Mapping[int, Literal] | None = None) -> None:
@@ -83,7 +85,7 @@ class Declarations:
         self._nulls: dict[int, Value] = {}
 
     def _require(self, id: int, user: int) -> None:
-        """Build ``id``, which the instruction at offset ``user`` names, and all that it follows from."""
+        """Build ``id``, which the instruction at offset ``user`` names, and all of its operands."""
         definitions, words = self.index.definitions, self.index.words
         if id not in self._built and definitions.get(id, user) < user:
             missing: dict[int, int] = {}  # offset → id
@@ -101,7 +103,7 @@ class Declarations:
             raise SpirvError(self._problems[id])
 
     def _build(self, id: int, at: int) -> None:
-        """Build a type or compute a constant, or note what is wrong with it."""
+        """Build a type or compute a constant, or note its problem."""
         opcode = self.index.opcode(at)
         try:
             if opcode in _CONSTANTS:
@@ -168,7 +170,7 @@ class Declarations:
         return self.type(index.words[pointer + 3], at)
 
     def _measure(self, id: int, opcode: int, at: int) -> None:
-        """Note how deep a type is nested and how many members it has."""
+        """Note the nesting depth and the number of members of a type."""
         words = self.index.words
         parts: Sequence[int] = ()
         if opcode in _MADE_OF_ONE:
@@ -312,7 +314,7 @@ class Declarations:
         return (self._null(inner, id),) * length
 
     def _inside(self, type: Type, id: int) -> tuple[Type, int]:
-        """Return the type of the parts of a composite, and their number."""
+        """Return the type of a composite's parts, and their number."""
         inner: Type
         match type:
             case Vector(inner, length) | Matrix(inner, length) | Array(inner, length) | Tensor(inner, 1, (length,)):
@@ -338,5 +340,5 @@ class Declarations:
 
 
 def declarations_of(index: Index, specialization: Mapping[int, Literal] | None = None) -> Declarations:
-    """Return the declarations of a module; those with all specialization constants at their defaults are kept."""
+    """Return the declarations of a module. Those with default specialization constants are cached."""
     return Declarations(index, specialization) if specialization else index.cached(Declarations)

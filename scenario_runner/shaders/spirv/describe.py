@@ -1,4 +1,4 @@
-"""Description of a module as plain dicts and lists, as ``shader show`` prints it."""
+"""Describes a module in plain dicts and lists, as ``shader show`` prints it."""
 
 from collections.abc import Iterable
 
@@ -11,7 +11,7 @@ from scenario_runner.shaders.spirv.types import Array, Image, Member, RuntimeArr
 def describe(module: Module) -> dict[str, object]:
     """Describe a module in dicts, lists, strings, numbers, Booleans and None.
 
-    Sizes, offsets and strides are in bytes. Raises `SpirvError` where an entry point's interface cannot be read.
+    Sizes, offsets and strides are in bytes. Raises `SpirvError` if an entry point's interface cannot be read.
     """
     return {
         **_fields(module, "name", "size_bytes"),
@@ -38,7 +38,7 @@ def describe(module: Module) -> dict[str, object]:
 
 
 def _finite(value: bool | int | float) -> bool | int | float | str:
-    """JSON has no infinities and no NaN: those become text."""
+    """Return a number, or text for infinities and NaN, which JSON lacks."""
     return str(value) if isinstance(value, float) and not abs(value) < float("inf") else value
 
 
@@ -73,7 +73,7 @@ def _stage_variable(variable: StageVariable) -> dict[str, object]:
 
 
 def _known(**parts: object) -> dict[str, object]:
-    """Return the parts that there are."""
+    """Drop the parts that are None."""
     return {name: part for name, part in parts.items() if part is not None}
 
 

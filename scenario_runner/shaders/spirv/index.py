@@ -1,9 +1,9 @@
-"""The words of a SPIR-V module and the positions of its instructions.
+"""The words of a SPIR-V module, and the positions of its instructions.
 
-One pass over the words checks every word count and notes where names, decorations, types, constants, variables,
-functions and graphs are; other modules of this package decode what is asked for (`declarations`, `access`).
-Nothing is sized by a number that the module states, so time and memory grow with the number of its bytes only.
-Whether the module is valid beyond what is read here is for spirv-val to say (`scenario_runner.shaders.spirv_val`).
+One pass over the words checks every word count, and notes names, decorations, types, constants, variables, functions
+and graphs. Other modules of this package decode them on request (`declarations`, `access`). No number in the module
+decides an allocation, so that time and memory only grow with its bytes. spirv-val checks further validity
+(`scenario_runner.shaders.spirv_val`).
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ MAX_BOUND: Final = 0x3FFFFF
 
 SOURCE: Final = 3  # OpSource
 
-# Opcode → the words it has at least: of everything that is read of a module, but for the insides of functions.
+# Opcode → its least words, for every instruction that this package reads outside of functions.
 _LEAST_WORDS: Final = {
     **{opcode: least for opcode, (_, least) in op.DEFINITIONS.items()},
     **dict.fromkeys((op.CAPABILITY, op.EXTENSION, op.GROUP_DECORATE, op.GROUP_MEMBER_DECORATE), 2),
@@ -39,22 +39,22 @@ _LEAST_WORDS: Final = {
     op.FUNCTION_END: 1,
     op.GRAPH: 3,
 }
-# Instructions that are read from the first function or graph on.
+# Instructions to read from the first function or graph on.
 _IN_BODIES: Final = frozenset({op.FUNCTION, op.FUNCTION_END, op.GRAPH, op.GRAPH_ENTRY_POINT})
 
 FIRST_VENDOR_OPCODE: Final = 4096
 
 
 def enumerant_name(table: Mapping[int, str], value: int, kind: str) -> str:
-    """Return the name of an enumerant; ``kind`` and the number, such as ``Capability4711``, for an unknown one."""
+    """Return the name of an enumerant; ``kind`` and the number, such as ``Capability4711``, if it is unknown."""
     return table.get(value) or f"{kind}{value}"
 
 
 class Index:
     """Positions of a module's instructions, as offsets in words from the start of the module.
 
-    The constructor raises `SpirvError` for bytes that are not a module; `text` and `definition` raise it for a text
-    or an id that is not there.
+    The constructor raises `SpirvError` if the bytes are no module. `text` and `definition` raise it for a missing text
+    or id.
     """
 
     def __init__(self, data: bytes | bytearray | memoryview, name: str = "") -> None:
@@ -114,7 +114,7 @@ class Index:
         return bound
 
     def _scan(self) -> None:
-        """Note the instructions outside functions that are read, and check word counts and the ends of functions."""
+        """Note the instructions outside functions. Check word counts and the ends of functions."""
         words = self.words
         end = len(words)
         noted: Collection[int] = _LEAST_WORDS
@@ -135,11 +135,11 @@ class Index:
                 if opcode == op.FUNCTION or opcode == op.FUNCTION_END:
                     function = at if opcode == op.FUNCTION else 0
             elif opcode >= FIRST_VENDOR_OPCODE and noted is _LEAST_WORDS and count > 1 and at + 1 < end:
-                # Perhaps a type of an extension that is newer than this reader.
+                # perhaps a type of a newer extension
                 self.unknown.setdefault(words[at + 1], at)
             at += count
         if at != end:
-            # Only the last instruction can reach past the end, so nothing above read further than `end` unchecked.
+            # Only the last instruction can reach past the end. All earlier reads were inside.
             raise self.error(f"the last instruction reaches {at - end} words past the end of the module")
         if function:
             raise self.error(f"the function at word {function} has no end: the module is cut off")
@@ -169,7 +169,7 @@ class Index:
             self._decorate(self.decorations.setdefault(words[at + 1], {}), at, 2)
         for at in offsets[op.MEMBER_DECORATE]:
             self._decorate(self._member_decorations.setdefault((words[at + 1], words[at + 2]), {}), at, 3)
-        # The decorations of a group come before it, those of its members may come anywhere.
+        # Decorations of a group precede it; its members may be anywhere.
         for at in offsets[op.GROUP_DECORATE]:
             group = self.decorations.get(words[at + 1], {})
             for id in self.instruction(at)[2:]:
@@ -181,7 +181,7 @@ class Index:
                 self._member_decorations[member] = group | self._member_decorations.get(member, {})
 
     def _decorate(self, decorations: dict[int, int], at: int, place: int) -> None:
-        """Add the decoration in the word ``place`` of an instruction, where it is one that is read."""
+        """Add the decoration in the word ``place`` of an instruction if this package reads it."""
         words = self.words
         least = DECORATION_WORDS.get(words[at + place])
         if least is not None:
@@ -197,7 +197,7 @@ class Index:
         return result
 
     def definition(self, id: int, what: str) -> int:
-        """Return the offset of the instruction that defines ``id``; ``what`` names its role in the error."""
+        """Return the offset of the instruction that defines ``id``. ``what`` names its role in the error."""
         at = self.definitions.get(id)
         if at is None:
             raise self.error(f"{what} is the id {id}, which nothing in the module defines")
@@ -227,7 +227,7 @@ class Index:
         return self.string_and_end(at + word, at + self.count(at))[0]
 
     def string_and_end(self, at: int, end: int) -> tuple[str, int]:
-        """Return the text of a literal and the offset after it; bytes that are not UTF-8 become U+FFFD."""
+        """Return the text of a literal, and the offset after it. Bytes that are not UTF-8 become U+FFFD."""
         text = self.words[at:end].tobytes()
         length = text.find(b"\0")
         if length < 0:
@@ -235,21 +235,21 @@ class Index:
         return text[:length].decode("utf-8", "replace"), at + length // 4 + 1
 
     def name_of(self, id: int) -> str:
-        """Return the OpName of an id; empty when it has none."""
+        """Return the OpName of an id; empty without one."""
         at = self._names.get(id)
         return "" if at is None else self.text(at, 2)
 
     def member_name_of(self, struct: int, member: int) -> str:
-        """Return the OpMemberName of a structure's member; empty when it has none."""
+        """Return the OpMemberName of a structure's member; empty without one."""
         at = self._member_names.get((struct, member))
         return "" if at is None else self.text(at, 3)
 
     def decorations_of(self, id: int) -> dict[int, int]:
-        """Return decoration → literal (1 for one without), OpGroupDecorate included."""
+        """Return decoration → literal (1 without a literal), with OpGroupDecorate."""
         return self.decorations.get(id, {})
 
     def member_decorations_of(self, struct: int, member: int) -> dict[int, int]:
-        """Return decoration → literal (1 for one without) of a member, OpGroupMemberDecorate included."""
+        """Return decoration → literal (1 without a literal) of a member, with OpGroupMemberDecorate."""
         return self._member_decorations.get((struct, member), {})
 
     def execution_modes(self, function: int) -> list[int]:
@@ -258,7 +258,7 @@ class Index:
         return [at for at in offsets if self.words[at + 1] == function]
 
     def error(self, message: str, code: str = SpirvError.code) -> SpirvError:
-        """Make an error whose message begins with the module's name."""
+        """Make an error with the module's name before the message."""
         return SpirvError(f"{self.name}: {message}" if self.name else message, code=code)
 
     def too_short(self, at: int, least: int) -> SpirvError:
@@ -270,33 +270,35 @@ class Index:
 
 
 class Rewriting:
-    """Changes of a module. ``words`` are those of the module, to be changed; the places of instructions stay the same
-    until `result`."""
+    """Changes of a module.
+
+    ``words`` are the module's words, free to change. Offsets of instructions stay the same until `result`.
+    """
 
     def __init__(self, index: Index) -> None:
         self.words = array(index.words.typecode, index.words)
         self.left_out: set[int] = set()
-        """Places of instructions."""
+        """Offsets of instructions."""
         self._bound = index.bound
         self._behind: dict[int, list[Sequence[int]]] = {}
 
     def new_id(self) -> int:
-        """An id that nothing has."""
+        """Return an unused id."""
         self._bound += 1
         return self._bound - 1
 
     def put(self, at: int, instruction: Sequence[int]) -> None:
-        """Add an instruction behind the one at ``at`` and those that were added there before."""
+        """Add an instruction after the instruction at ``at``, and after earlier additions there."""
         self._behind.setdefault(at, []).append(instruction)
 
     def define(self, at: int, opcode: int, operands: Sequence[int], id: int = 0) -> int:
-        """Add an instruction of which the first operand is its ``id``, a new one by default; gives the id."""
+        """Add an instruction with the first operand ``id``, a new id by default. Return the id."""
         id = id or self.new_id()
         self.put(at, (len(operands) + 2 << 16 | opcode, id, *operands))
         return id
 
     def withdraw(self, at: int, id: int) -> None:
-        """Leave out the definition of ``id`` at ``at``: that of the module, or one that was added behind it."""
+        """Remove the definition of ``id`` at ``at``: the module's, or an added one."""
         added = self._behind.get(at, [])
         kept = [instruction for instruction in added if instruction[1] != id]
         if len(kept) < len(added):
@@ -305,7 +307,7 @@ class Rewriting:
             self.left_out.add(at)
 
     def result(self) -> array[int]:
-        """The words of the changed module."""
+        """Return the words of the changed module."""
         words, done = self.words, HEADER_WORDS
         changed = words[:HEADER_WORDS]
         changed[_BOUND_WORD] = self._bound

@@ -49,20 +49,19 @@ _WORKGROUP_SIZE: Final = 25
 
 
 class DescriptorBinding(NamedTuple):
-    """One variable that a descriptor is bound to.
+    """One variable for a descriptor.
 
     ``kind`` is "storage_buffer", "uniform_buffer", "storage_image", "sampled_image", "combined_image_sampler",
     "sampler", "uniform_texel_buffer", "storage_texel_buffer", "input_attachment", "acceleration_structure" or "tensor".
-    ``count`` is the number of descriptors, None for a runtime-sized array. ``name`` is the variable's, or the block's
-    where the variable has none.
+    ``count`` is the number of descriptors, None for a runtime-sized array. ``name`` is the variable's name, or the
+    block's if the variable has none.
 
-    ``used`` tells whether an instruction of the entry point's call tree names the variable; from SPIR-V 1.4 on an entry
-    point also lists variables that it only declares. ``readable`` and ``writable`` are what the declaration allows
-    (NonReadable, NonWritable, and kinds that are read-only by nature), ``reads`` and ``writes`` what the code does with
-    texels, elements and members; asking for a size is neither. Where a pointer's way cannot be followed, both are True
-    and ``followed`` is False.
-    ``atomic`` tells that all reads and writes are atomic operations, ``has_atomic_texels`` that some of an image are.
-    ``compared`` tells that a sample compares depths.
+    ``used`` means that an instruction in the entry point's call tree names the variable. From SPIR-V 1.4 on, an entry
+    point also lists variables that it only declares. ``readable`` and ``writable`` follow the declaration (NonReadable,
+    NonWritable, and read-only kinds). ``reads`` and ``writes`` follow the code's accesses to texels, elements and
+    members; a query of the size is no access. If a pointer cannot be followed, both are True and ``followed`` is False.
+    ``atomic`` means that all reads and writes are atomic operations, ``has_atomic_texels`` that some accesses to an
+    image are. ``compared`` means that a sample compares depths.
 
     ``image`` is set for images and texel buffers, ``tensor`` for tensors, ``block`` for buffers.
     """
@@ -89,19 +88,18 @@ class DescriptorBinding(NamedTuple):
 
     @property
     def has_sampler(self) -> bool:
-        """Return whether the descriptor is a sampler, alone or together with an image."""
+        """Return whether the descriptor is a sampler, alone or with an image."""
         return self.kind in ("sampler", "combined_image_sampler")
 
 
 class Interface(NamedTuple):
     """Interface of one entry point under one specialization.
 
-    ``bindings`` are sorted by set and binding; several variables may share one. ``push_constants`` is None where the
-    entry point uses none. ``workgroup_memory_bytes`` is the least that the Workgroup variables it uses take by the
-    rules of std430; of those with an explicit layout the largest counts. ``problems`` are sentences about declarations
-    that cannot be bound.
-    ``declarations`` are those of the module under the specialization, ``function`` is the id of the entry point's
-    function.
+    ``bindings`` are sorted by set and binding; several variables may share a binding. ``push_constants`` is None
+    without used push constants. ``workgroup_memory_bytes`` is the least size of the used Workgroup variables by the
+    rules of std430; of variables with an explicit layout, the largest counts. ``problems`` are sentences about
+    declarations that cannot be bound. ``declarations`` belong to the module under the specialization, ``function`` is
+    the id of the entry point's function.
     """
 
     bindings: tuple[DescriptorBinding, ...]
@@ -114,8 +112,7 @@ class Interface(NamedTuple):
     def local_size(self) -> tuple[int, int, int] | None:
         """Return the invocations of a workgroup in x, y and z; None for a stage without workgroups.
 
-        The built-in WorkgroupSize goes before LocalSize and LocalSizeId. Raises `SpirvError` for values that do not
-        fit.
+        The built-in WorkgroupSize overrides LocalSize and LocalSizeId. Raises `SpirvError` for unsuitable values.
         """
         declarations, index = self.declarations, self.declarations.index
         words, end = index.words, len(index.words)
@@ -142,11 +139,11 @@ class Interface(NamedTuple):
 
 
 def read_interface(declarations: Declarations, function: int, listed: tuple[int, ...]) -> Interface:
-    """Read the interface of the entry point with this function and list of interface variables."""
+    """Read the interface of the entry point with this function and these interface variables."""
     index = declarations.index
     access = index.cached(Access)
     used = access.variables(function)
-    # Before SPIR-V 1.4 the list holds inputs and outputs only; afterwards, being listed is static use as well.
+    # Before SPIR-V 1.4, only inputs and outputs are listed. Since then, listing is static use as well.
     extra = [id for id in listed if id in access.storage_classes and id not in used] if index.version >= (1, 4) else []
     bindings: list[DescriptorBinding] = []
     push_constants: Struct | None = None
@@ -179,7 +176,7 @@ def read_interface(declarations: Declarations, function: int, listed: tuple[int,
 
 
 def variable_type(declarations: Declarations, id: int) -> Type | None:
-    """Return the type that a variable holds; None for an untyped variable without a data type."""
+    """Return a variable's type; None for an untyped variable without a data type."""
     index = declarations.index
     at = index.definitions[id]
     if index.opcode(at) == op.UNTYPED_VARIABLE:
@@ -199,9 +196,9 @@ def _label(index: Index, id: int, type: Type | None) -> str:
 def _binding(
     index: Index, id: int, storage_class: int, type: Type | None, flags: int | None, problems: list[str]
 ) -> DescriptorBinding | None:
-    """Return the binding of a variable, None for one that nothing can be bound to; add what is wrong to ``problems``.
+    """Return the binding of a variable, or None and a new entry in ``problems`` if nothing can be bound to it.
 
-    ``flags`` are those of `access`, None for a variable that is only listed.
+    ``flags`` are the flags of `access`, None for a variable that is only listed.
     """
     count: int | None = 1
     while isinstance(type, Array | RuntimeArray):
@@ -256,7 +253,7 @@ def _workgroup_memory_bytes(types: Iterable[Type]) -> int:
             block_size = max(block_size, type.size_bytes)
         else:
             others.append(natural_size_and_alignment(type))
-    # Any order is allowed; the largest alignment first leaves the fewest gaps.
+    # Any order is allowed. The largest alignment first leaves the fewest gaps.
     for size, alignment in sorted(others, key=lambda item: -item[1]):
         total = align_up(total, alignment) + size
     return block_size + total
@@ -285,10 +282,10 @@ def _kind(storage_class: int, type: Type | None) -> str | None:
 
 
 def push_constants_read(interface: Interface) -> int:
-    """Count the bytes of push constants up to the last one that an access chain can reach; 0 without a block.
+    """Count the bytes of push constants up to the last that an access chain can reach; 0 without a block.
 
-    Constant indices are followed into structures and arrays; a dynamic index reaches all elements. Other uses of the
-    block read all of it. Functions that the entry point does not call count too.
+    Constant indices are followed into structures and arrays. A dynamic index reaches all elements. Other uses of the
+    block read the whole block. Functions outside the entry point's call tree count too.
     """
     block = interface.push_constants
     if block is None:
@@ -311,7 +308,7 @@ def push_constants_read(interface: Interface) -> int:
 
 
 def _end(type: Type, indices: Sequence[int | None]) -> int:
-    """Return the end of what a chain of indices reaches in a value; None is an index that is not constant."""
+    """Compute the end offset of an access chain in a value; None is an index that is not constant."""
     start = 0
     for number in indices:
         if isinstance(type, Struct) and number is not None and number < len(type.members):
@@ -331,7 +328,7 @@ def _end(type: Type, indices: Sequence[int | None]) -> int:
 
 
 def _constant(index: Index, id: int) -> int | None:
-    """Return the value of an integer constant; None for anything else, specialization constants included."""
+    """Return the value of an integer constant; None for any other id, specialization constants included."""
     at = index.definitions.get(id)
     if at is None or index.opcode(at) not in (op.CONSTANT, op.CONSTANT_NULL):
         return None

@@ -1,6 +1,6 @@
-"""A SPIR-V module as data: `read_module` makes a `Module` of bytes.
+"""A SPIR-V module as data: `read_module` reads a `Module` from bytes.
 
-Types and constants are read at once; the interface of an entry point when somebody asks for it.
+Constants and graphs are read at once, the interface of an entry point on request.
 
 Source: SPIR-V specification, sections "Physical Layout of a SPIR-V Module and Instruction" and "Logical Layout of a
 Module"; SPV_ARM_graph.
@@ -28,8 +28,8 @@ _SPEC_CONSTANTS = (op.SPEC_CONSTANT_TRUE, op.SPEC_CONSTANT_FALSE, op.SPEC_CONSTA
 class EntryPoint:
     """One OpEntryPoint. ``execution_model`` is "GLCompute", "Vertex", "Fragment", ...
 
-    Its interface is read from ``source``, the module: ``function`` is the id of the function, ``listed`` are those of
-    the interface variables.
+    ``source`` is the module, ``function`` the id of the function, and ``listed`` the ids of the interface variables.
+    The interface is read from them.
     """
 
     name: str
@@ -40,24 +40,24 @@ class EntryPoint:
 
     @cached_property
     def interface(self) -> Interface:
-        """The interface with all specialization constants at their defaults, read at the first call.
+        """The interface with default specialization constants, read on first use.
 
-        Raises `SpirvError` where the part of the module that it needs is not valid.
+        Raises `SpirvError` if the relevant part of the module is invalid.
         """
         return self.specialized({})
 
     def specialized(self, specialization: Mapping[int, Literal]) -> Interface:
-        """Read the interface with the given values (SpecId → value), which lengths of arrays may follow.
+        """Read the interface with the given values (SpecId → value), which can decide lengths of arrays.
 
-        Ids that the module does not have are ignored. Raises `SpirvError` as `interface` does, and for a value that
-        does not fit its constant.
+        Ids that the module lacks are ignored. Raises `SpirvError` as `interface` does, and for a value that does not
+        fit its constant.
         """
         return read_interface(declarations_of(self.source, specialization), self.function, self.listed)
 
     def stage_interface(self, specialization: Mapping[int, Literal] | None = None) -> StageInterface:
-        """Read its inputs and outputs by location, under a specialization (SpecId → value).
+        """Read the inputs and outputs by location, under a specialization (SpecId → value).
 
-        Raises `SpirvError` where the types of the variables that the entry point lists are not valid.
+        Raises `SpirvError` if the type of an interface variable is invalid.
         """
         return read_stage_interface(declarations_of(self.source, specialization), self.listed)
 
@@ -65,8 +65,8 @@ class EntryPoint:
 class SpecConstant(NamedTuple):
     """One specialization constant (OpSpecConstant, OpSpecConstantTrue or OpSpecConstantFalse with a SpecId).
 
-    ``id`` is the SpecId. ``type`` is "bool", "int32", "uint64", "float16", "bfloat16", ... ``size_bytes`` is what
-    VkSpecializationMapEntry needs, 4 for a Boolean (a VkBool32). ``name`` is empty where the module has none.
+    ``id`` is the SpecId. ``type`` is "bool", "int32", "uint64", "float16", "bfloat16", ... ``size_bytes`` is the size
+    for VkSpecializationMapEntry, 4 for a Boolean (a VkBool32). ``name`` is empty without an OpName.
     """
 
     id: int
@@ -85,10 +85,10 @@ class SpecConstant(NamedTuple):
         return self.scalar.size_bytes
 
     def encode(self, value: Literal) -> bytes:
-        """Return the value's bytes in the byte order of this machine, `size_bytes` of them.
+        """Return the value as `size_bytes` bytes in this machine's byte order.
 
-        3.0 will do for an integer and 3 for a float, true is 1, and 0 and 1 will do for a Boolean. A float is rounded
-        to the nearest value of its type. Raises `SpirvError` for a value that does not fit.
+        An integer also accepts 3.0, a float 3, and a Boolean 0 and 1; true is 1. A float is rounded to the nearest
+        value of its type. Raises `SpirvError` for a value that does not fit.
         """
         try:
             return encode(self.scalar, value)
@@ -99,7 +99,7 @@ class SpecConstant(NamedTuple):
 
 
 class GraphResource(NamedTuple):
-    """A tensor that a graph reads or writes, bound to ``binding`` of descriptor set ``set``."""
+    """A tensor that a graph reads or writes, at ``binding`` of descriptor set ``set``."""
 
     name: str
     set: int
@@ -116,7 +116,7 @@ class GraphEntryPoint(NamedTuple):
 
 
 class GraphConstant(NamedTuple):
-    """One OpGraphConstantARM: ``id`` is the GraphConstantID, which VkDataGraphPipelineConstantARM names as ``id``."""
+    """One OpGraphConstantARM. ``id`` is its GraphConstantID, the ``id`` of VkDataGraphPipelineConstantARM."""
 
     id: int
     tensor: Tensor
@@ -125,9 +125,9 @@ class GraphConstant(NamedTuple):
 class Module(NamedTuple):
     """One SPIR-V module.
 
-    ``name`` begins the messages of errors. Names of capabilities and models are those of the SPIR-V specification; an
-    unknown number gives its kind and the number, such as "Capability4711". ``spec_constants`` are sorted by SpecId,
-    ``graph_constants`` by id. ``source`` has the words and positions of instructions.
+    ``name`` begins the messages of errors. Capabilities and models have the names of the SPIR-V specification. An
+    unknown number is shown with its kind, such as "Capability4711". ``spec_constants`` are sorted by SpecId,
+    ``graph_constants`` by id. ``source`` has the words and the positions of instructions.
     """
 
     name: str
@@ -146,22 +146,22 @@ class Module(NamedTuple):
     source: Index
 
     def entry_point(self, name: str, execution_model: str | None = None) -> EntryPoint | None:
-        """Return the entry point of this name (and stage); None when there is none."""
+        """Return the entry point with this name (and stage), or None."""
         for entry in self.entry_points:
             if entry.name == name and execution_model in (None, entry.execution_model):
                 return entry
         return None
 
     def spec_constant(self, id: int) -> SpecConstant | None:
-        """Return the specialization constant with this SpecId; None when there is none."""
+        """Return the specialization constant with this SpecId, or None."""
         return next((constant for constant in self.spec_constants if constant.id == id), None)
 
 
 def read_module(data: bytes | bytearray | memoryview, *, name: str = "") -> Module:
-    """Read a module of either byte order; ``name`` begins the message of every error about it.
+    """Read a module of either byte order. ``name`` begins the message of every error about it.
 
-    Function bodies are looked at when an entry point's interface is asked for. Raises `SpirvError` for bytes that are
-    no module. Time and memory grow with the number of bytes, never with a number that the module states.
+    Function bodies are read with an entry point's interface. Raises `SpirvError` if the bytes are no module. Time and
+    memory grow with the number of bytes, never with a number in the module.
     """
     index = Index(data, name)
     words = index.words
@@ -204,10 +204,10 @@ def _read_entry_points(index: Index) -> tuple[EntryPoint, ...]:
 
 
 def _read_spec_constants(declarations: Declarations) -> tuple[SpecConstant, ...]:
-    """Read the module's specialization constants by rising SpecId.
+    """Read the module's specialization constants, sorted by SpecId.
 
-    A SpecId that several constants share (a GLSL workgroup size that is also a constant of its own) is listed once,
-    with the first one that has a name. Constants without a SpecId cannot be set and are left out.
+    Constants without a SpecId cannot be set and are left out. If several share a SpecId (a GLSL workgroup size that is
+    also a separate constant), the first with a name is listed.
     """
     index = declarations.index
     spec_constants: dict[int, SpecConstant] = {}
@@ -226,7 +226,7 @@ def _read_spec_constants(declarations: Declarations) -> tuple[SpecConstant, ...]
 
 
 def _read_graph_constants(declarations: Declarations) -> tuple[GraphConstant, ...]:
-    """Read the module's graph constants by rising id; one id twice with two types is an error."""
+    """Read the module's graph constants, sorted by id. The same id with two types is an error."""
     index, words = declarations.index, declarations.index.words
     constants: dict[int, GraphConstant] = {}
     for at in index.offsets[op.GRAPH_CONSTANT]:

@@ -18,18 +18,18 @@ OUTPUT: Final = 3
 """Storage classes of inputs and outputs."""
 
 MAX_LOCATIONS: Final = 4096
-"""Locations beyond this one are a problem whatever the device: a hundred times what any has."""
+"""Largest location: a hundred times the limit of any device."""
 
 _INTERPOLATION: Final = {spv.NO_PERSPECTIVE: "noperspective", spv.CENTROID: "centroid", spv.SAMPLE: "sample"}
 
 
 class StageVariable(NamedTuple):
-    """One input or output, or one member of a block or structure of them, that has a location of its own.
+    """One input or output with a location; or a member with a location, of a block or structure.
 
-    ``locations`` counts those that it takes from ``location`` on; ``component`` is the first 32-bit word in each.
-    ``index`` is that of dual-source blending, 0 without. ``name`` is "block.member" for a member. ``interpolation``
-    has the decorations beside ``flat``: "noperspective", "centroid", "sample"; ``per_vertex`` is that of fragment
-    shader barycentrics. ``scalar`` is what the type is made of.
+    ``locations`` counts the locations from ``location`` on; ``component`` is the first 32-bit word in each. ``index``
+    is for dual-source blending, otherwise 0. A member has the ``name`` "block.member". ``interpolation`` has the
+    decorations besides ``flat``: "noperspective", "centroid", "sample"; ``per_vertex`` is for barycentrics in fragment
+    shaders. ``scalar`` is the type of the components.
     """
 
     name: str
@@ -44,15 +44,15 @@ class StageVariable(NamedTuple):
     per_vertex: bool
 
     def words(self) -> Iterator[tuple[int, int]]:
-        """(location, component) of every 32-bit word that it takes."""
+        """Iterate over the (location, component) of every 32-bit word."""
         return _words(self.type, self.location, self.component)
 
 
 class StageInterface(NamedTuple):
     """The inputs and outputs of one entry point, sorted by location and component.
 
-    ``inputs_built_in`` and ``outputs_built_in`` name the built-in variables and members listed, such as "Position".
-    ``problems`` are sentences about declarations that the specification does not allow.
+    ``inputs_built_in`` and ``outputs_built_in`` name the listed built-in variables and members, such as "Position".
+    ``problems`` are sentences about declarations that the specification forbids.
     """
 
     inputs: tuple[StageVariable, ...]
@@ -63,9 +63,9 @@ class StageInterface(NamedTuple):
 
 
 def read_stage_interface(declarations: Declarations, listed: tuple[int, ...]) -> StageInterface:
-    """Read the inputs and outputs among the interface variables that an entry point lists.
+    """Read the inputs and outputs among an entry point's interface variables.
 
-    Raises `SpirvError` where a variable's type cannot be read.
+    Raises `SpirvError` if a variable's type cannot be read.
     """
     index = declarations.index
     readers = {INPUT: _StageReader(declarations, "input"), OUTPUT: _StageReader(declarations, "output")}
@@ -87,7 +87,7 @@ def read_stage_interface(declarations: Declarations, listed: tuple[int, ...]) ->
 
 
 class _StageReader:
-    """Collects the variables and members that have a location; ``way`` is "input" or "output"."""
+    """Collects the variables and members with a location. ``way`` is "input" or "output"."""
 
     def __init__(self, declarations: Declarations, way: str) -> None:
         self._declarations = declarations
@@ -118,7 +118,7 @@ class _StageReader:
         elif spv.LOCATION not in decorations:
             self.problems.append(f"{self._way} {name!r} has no Location decoration")
         else:
-            # In arrays of blocks it is the members that are flat.
+            # In arrays of blocks, members are flat instead.
             flat = {spv.FLAT: 1} if members and all(spv.FLAT in member for member in members) else {}
             self._add(name, type, decorations[spv.LOCATION], decorations | flat)
 
@@ -127,7 +127,7 @@ class _StageReader:
         return [self._index.member_decorations_of(struct.id, number) for number in range(len(struct.members))]
 
     def _add_members(self, struct: Struct, name: str, outer: dict[int, int], following: int | None) -> int | None:
-        """Add members at the locations from ``following`` on, or at their own; return the location after the last."""
+        """Add members at the locations from ``following`` on, or at their own. Return the location after the last."""
         for number, (member, own) in enumerate(zip(struct.members, self._members(struct), strict=True)):
             label = f"{name}.{member.name or number}"
             location = own.get(spv.LOCATION) if following is None else following
@@ -170,7 +170,7 @@ class _StageReader:
             )
 
     def check_overlaps(self) -> None:
-        """Report variables that take the same component of a location (with the same index)."""
+        """Report variables with the same component of a location (and the same index)."""
         taken: dict[tuple[int, int, int], StageVariable] = {}
         for variable in self.variables:
             for location, component in variable.words():
@@ -180,11 +180,11 @@ class _StageReader:
                         f"{self._way}s {other.name!r} and {variable.name!r} both take component {component} of"
                         f" location {location}"
                     )
-                    break  # one is enough, and keeps the time with the words that there are
+                    break  # one overlap is enough, and limits the time
 
 
 def _scalar(type: Type) -> Scalar | None:
-    """Return the scalar of a number, vector, matrix or array; of structures, that of the first member."""
+    """Return the scalar of a number, vector, matrix or array; of a structure, the first member's scalar."""
     while not isinstance(type, Scalar):
         if isinstance(type, Array):
             type = type.element
@@ -200,9 +200,9 @@ def _scalar(type: Type) -> Scalar | None:
 
 
 def _locations(type: Type, taken: dict[int, int]) -> int:
-    """Count the locations of a type: 0 with an empty structure or a vector of 1 or more than 4 anywhere within.
+    """Count the locations of a type. 0 means an empty structure, or a vector without 2 to 4 components, inside.
 
-    ``taken`` keeps those of structures.
+    ``taken`` caches the locations of structures.
     """
     if isinstance(type, Array):
         return type.length * _locations(type.element, taken)
@@ -221,7 +221,7 @@ def _locations(type: Type, taken: dict[int, int]) -> int:
 
 
 def _words(type: Type, location: int, component: int) -> Iterator[tuple[int, int]]:
-    """Iterate over the words of a type whose locations are known to be few."""
+    """Iterate over the words of a type with few locations."""
     if isinstance(type, Scalar | Vector):
         scalar, count = (type.component, type.components) if isinstance(type, Vector) else (type, 1)
         for word in range(component, component + count * (2 if scalar.width_bits == 64 else 1)):

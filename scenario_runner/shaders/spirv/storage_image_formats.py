@@ -1,9 +1,9 @@
-"""Storage images with another format than a module declares.
+"""Changes the formats of storage images in a module.
 
-A module that declares a format for a storage image may only be used with images of that format. It is given the format
-of the image, or the format Unknown where SPIR-V has no name for it: then all images with texels of the same kind may be
-used, on devices that read and write without a format. A variable is connected with the handles that are loaded from it,
-and through calls with parameters of functions; all that are connected have one type of image.
+A module that declares a format for a storage image can only be used with images of that format. `change_formats`
+replaces it by the image's format, or by Unknown if SPIR-V has no name for the format. With Unknown, all images with
+texels of the same kind may be used, on devices that read and write without a format. A variable is connected with
+handles loaded from it, and through calls with parameters of functions. All connected ids have one image type.
 
 Source: Vulkan specification, "SPIR-V and Vulkan Image Format Compatibility"; SPIR-V specification, OpTypeImage, "Image
 Format", and "Universal Validation Rules" on types.
@@ -26,14 +26,14 @@ _BASIC: Final = frozenset(
     {"Rgba32f", "Rgba16f", "R32f", "Rgba8", "Rgba8Snorm"}
     | {name + kind for name in ("Rgba32", "Rgba16", "Rgba8", "R32") for kind in ("i", "ui")}
 )
-"""Formats that every shader may declare; others but Unknown take the capability StorageImageExtendedFormats."""
+"""Formats that every shader may declare. Others, except Unknown, need StorageImageExtendedFormats."""
 _NUMBERS: Final = {name: number for number, name in IMAGE_FORMATS.items()}
 _CAPABILITY_NUMBERS: Final = {CAPABILITIES[number]: number for number in (49, 55, 56)}
 _FORMAT: Final = 8  # the word of OpTypeImage with the format
 
 _STORAGE: Final = 2  # the operand Sampled of OpTypeImage
 
-# Opcodes whose first operand is the type of their result, which may be an image or a pointer to one.
+# Opcodes with the result's type first, which may be an image or a pointer to an image.
 _TYPED: Final = frozenset(
     {op.VARIABLE, op.FUNCTION_PARAMETER, op.LOAD, op.COPY_OBJECT, op.COPY_LOGICAL, op.COMPOSITE_EXTRACT}
     | {op.ACCESS_CHAIN, op.IN_BOUNDS_ACCESS_CHAIN, op.SELECT, op.PHI}
@@ -41,7 +41,7 @@ _TYPED: Final = frozenset(
 
 
 class ImageUses:
-    """Uses of the storage images of one module; made once for each (`Index.cached`)."""
+    """Uses of the storage images of a module, found once per module (`Index.cached`)."""
 
     def __init__(self, index: Index) -> None:
         access = index.cached(Access)
@@ -66,10 +66,10 @@ class ImageUses:
             for at in index.instructions()
             if words[at] & 0xFFFF in _TYPED and words[at] >> 16 > 2 and words[at + 1] in types
         }
-        """The type of every id that is a storage image, or a pointer to one."""
+        """The type of every id that is a storage image, or a pointer to a storage image."""
 
     def connected(self, variable: int) -> tuple[set[int], int]:
-        """Return all ids that must have one type of image with a variable, and the flags of `access` of their uses."""
+        """Return all ids that must share a variable's image type, and the flags of `access` of their uses."""
         root = self._root(variable)
         return {id for id, other in self._roots.items() if other == root}, self._flags.get(root, 0)
 
@@ -86,7 +86,7 @@ class ImageUses:
 
 
 def _image_types(index: Index) -> set[int]:
-    """Return the types that are, point to or are arrays of storage images."""
+    """Return the types that are storage images, point to them, or are arrays of them."""
     words = index.words
     types: set[int] = set()
     for id, at in index.definitions.items():  # in the order of the module
@@ -99,8 +99,11 @@ def _image_types(index: Index) -> set[int]:
 
 
 class ChangedFormats(NamedTuple):
-    """A module in this machine's byte order. ``capabilities`` are those that the formats take, declared before or not;
-    ``unknown`` are the variables whose images have the format Unknown now."""
+    """A module in this machine's byte order.
+
+    ``capabilities`` are required by the formats, declared before or not. ``unknown`` are the variables with the format
+    Unknown.
+    """
 
     code: bytes
     capabilities: tuple[str, ...]
@@ -108,11 +111,11 @@ class ChangedFormats(NamedTuple):
 
 
 def change_formats(index: Index, formats: Mapping[int, str]) -> ChangedFormats | None:
-    """Change the formats of the storage images that are bound to variables: id of the variable → format.
+    """Change the formats of storage images: id of the variable → format.
 
-    Other variables keep theirs. Where a function takes several variables for one parameter, these have one type: they
-    get the format Unknown if theirs are not the same. None where the code makes pointers to texels, for atomic
-    operations, which need the declared format; or uses an image in a way that this reader does not know.
+    Other variables keep their formats. If a function takes several variables for one parameter, they share a type, with
+    the format Unknown if theirs differ. Returns None if the code makes pointers to texels, because atomic operations
+    need the declared format, or if it uses an image in a way that this reader does not know.
     """
     uses = index.cached(ImageUses)
     declared: dict[int, str] = {}
@@ -139,12 +142,12 @@ def change_formats(index: Index, formats: Mapping[int, str]) -> ChangedFormats |
 
 
 class _Change:
-    """New types for values, beside those that others keep; ``formats`` are those of their images, by id."""
+    """New types for values, besides the types that other values keep. ``formats`` are the image formats by id."""
 
     def __init__(self, index: Index, uses: ImageUses, formats: Mapping[int, str]) -> None:
         self._index = index
         self._rewriting = Rewriting(index)
-        self._new: dict[tuple[int, str], int] = {}  # a type and a format → the one that takes its place
+        self._new: dict[tuple[int, str], int] = {}  # (type, format) → the new type
         self._images: dict[tuple[int, ...], int] = {}
         self._declared = {tuple(index.instruction(at)[2:]): at for at in reversed(index.offsets[op.TYPE_IMAGE])}
         self._value_types = {id: self._changed(uses.types_of[id], format) for id, format in formats.items()}
@@ -173,7 +176,7 @@ class _Change:
         return result.tobytes()
 
     def _changed(self, type: int, format: str) -> int:
-        """Return a type like ``type`` with an image of another format."""
+        """Return a type like ``type`` with another image format."""
         if (type, format) in self._new:
             return self._new[type, format]
         at = self._index.definition(type, "a type")
@@ -192,9 +195,9 @@ class _Change:
         return new
 
     def _image(self, operands: tuple[int, ...]) -> int:
-        """Return the type of image with these operands, of which a module may have only one.
+        """Return the image type with these operands; a module may have only one.
 
-        It stands behind the type of its texels: all that needs it comes later.
+        It is placed after its texel type, before all of its uses.
         """
         if operands not in self._images:
             at = self._declared.get(operands)

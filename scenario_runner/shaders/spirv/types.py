@@ -11,7 +11,7 @@ class Scalar(NamedTuple):
     """OpTypeBool, OpTypeInt or OpTypeFloat.
 
     ``kind`` is "bool", "int" (signed), "uint" or "float"; ``width_bits`` is 32 for a Boolean. ``encoding`` is empty for
-    an IEEE 754 number, otherwise "bfloat16", "float8_e4m3", "float8_e5m2" or ``FPEncoding`` and a number.
+    IEEE 754 numbers, otherwise "bfloat16", "float8_e4m3", "float8_e5m2" or ``FPEncoding`` and a number.
     """
 
     kind: str
@@ -25,7 +25,7 @@ class Scalar(NamedTuple):
 
     @property
     def is_bool(self) -> bool:
-        """Return whether values are true or false, which have no size in memory."""
+        """Return whether values are true or false. They have no size in memory."""
         return self.kind == "bool"
 
     @property
@@ -68,7 +68,7 @@ class Matrix(NamedTuple):
 
 
 class Array(NamedTuple):
-    """OpTypeArray: ``length`` elements, each ``stride_bytes`` behind the one before (None without an ArrayStride)."""
+    """OpTypeArray: ``length`` elements, ``stride_bytes`` apart (None without an ArrayStride)."""
 
     element: "Type"
     length: int
@@ -79,7 +79,7 @@ class Array(NamedTuple):
 
 
 class RuntimeArray(NamedTuple):
-    """OpTypeRuntimeArray: as many elements as what is bound has room for."""
+    """OpTypeRuntimeArray: as many elements as fit into the bound buffer."""
 
     element: "Type"
     stride_bytes: int | None
@@ -91,10 +91,9 @@ class RuntimeArray(NamedTuple):
 class Member(NamedTuple):
     """One member of a structure.
 
-    ``offset_bytes`` is None without an Offset decoration, ``matrix_stride_bytes`` without a MatrixStride.
-    ``row_major`` is None where neither RowMajor nor ColMajor is given. ``size_bytes`` reaches from the member's first
-    byte behind the last one that belongs to it (see `Struct`). ``readable`` and ``writable`` follow NonReadable and
-    NonWritable.
+    ``offset_bytes`` is None without an Offset decoration, ``matrix_stride_bytes`` without a MatrixStride. ``row_major``
+    is None without RowMajor or ColMajor. ``size_bytes`` counts from the member's first byte to its last (see `Struct`).
+    ``readable`` and ``writable`` follow NonReadable and NonWritable.
     """
 
     name: str
@@ -108,22 +107,21 @@ class Member(NamedTuple):
 
     @property
     def array_stride_bytes(self) -> int | None:
-        """ArrayStride of the member's type where that is an array."""
+        """ArrayStride of the member's type if it is an array."""
         return self.type.stride_bytes if isinstance(self.type, Array | RuntimeArray) else None
 
     @property
     def majorness(self) -> str | None:
-        """ "row", "column", or None where it is not given."""
+        """Order of a matrix: "row", "column", or None without a decoration."""
         return None if self.row_major is None else "row" if self.row_major else "column"
 
 
 class Struct(NamedTuple):
     """OpTypeStruct.
 
-    ``size_bytes`` is what a buffer must have at least so that every member lies within it: from byte 0 to the end of
-    the last member. Padding at the end does not count, and a runtime array at the end counts as **no** elements.
-    ``members`` are in the order of the declaration, which need not be that of their offsets. ``block`` is "Block",
-    "BufferBlock" or None.
+    ``size_bytes`` is the least size of a buffer that contains every member: from byte 0 to the end of the last member.
+    Padding at the end does not count, and a runtime array at the end counts as **no** elements. ``members`` are in the
+    order of declaration, which may differ from the order of offsets. ``block`` is "Block", "BufferBlock" or None.
     """
 
     id: int
@@ -134,7 +132,7 @@ class Struct(NamedTuple):
 
     @property
     def runtime_stride_bytes(self) -> int | None:
-        """Bytes that every element of the runtime array at its end adds; None without one."""
+        """Bytes that each element of the final runtime array adds; None without such an array."""
         type: Type = self
         while isinstance(type, Struct) and type.members:
             type = type.members[-1].type
@@ -147,7 +145,7 @@ class Struct(NamedTuple):
 
 
 class Pointer(NamedTuple):
-    """OpTypePointer, or OpTypeUntypedPointerKHR with ``pointee`` None. What it points to is not followed."""
+    """OpTypePointer, or OpTypeUntypedPointerKHR with ``pointee`` None. The pointed-to type is not read."""
 
     storage_class: int
     pointee: int | None
@@ -160,8 +158,8 @@ class Image(NamedTuple):
     """OpTypeImage.
 
     ``sampled_type`` is None for void. ``dim`` and ``format`` are names of the specification, such as "2D", "Buffer",
-    "SubpassData" and "Rgba8", "Unknown". ``depth`` is True, False, or None where the module does not say.
-    ``sampled`` is True for one used with a sampler, False for a storage image, None where only run time knows.
+    "SubpassData" and "Rgba8", "Unknown". ``depth`` is True, False, or None if the module does not say. ``sampled`` is
+    True with a sampler, False for a storage image, and None if only the run time knows.
     """
 
     sampled_type: Scalar | None
@@ -187,7 +185,7 @@ class SampledImage(NamedTuple):
 
 
 class Tensor(NamedTuple):
-    """OpTypeTensorARM: ``rank`` and ``shape`` are None where the type leaves them open."""
+    """OpTypeTensorARM: ``rank`` and ``shape`` are None if the type leaves them open."""
 
     element: Scalar
     rank: int | None
@@ -200,7 +198,7 @@ class Tensor(NamedTuple):
 
 
 class Opaque(NamedTuple):
-    """Any other type, by the name of its instruction: "OpTypeSampler", "OpTypeAccelerationStructureKHR", ..."""
+    """Any other type, as the name of its instruction: "OpTypeSampler", "OpTypeAccelerationStructureKHR", ..."""
 
     name: str
 
@@ -214,7 +212,7 @@ Type: TypeAlias = (
 
 
 def _array_name(type: "Type") -> str:
-    """``float32x4[3][]``: outermost length first, as in GLSL and C."""
+    """Name an array like ``float32x4[3][]``: outermost length first, as in GLSL and C."""
     lengths = ""
     while isinstance(type, Array | RuntimeArray):
         lengths += f"[{type.length}]" if isinstance(type, Array) else "[]"
@@ -223,15 +221,15 @@ def _array_name(type: "Type") -> str:
 
 
 POINTER_SIZE_BYTES: Final = 8
-"""A pointer in memory is one to PhysicalStorageBuffer, 64 bits wide (SPIR-V, addressing model)."""
+"""Pointers in memory point to PhysicalStorageBuffer and have 64 bits (SPIR-V, addressing model)."""
 
 
 def extent_bytes(type: Type, matrix_stride: int | None = None, row_major: bool = False) -> int:
-    """Count the bytes from the first to the last one of a value, by the decorations of its type and member.
+    """Count the bytes from the first to the last byte of a value, by the decorations of its type and member.
 
-    The last element of an array and the last vector of a matrix count without the padding behind them. A runtime
-    array counts as no elements. Strides that are missing count as the element's own size; what has no size in memory
-    (images and other opaque types) counts as 0.
+    The last element of an array and the last vector of a matrix count without padding after them. A runtime array
+    counts as no elements. A missing stride counts as the element's size. Types without a size in memory, such as
+    images, count as 0.
     """
     skipped = 0
     while isinstance(type, Array):
@@ -251,14 +249,14 @@ def extent_bytes(type: Type, matrix_stride: int | None = None, row_major: bool =
 
 
 def matrix_vectors(type: Matrix, row_major: bool) -> tuple[Vector, int]:
-    """Return the vectors that a matrix is in memory (its rows or its columns) and their number."""
+    """Return the vectors of a matrix in memory (its rows or its columns), and their number."""
     if row_major:
         return Vector(type.column.component, type.columns), type.column.components
     return type.column, type.columns
 
 
 def natural_size_and_alignment(type: Type) -> tuple[int, int]:
-    """Return size and alignment in bytes under GLSL's std430 rules, with Booleans of 32 bits and decorations ignored.
+    """Return size and alignment in bytes under GLSL's std430 rules, with 32-bit Booleans and without decorations.
 
     Workgroup memory without an explicit layout is counted so: Vulkan specification, "Shaders", section "Workgroup
     memory" of "Memory Model".
