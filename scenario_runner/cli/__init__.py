@@ -10,7 +10,7 @@ from contextlib import AbstractContextManager, nullcontext
 from types import ModuleType
 
 from scenario_runner.cli.arguments import parse
-from scenario_runner.cli.command_frame import failed, sandboxed, start_driver
+from scenario_runner.cli.command_frame import report_error, sandboxed, start_driver
 from scenario_runner.cli.console import write
 from scenario_runner.errors.installation import MIXED_PACKAGES_FIX, mixed_packages_problem
 from scenario_runner.processes import last_words, signals, temporary
@@ -32,7 +32,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             code = work(options) or 0
     except BaseException as error:
         signals.hold()
-        code = failed(error)
+        code = report_error(error)
     signals.hold()
     temporary.remove_all()
     return code

@@ -37,7 +37,7 @@ def sandboxed(options: object) -> AbstractContextManager[None]:
     return distrusting([*paths, *filter(None, [getattr(options, "file", None)])] or [os.curdir])
 
 
-def failed(error: BaseException) -> int:
+def report_error(error: BaseException) -> int:
     """Print the error that ended a command, and return the exit code."""
     if isinstance(error, SystemExit):  # --help
         return error.code if isinstance(error.code, int) else 0

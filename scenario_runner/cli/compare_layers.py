@@ -1,4 +1,4 @@
-"""``scenario-runner compare-layers MODEL --expected …``: the first wrong layer of a model, and what it is made from."""
+"""``scenario-runner compare-layers MODEL --expected …``: the first wrong layer of a model, and the layer's inputs."""
 
 import argparse
 import base64
@@ -33,7 +33,7 @@ td{border-top:1px solid #ccc}.beyond{background:#fdd}.within{background:#efe}img
 
 
 def main(options: argparse.Namespace) -> int:
-    """Returns 0 where all layers are within the tolerance, 1 where one is not. Raises ScenarioRunnerError."""
+    """Compare the layers. Return 0 if all are within the tolerance, else 1. Raises ScenarioRunnerError."""
     last_words.subject = one_line(options.model)
     is_device, is_reference = options.expected.startswith(_DEVICE), options.expected == "reference"
     is_tosa = options.expected == "tosa"
@@ -41,9 +41,9 @@ def main(options: argparse.Namespace) -> int:
     limits = (options.atol or 0, options.rtol or 0, options.ulp or 0)
     if is_tosa and given:
         help = "leave out --atol, --rtol and --ulp, or use --expected reference"
-        raise UsageError("--expected tosa: TOSA's rules have limits of their own", help=help)
+        raise UsageError("--expected tosa: TOSA's rules set the tolerance", help=help)
     if options.html and os.path.exists(options.html) and os.path.samefile(options.html, options.model):
-        raise UsageError(f"{options.html}: the page is the model itself", help="write it to a file of its own")
+        raise UsageError(f"{options.html}: the page would overwrite the model", help="choose another file")
     arrays = {} if is_device or is_reference or is_tosa else read_activations(options.expected)
     model = LayeredModel(options.model, "*" if is_tosa else options.layers)
     random = model.take_inputs(options.input, options.seed, options.range)
@@ -57,7 +57,7 @@ def main(options: argparse.Namespace) -> int:
     elif not is_tosa:
         expected, others = match(model.layers, arrays, options.expected)
         if not expected:
-            help = f"it has {first_of(others)}; the layers: {first_of([layer.name for layer in model.layers])}"
+            help = f"arrays: {first_of(others)}; layers: {first_of([layer.name for layer in model.layers])}"
             raise UsageError(f"{options.expected}: no array has the name, type and shape of a layer", help=help)
     rule = Rule(*limits, nan="equal") if given else None
     actual = _run(model, options.device, options)
@@ -71,11 +71,11 @@ def main(options: argparse.Namespace) -> int:
     compared = sum(result.wrong is not None for result in results)
     reasons = [f"{result.layer.name}: {result.message}" for result in results if result.wrong is None and is_tosa]
     if reasons and not compared:
-        message = f"{options.model}: none of the layers can be judged by TOSA's rules: {one_line(first_of(reasons))}"
+        message = f"{options.model}: TOSA's rules can judge none of the layers: {one_line(first_of(reasons))}"
         raise UsageError(message, help="choose other layers (--layers) or other inputs (--input, --range)")
     facts = [f"{one_line(options.model)}: {counted(len(results), 'layer')}, {compared} compared"]
-    facts += [f"random numbers of the seed {options.seed}: {first_of(random)}"] if random else []
-    facts += [f"arrays that belong to no layer: {first_of(others)}"] if others else []
+    facts += [f"random inputs of the seed {options.seed}: {first_of(random)}"] if random else []
+    facts += [f"arrays without a layer: {first_of(others)}"] if others else []
     facts += [f"not compared: {one_line(first_of(reasons))}"] if reasons else []
     if options.html:
         with OutputFile(options.html) as file:
@@ -94,7 +94,7 @@ def _run(model: LayeredModel, device: str | None, options: argparse.Namespace) -
 
 
 def _row(result: LayerResult) -> dict[str, Json]:
-    """The row of a layer in tables, and its object in JSON, which has no infinity."""
+    """Return the row of a layer for tables and JSON. JSON has no infinity, so "inf" is a string."""
     layer, errors = result.layer, [result.error, result.relative] if result.expected else [None, None]
     error, relative = ("inf" if value == math.inf else value for value in errors)
     type = layer.type.text.removeprefix("tensor<").removesuffix(">")
@@ -108,7 +108,7 @@ def _cells(result: LayerResult) -> list[str]:
 
 
 def _conclusion(results: Sequence[LayerResult]) -> Iterator[str]:
-    """Sentences about the first wrong layer."""
+    """Describe the first wrong layer."""
     first = next((result for result in results if result.verdict == "beyond"), None)
     if first is None:
         yield "all compared layers are within the tolerance"
@@ -117,7 +117,7 @@ def _conclusion(results: Sequence[LayerResult]) -> Iterator[str]:
     if first.message:
         yield f"  {first.message}"
     for source, verdict in sources_of(first, results).items():
-        yield f"  it is made from {one_line(source)}: {_VERDICTS.get(verdict, verdict)}"
+        yield f"  input {one_line(source)}: {_VERDICTS.get(verdict, verdict)}"
 
 
 def _show(facts: Sequence[str], results: Sequence[LayerResult]) -> None:
@@ -131,7 +131,7 @@ def _show(facts: Sequence[str], results: Sequence[LayerResult]) -> None:
 
 
 def _page(facts: Sequence[str], results: Sequence[LayerResult]) -> Iterator[str]:
-    """The lines of an HTML page that needs no other file."""
+    """Return the lines of a self-contained HTML page."""
     yield f"<!DOCTYPE html><meta charset=utf-8><title>Layers</title><style>{_STYLE}</style>"
     yield from (f"<p>{escape(fact)}" for fact in (*facts, *_conclusion(results)))
     yield from _table(list(_row(results[0])), map(_cells, results))
@@ -150,7 +150,7 @@ def _table(headings: Sequence[str], rows: Iterable[Iterable[str]]) -> Iterator[s
 
 
 def _picture(result: LayerResult) -> str:
-    """The picture of the errors as a data URI: of more than two dimensions, the greatest ones of the last."""
+    """Return a picture of the errors as a data URI. Beyond two dimensions, show the greatest errors of the last one."""
     errors = numpy.atleast_2d(numpy.asarray(result.errors))
     if errors.ndim > 2:
         errors = errors.max(-1)

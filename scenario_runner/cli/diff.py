@@ -1,6 +1,4 @@
-"""``scenario-runner diff``: the first command and resource at which two dumps of a scenario differ, or its runs on two
-devices.
-"""
+"""``scenario-runner diff``: the first command with a difference between two dumps, or between two devices."""
 
 import argparse
 import json
@@ -29,7 +27,7 @@ _KEYS = ("iteration", "command", "command_kind", "pointer", "segment", "resource
 
 
 def main(options: argparse.Namespace) -> int:
-    """Returns 0 where nothing differs by more than the tolerance, else 1. Raises FileError and UsageError."""
+    """Compare two dumps. Return 0 if all is equal within the tolerance, else 1. Raises FileError and UsageError."""
     if options.png is not None:
         check_destination(options.png)
     if options.devices is not None:
@@ -37,13 +35,13 @@ def main(options: argparse.Namespace) -> int:
     if options.run_words:
         raise UsageError(f"{options.run_words[0].partition('=')[0]} needs --devices", help=_HELP)
     if len(options.paths) != 2:
-        raise UsageError(f"expected the folders of two dumps, {len(options.paths)} were given", help=_HELP)
+        raise UsageError(f"expected the folders of two dumps, got {len(options.paths)}", help=_HELP)
     one, other = map(read_index, options.paths)
     return _compare(options, one, other, (one_line(one.folder), one_line(other.folder)))
 
 
 def _of_devices(options: argparse.Namespace) -> int:
-    """Run a scenario on two devices, and compare the dumps. Where the run failed on both, the exit code is its own."""
+    """Run a scenario on two devices and compare the dumps. If both runs fail, return the exit code of the first."""
     if len(options.paths) != 1 or is_model(options.paths[0]):
         raise UsageError("--devices takes one scenario file", help=_HELP)
     if is_stream(options.paths[0]) and not os.path.isdir(options.paths[0]):
@@ -56,7 +54,7 @@ def _of_devices(options: argparse.Namespace) -> int:
             dump_on(device, scenario, os.path.join(folder, name), arguments)
             for device, name in zip(options.devices, ("first", "second"), strict=True)
         ]
-        commands = max(dump.dumped.commands for dump in dumps)  # one that failed early has none
+        commands = max(dump.dumped.commands for dump in dumps)  # an early failure has none
         one, other = (dump.dumped._replace(commands=commands) for dump in dumps)
         code = _compare(options, one, other, (dumps[0].name, dumps[1].name), dumps)
     is_answer = any(dump.outcome.status == "Pass" for dump in dumps)
@@ -70,7 +68,7 @@ def _compare(
     names: tuple[str, str],
     dumps: Sequence[DeviceDump] = (),
 ) -> int:
-    """Compare two dumps, and show how they differ. Returns 0 where they do not, else 1."""
+    """Compare two dumps and print the differences. Return 0 for equal dumps, else 1."""
     elements = dict(options.dtype)
     resources = {entry.resource for index in (one, other) for entry in index.entries if entry.format is None}
     for uid in elements:
@@ -85,7 +83,7 @@ def _compare(
         of_devices = {"equal": is_equal, "devices": list(map(_dump_json, dumps))} if dumps else {}
         print(json.dumps({**_as_json(one, other, pairs, all_compared), **of_devices}, indent=1))
     else:
-        ends = [f"{dump.outcome.status}: {one_line(dump.outcome.reason)}" for dump in dumps] or ["its run failed"] * 2
+        ends = [f"{dump.outcome.status}: {one_line(dump.outcome.reason)}" for dump in dumps] or ["the run failed"] * 2
         for index, name, end in zip((one, other), names, ends, strict=True):
             if not index.complete:
                 print(f"{name} is not complete: {end}")
@@ -97,7 +95,7 @@ def _compare(
 
 
 def _show_scenarios(names: tuple[str, str], pairs: Scenarios) -> None:
-    """Print the differences of the scenarios."""
+    """Print the differences between the scenarios."""
     if pairs.commands:
         print(f"the scenarios have different commands ({len(pairs.commands)}):")
         kinds = [(number, first or "none", second or "none") for number, first, second in pairs.commands]
@@ -110,7 +108,7 @@ def _show_scenarios(names: tuple[str, str], pairs: Scenarios) -> None:
 def _show_contents(
     names: tuple[str, str], pairs: Scenarios, all_compared: Sequence[Compared], *, is_short: bool
 ) -> None:
-    """Print the first content that differs, and a line for each that does. ``is_short``: without paths of files."""
+    """Print the first different content in detail, and a line for each one. ``is_short`` leaves out file names."""
     both = " and ".join(names)
     different = [pair for pair in all_compared if not pair.difference.is_equal]
     count = counted(len(all_compared), "content")

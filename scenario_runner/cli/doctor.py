@@ -1,4 +1,4 @@
-"""``scenario-runner doctor``: what this machine has and lacks for running scenarios."""
+"""``scenario-runner doctor``: installed and missing parts on this machine."""
 
 import argparse
 import json
@@ -17,11 +17,11 @@ _STYLES = {"error": "bold red", "warning": "yellow", "note": "cyan"}
 _MESSAGE_LINES = 20
 
 Row: TypeAlias = "tuple[bool | None, str, str]"
-"""A state (works, broken, or None for neither), a label and a text."""
+"""A state (true: works, false: broken, None: neither), a label and a text."""
 
 
 def main(options: argparse.Namespace) -> int:
-    """Show the report. Returns 0 when scenarios can run (a usable device and a GLSL compiler), else 1."""
+    """Print the report. Return 0 if the machine has a usable device and a GLSL compiler, else 1."""
     report = gather(timeout_s=options.timeout, compiler=options.glslang)
     fixed = True
     if options.fix and any(finding["command"] for finding in report["findings"]):
@@ -36,7 +36,7 @@ def main(options: argparse.Namespace) -> int:
 
 
 def _fix(report: Mapping[str, Json]) -> bool:
-    """Run the commands of the findings; what they print goes to standard error. Returns whether all succeeded."""
+    """Run the commands of the findings, with output on standard error. Return whether all succeed."""
     succeeded = True
     for finding in report["findings"]:
         if finding["command"]:

@@ -1,7 +1,7 @@
 """Findings in a job of GitHub Actions: annotations at files and lines, and a table in the summary of the job.
 
-Both follow GitHub's "Workflow commands for GitHub Actions". Annotations go to standard error, which GitHub reads as
-well, so that standard output stays what scripts expect.
+Both follow GitHub's "Workflow commands for GitHub Actions". GitHub reads annotations from standard error too. So
+standard output keeps the form that scripts expect.
 """
 
 from __future__ import annotations
@@ -28,23 +28,26 @@ _TEXT_MAX: Final = 4000
 
 
 class Annotations:
-    """Life cycle: a context of one command; `add` shows a finding at once, so that a crash loses none; the end says how
-    many GitHub would not show, and completes the summary by ``result``. Errors that leave the context are findings."""
+    """A context around one command. `add` prints a finding at once, so that a crash loses none.
+
+    GitHub shows a limited number of annotations: the end counts the rest. It also adds ``result`` to the summary. An
+    error that leaves the context is a finding.
+    """
 
     def __init__(self, command: str) -> None:
         self._heading = f"### scenario-runner {command}\n\n"
         self.result = ""
         self._counts: Counter[str] = Counter()  # by kind
-        self._held: dict[str, str] = {}  # the last of a kind that would be shown: "and N more" may take its place
+        self._held: dict[str, str] = {}  # the last annotation of each kind, or "and N more"
         self._known: set[tuple[str | int | None, ...]] = set()
         self._table = "| | place | finding |\n|---|---|---|\n"
         self._left_out = 0  # rows of the table
         self._summary = os.environ.get("GITHUB_STEP_SUMMARY", "")
 
     def add(self, finding: Diagnostic, *, path: str | None = None, title: str = "") -> None:
-        """Show a finding once, in the file ``path`` where it names none."""
+        """Show a finding once. A finding without a file belongs to ``path``."""
         path = finding.path or path
-        item = title if finding.code == "SR-ITEM-001" else ""  # other findings are about a file that items may share
+        item = title if finding.code == "SR-ITEM-001" else ""  # other findings are about shared files
         key = path, finding.line, finding.column, finding.message, item
         if key in self._known:
             return
@@ -86,7 +89,7 @@ class Annotations:
             self._write(f"{self._heading}\n{_cell(self.result)}\n")
 
     def _write(self, text: str, bytes_max: int = _SUMMARY_BYTES_MAX) -> bool:
-        """Append to the summary. False where it would become too large, or there is none."""
+        """Append to the summary. Return false if there is none, or if the text does not fit."""
         if not self._summary:
             return False
         data = text.encode(errors="replace")
@@ -97,7 +100,7 @@ class Annotations:
                     return True
         except (OSError, ValueError) as error:
             message = f"GITHUB_STEP_SUMMARY: {self._summary}: cannot be written: {reason_of(error)}"
-            write("warning", message, "there will be no summary; the results are the same")
+            write("warning", message, "there is no summary; the results are the same")
             self._summary = ""
         return False
 
@@ -117,5 +120,5 @@ def _property(text: str) -> str:
 
 
 def _cell(text: str) -> str:
-    """Text on one line, without a meaning in Markdown or HTML."""
+    """Put a text on one line, and escape Markdown and HTML."""
     return re.sub(r"[^\w .,:;/='\"()-]|_", lambda match: f"&#{ord(match[0])};", one_line(text))

@@ -7,9 +7,9 @@ from scenario_runner.cli.option_types import (
     Parser,
     add,
     add_device_options,
+    add_shared,
     add_tolerance_options,
     jobs,
-    share,
     subcommand,
     whole_number,
 )
@@ -26,7 +26,7 @@ def add_shader_options(parser: Parser) -> None:
     add(show, "--stage", "stage to compile for (default: by the name of the file)", choices=stages)
     add(show, "-D NAME[=VALUE]", "define a macro", dest="defines", **REPEATED)
     add(show, "-I DIR", "search includes in DIR", dest="include_dirs", **REPEATED)
-    share(show, "compiler")
+    add_shared(show, "compiler")
 
 
 def add_vgf_options(parser: Parser) -> None:
@@ -61,11 +61,11 @@ def add_convert_options(parser: Parser) -> None:
     add(parser, "--no-check", "do not check shaders against their attributes")
     add(parser, "--strict", "warnings are errors")
     add(parser, "--converter-option OPTION", "an option for model-converter: --converter-option=--x", **REPEATED)
-    share(parser, "compiler")
+    add_shared(parser, "compiler")
 
 
 def add_compare_layers_options(parser: Parser) -> None:
-    """Find the first layer of a TOSA model whose result is not as expected.
+    """Find the first wrong layer of a TOSA model.
     The model runs with the results of its operators as outputs. The exit code is 0 if all layers are within the
     tolerance, else 1.
     """
@@ -104,7 +104,7 @@ def add_custom_op_options(parser: Parser) -> None:
     add(check, "files FILE", files, nargs="+")
     add(check, "--json", "print the findings as JSON")
     add(check, "--strict", "warnings are errors")
-    share(check, "compiler")
+    add_shared(check, "compiler")
     attributes = subcommand(commands, "attributes", "print attributes that fit a shader; check their order")
     add(attributes, "shader SHADER", "a GLSL, .hlsl or SPIR-V file; written resources become outputs, others inputs")
     add(attributes, "--entry-point NAME", "entry point (default: main)", default="main")
@@ -112,4 +112,4 @@ def add_custom_op_options(parser: Parser) -> None:
     add(attributes, "--workgroups", number, nargs=3, type=whole_number(1), metavar=("X", "Y", "Z"))
     add(attributes, "--spirv", "embed the compiled module instead of the source")
     add(attributes, "-I DIR", "includes", dest="include_dirs", **REPEATED)
-    share(attributes, "compiler")
+    add_shared(attributes, "compiler")

@@ -244,7 +244,7 @@ _SHARED: Final[Mapping[str, Sequence[tuple[str, str, Mapping[str, Any]]]]] = {
 """Options that several commands share, by subject."""
 
 
-def share(group: argparse._ActionsContainer, *subjects: str) -> None:
+def add_shared(group: argparse._ActionsContainer, *subjects: str) -> None:
     """Add the options of these subjects."""
     for subject in subjects:
         for names, help, settings in _SHARED[subject]:

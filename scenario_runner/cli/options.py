@@ -16,9 +16,9 @@ from scenario_runner.cli.option_types import (
     Parser,
     add,
     add_device_options,
+    add_shared,
     add_tolerance_options,
     jobs,
-    share,
     subcommand,
     whole_number,
 )
@@ -54,16 +54,16 @@ def _run(parser: Parser) -> None:
     parser.prog = "scenario-runner"
     parser.usage = "scenario-runner [run] FILE… [options]\n       scenario-runner COMMAND --help"
     add(parser, "files FILE", "scenario files (JSON), or a model", nargs="*")
-    share(parser, "parameters")
+    add_shared(parser, "parameters")
     add(parser, "--version -v", "print versions as JSON", action="store_const", const="versions", dest="action")
 
     group = parser.add_argument_group("device")
     add_device_options(group)
-    share(group, "features")
+    add_shared(group, "features")
     add(group, "--list-devices", "list the Vulkan devices", action="store_const", const="list_devices", dest="action")
     crashes = "survive a driver crash, with --timeout also a hang (default: crashes only, for several files)"
     add(group, "--isolate", crashes, action=argparse.BooleanOptionalAction)
-    share(group, "core dumps", "watch")
+    add_shared(group, "core dumps", "watch")
 
     group = parser.add_argument_group("models")
     add(group, "--input NAME=FILE", "an input of a model (.npy), by name or binding number", **REPEATED)
@@ -81,14 +81,14 @@ def _run(parser: Parser) -> None:
 
     group = parser.add_argument_group("checking")
     add(group, "--strict", "turn warnings into errors, before anything runs")
-    share(group, "sandbox", "validation")
+    add_shared(group, "sandbox", "validation")
     _add_run_tools(parser)
 
 
 def _add_run_tools(parser: Parser) -> None:
     """Add the options for caches, dumps, captures and measurements."""
     group = parser.add_argument_group("shaders and caches")
-    share(group, "compiler")
+    add_shared(group, "compiler")
     add(group, "--pipeline-caching", "keep the driver's pipeline cache in a file for later runs")
     add(group, "--cache-path DIR", "with --pipeline-caching: an existing folder (default: the user's cache)")
     add(group, "--clear-pipeline-cache", "with --pipeline-caching: remove the file of the scenario first")
@@ -99,7 +99,7 @@ def _add_run_tools(parser: Parser) -> None:
     add(group, "--dump-after COMMAND[:RESOURCE]", after, action="append")
     add(group, "--dump-dir DIR", "the folder for dumps of --dump-after")
     add(group, "--dump-all DIR", "dump all resources that each command may have changed, with an index")
-    share(group, "printf", "labels", "log")
+    add_shared(group, "printf", "labels", "log")
 
     group = parser.add_argument_group("capture")
     add(group, "--capture-dir DIR", "write the resources of each frame boundary to folders in DIR")
@@ -125,7 +125,7 @@ def _add_run_tools(parser: Parser) -> None:
 def _validate(parser: Parser) -> None:
     """Check scenarios without a GPU. 'scenario-runner explain CODE' explains a finding."""
     add(parser, "files FILE", "scenario files (JSON)", nargs="+")
-    share(parser, "parameters")
+    add_shared(parser, "parameters")
     add(parser, "--format", "format of the findings (default: text)", choices=("text", "json", "sarif"), default="text")
     add(parser, "--sarif FILE", "also write the findings as SARIF")
     add(parser, "--hazards", "also look for missing barriers between commands")
@@ -133,7 +133,7 @@ def _validate(parser: Parser) -> None:
     add(parser, "--against REPORT", "check limits and features of a device in a report of 'doctor --json'")
     add(parser, "--device D", "with --against: index, UUID or part of the name of the device")
     add(parser, "--output DIR", "folder for relative dst paths (default: the scenario's folder)")
-    share(parser, "compiler", "sandbox", "log", "watch")
+    add_shared(parser, "compiler", "sandbox", "log", "watch")
 
 
 def _test(parser: Parser) -> None:
@@ -166,7 +166,7 @@ def _test(parser: Parser) -> None:
     retries = add(group, "--retries N", "retry unexpected results up to N times (default: 1)", type=_NUMBER)
     repeat = add(group, "--repeat N", "run each scenario N times, or until a failure", type=_COUNT, default=1)
     add(group, "--fail-fast N", "stop after N failures (default: 1)", type=_COUNT, nargs="?", const=1)
-    share(group, "core dumps", "watch")
+    add_shared(group, "core dumps", "watch")
     add(group, "--max-failures N", "skip the remaining scenarios after N failures", type=_COUNT)
     add(group, "--strict-environment", "stop if this machine lacks a tool that an item needs")
     add(group, "--strict", "stop at any problem with lists, folders or expectations")
@@ -176,7 +176,7 @@ def _test(parser: Parser) -> None:
     add(group, "--max-evidence MIB", "keep at most MIB of files about an item (default: 64)", type=_NUMBER, default=64)
     add(group, "--resume", "keep the valid results in --results, and run the rest")
     add(group, "--resume-anyway", "the same, even if the device, driver, program, time limit or options have changed")
-    share(group, "reports")
+    add_shared(group, "reports")
     add(group, "--update", "write expectations from this run, and show the changes")
     add(group, "--dry-run", "with --update: only show the changes")
     add(group, "--quiet", "show only failures and the last line")
@@ -185,10 +185,10 @@ def _test(parser: Parser) -> None:
     titles = ("device", "checking", "shaders and caches", "debugging")
     groups = device, checking, compiling, debugging = [parser.add_argument_group(title) for title in titles]
     add_device_options(device, f"{ITEM_TIMEOUT_S:g}")
-    share(device, "features")
-    share(checking, "sandbox", "validation")
-    share(compiling, "compiler")
-    share(debugging, "printf", "labels", "log")
+    add_shared(device, "features")
+    add_shared(checking, "sandbox", "validation")
+    add_shared(compiling, "compiler")
+    add_shared(debugging, "printf", "labels", "log")
     run_actions = [action for group in groups for action in group._group_actions if action.dest != "log_level"]
     # words for `run`, and words for `test` that run one item again in the same way
     parser.word_groups = {"run_words": run_actions, "repeated_words": [*run_actions, retries, repeat]}
@@ -201,7 +201,7 @@ def _report(parser: Parser) -> None:
     add(parser, "--compare OLD", "show the changes since the journal OLD")
     add(parser, "--csv DIR", "write results.csv and failures.csv into DIR")
     add(parser, "--strict", "stop at damaged lines and contradictory verdicts")
-    share(parser, "reports")
+    add_shared(parser, "reports")
 
 
 def _bench(parser: Parser) -> None:
@@ -211,7 +211,7 @@ def _bench(parser: Parser) -> None:
     forms = ("FILE… [options]", "A B --interleave", "FILE… --against MEASUREMENT", "--compare A.json B.json")
     parser.usage = "\n       ".join(f"scenario-runner bench {form}" for form in forms)
     add(parser, "files FILE", "scenario files (JSON)", nargs="*")
-    share(parser, "parameters")
+    add_shared(parser, "parameters")
     add(parser, "--warmup W", f"runs before the measured ones (default {WARMUP})", type=_NUMBER, default=WARMUP)
     until = parser.add_mutually_exclusive_group()
     add(until, "--repeat N", f"measured runs of each scenario (default {REPEAT})", type=_COUNT, default=REPEAT)
@@ -227,7 +227,7 @@ def _bench(parser: Parser) -> None:
     add(group, "--threshold PERCENT", f"ignore smaller changes (default {THRESHOLD_PERCENT:g})")
     group = parser.add_argument_group("device and checking")
     add_device_options(group)
-    share(group, "compiler", "sandbox", "validation", "labels", "log")
+    add_shared(group, "compiler", "sandbox", "validation", "labels", "log")
     parser.word_groups = {"measured_words": group._group_actions}
     parser.set_defaults(disable_extension=(), enable_robustness_features=False, printf=False, printf_size=None)
 
@@ -236,7 +236,7 @@ def _pack(parser: Parser) -> None:
     """Write scenarios and all files that they read into one folder. Other runners take these plain files."""
     parser.set_defaults(action="pack_files")
     add(parser, "files FILE", "scenario files (JSON)", nargs="+")
-    share(parser, "parameters")
+    add_shared(parser, "parameters")
     add(parser, "--output DIR", "the folder to write", required=True)
     add(parser, "--zip", "write DIR.zip instead of the folder")
 
@@ -249,7 +249,7 @@ def _reduce(parser: Parser) -> None:
     add(parser, "file FILE", "scenario file (JSON)")
     add(parser, "--output DIR", "the folder to write: a new or an empty folder", required=True)
     add(parser, "--zip", "write DIR.zip instead of the folder")
-    share(parser, "parameters")
+    add_shared(parser, "parameters")
     failures = parser.add_argument_group("which failure").add_mutually_exclusive_group()
     script = "a program whose exit code is 0 if a scenario, the last argument, shows the failure"
     add(failures, "--script CMD", script)
@@ -263,10 +263,10 @@ def _reduce(parser: Parser) -> None:
         parser.add_argument_group(title) for title in ("device", "checking", "compiling")
     ]
     add_device_options(device, f"{REDUCE_TIMEOUT_S:g}")
-    share(device, "features")
-    share(checking, "sandbox", "validation")
-    share(compiling, "compiler")
-    share(parser, "log")
+    add_shared(device, "features")
+    add_shared(checking, "sandbox", "validation")
+    add_shared(compiling, "compiler")
+    add_shared(parser, "log")
     run_actions = [action for group in groups for action in group._group_actions]
     parser.set_defaults(printf=False, printf_size=None, debug_labels=False)
     parser.word_groups = {"run_words": run_actions, "tolerance_words": comparing._group_actions}
@@ -309,11 +309,11 @@ def _diff(parser: Parser) -> None:
     add(parser, "--dtype [RESOURCE=]TYPE", types, **REPEATED)
     add(parser, "--json", "print the result as JSON")
     group = parser.add_argument_group("with --devices")
-    share(group, "parameters")
+    add_shared(group, "parameters")
     limit = f"end a run that takes more than S seconds (default: {ITEM_TIMEOUT_S:g})"
     add(group, "--timeout S", limit, default=ITEM_TIMEOUT_S)
     add(group, "--output DIR", "keep the dumps, in DIR/first and DIR/second")
-    share(group, "features", "sandbox", "validation", "compiler")
+    add_shared(group, "features", "sandbox", "validation", "compiler")
     parser.set_defaults(device=None, ml_emulation="auto", debug_labels=False, printf=False, printf_size=None)
     parser.word_groups = {"run_words": group._group_actions}
 
@@ -338,7 +338,7 @@ def _schema(parser: Parser) -> None:
 
 
 def _doctor(parser: Parser) -> None:
-    """Show what is installed on this machine for running scenarios, and what is missing.
+    """Show which parts for running scenarios this machine has, and which are missing.
     The exit code is 0 for a machine with a usable device and a GLSL compiler, else 1.
     """
     add(parser, "--json", "print everything as JSON (docs/doctor.md has the keys)")

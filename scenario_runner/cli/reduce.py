@@ -1,4 +1,4 @@
-"""Scenarios for others: ``reduce`` writes the smallest one that still fails alike, ``pack`` one with all its files."""
+"""Scenarios to send: ``reduce`` writes the smallest one with the same failure, ``pack`` one with all its files."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ from scenario_runner.scenario.writing import free_name
 from scenario_runner.suite.suite_workers import SuiteWork, suite_options
 
 DOES_NOT_FAIL = 1
-"""The exit code where there is nothing to reduce."""
+"""The exit code for a scenario without a failure."""
 
 
 def pack_files(options: argparse.Namespace) -> None:
-    """Write scenarios with all that they read into a folder, and print their paths.
+    """Write scenarios and the files that they read into a folder, and print the paths of the scenarios.
 
     Raises ScenarioError, FileError and UsageError.
     """
@@ -47,8 +47,11 @@ def _archive_name(options: argparse.Namespace) -> str:
 
 
 def main(options: argparse.Namespace) -> int:
-    """Reduce the scenario and write it. Returns 0, 1 if it does not fail, or the code of an interrupt, after which the
-    smallest scenario so far is written too. Raises ScenarioRunnerError."""
+    """Reduce a scenario and write the result. Return 0, or 1 for a scenario that does not fail.
+
+    After Ctrl-C, write the smallest scenario so far and return the exit code of the interrupt. Raises
+    ScenarioRunnerError.
+    """
     set_up_logging(options.log_level)
     output = _archive_name(options) if options.zip else options.output
     _check(options, output)
@@ -75,11 +78,11 @@ def main(options: argparse.Namespace) -> int:
         with live(sys.stdout, lambda: [[progress()]]):
             failure = reduction.find_failure()
         if failure is None:
-            help = "name another failure with --script or --code; --device, --timeout and --validation change the run"
-            write("error", f"{options.file}: it does not fail, there is nothing to reduce: {trial.says}", help)
+            help = "name the failure (--script, --code), or change the run (--device, --timeout, --validation)"
+            write("error", f"{options.file}: does not fail, so nothing can be reduced: {trial.says}", help)
             return DOES_NOT_FAIL
         if trial.is_flaky:
-            write("warning", f"{options.file}: it does not fail in each run: {FLAKY_RUNS} runs for each try")
+            write("warning", f"{options.file}: fails in some runs only, so each try takes {FLAKY_RUNS} runs")
         with live(sys.stdout, lambda: [[progress()]]):
             try:
                 reduction.run(log_step)
@@ -106,9 +109,9 @@ def main(options: argparse.Namespace) -> int:
 
 
 def _check(options: argparse.Namespace, output: str) -> None:
-    """Raises UsageError."""
+    """Check the options. Raises UsageError."""
     if is_model(options.file):
-        help = "'scenario-runner vgf scenario' makes a scenario that runs it"
+        help = "to make a scenario that runs it: scenario-runner vgf scenario"
         raise UsageError(f"{options.file}: is a model, expected a scenario", help=help)
     if os.path.lexists(output) and (not os.path.isdir(output) or options.zip or os.listdir(output)):
         raise UsageError(f"--output {options.output}: {output!r} exists already", help="name another, or remove it")
@@ -125,7 +128,7 @@ def _check(options: argparse.Namespace, output: str) -> None:
 
 
 def _trial(options: argparse.Namespace, folder: str) -> Trial:
-    """The way to try what the options ask for. Raises UsageError."""
+    """Make the trial that finds the failure of the options. Raises UsageError."""
     arguments = {**shared_arguments(options), "cache_dir": folder}
     limit = arguments.pop("timeout_s") or REDUCE_TIMEOUT_S
     device = arguments.pop("device")
@@ -143,7 +146,7 @@ def _trial(options: argparse.Namespace, folder: str) -> Trial:
 
 
 def _lines(reduction: Reduction, trial: Trial, seconds: float) -> list[str]:
-    """The failure, and how much of the scenario is left."""
+    """Describe the failure and the reduced scenario."""
     assert reduction.failure is not None
     before, after = reduction.original, reduction.counts
     return [
@@ -155,7 +158,7 @@ def _lines(reduction: Reduction, trial: Trial, seconds: float) -> list[str]:
 
 
 def _command(options: argparse.Namespace, reduction: Reduction, scenario: str) -> str:
-    """The command that shows the failure of the scenario."""
+    """Return the command that reproduces the failure."""
     if options.devices:
         words = ["--devices", *options.devices, scenario, *options.tolerance_words]
         return shlex.join(["scenario-runner", "diff", *words])

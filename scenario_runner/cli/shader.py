@@ -1,4 +1,4 @@
-"""``scenario-runner shader show FILE``: the interface of a shader, of a SPIR-V module or of a model's modules."""
+"""``scenario-runner shader show FILE``: the interface of a shader, a SPIR-V module, or the modules of a model."""
 
 import argparse
 import json
@@ -16,14 +16,14 @@ from scenario_runner.shaders.source import CompileRequest
 from scenario_runner.shaders.spirv import read_module
 from scenario_runner.shaders.spirv.describe import describe
 
-_MOST_ROWS = 200  # of one table; the JSON form has them all
-_MOST_CHARACTERS = 100  # of a name or type; the JSON form has them all
+_MOST_ROWS = 200  # in a table; JSON has all rows
+_MOST_CHARACTERS = 100  # of a name or type; JSON has all characters
 _STAGES = {".vert": "vertex", ".frag": "fragment"}
 _MAGIC = (b"\x03\x02\x23\x07", b"\x07\x23\x02\x03")
 
 
 def show(options: argparse.Namespace) -> None:
-    """Show the interfaces of a file. Raises FileError, SpirvError, ShaderError or CompileError."""
+    """Print the interface of each module in a file. Raises FileError, SpirvError, ShaderError or CompileError."""
     modules = _modules_of_model(options) if options.file.lower().endswith(".vgf") else [_module(options)]
     if options.json:
         print(json.dumps({"file": options.file, "modules": modules}, indent=2))
@@ -35,7 +35,7 @@ def show(options: argparse.Namespace) -> None:
 
 
 def _module(options: argparse.Namespace) -> dict[str, object]:
-    """Describe a SPIR-V file, or a source compiled with the options."""
+    """Describe a SPIR-V file, or compile and describe source code."""
     path = options.file
     extension = os.path.splitext(path)[1].lower()
     with SourceFile(path) as file:
@@ -55,7 +55,7 @@ def _module(options: argparse.Namespace) -> dict[str, object]:
 
 
 def _modules_of_model(options: argparse.Namespace) -> list[dict[str, object]]:
-    """Describe each module of a model; those without code keep their name and a note."""
+    """Describe each module of a model. A module without code gets a note."""
     described: list[dict[str, object]] = []
     for number, module in enumerate(read_vgf(options.file).modules):
         name = f"{options.file}: module {number} {module.name!r}"
@@ -71,7 +71,7 @@ def _modules_of_model(options: argparse.Namespace) -> list[dict[str, object]]:
 
 
 def _show_module(module: Mapping[str, Json]) -> None:
-    """Print what `shaders.spirv.describe.describe` says of a module."""
+    """Print the description of a module, made by `shaders.spirv.describe.describe`."""
     if "note" in module:
         _show_title(f"{module['name']}: {module['note']}", 0)
         return
@@ -178,13 +178,13 @@ def _show_title(text: str, depth: int) -> None:
 
 
 def _show_rows(title: str, headings: Sequence[str], rows: Sequence[Sequence[object]], depth: int) -> None:
-    """Print a table, if it has rows."""
+    """Print a table, unless it is empty."""
     if rows:
         _show_title(title if len(rows) <= _MOST_ROWS else f"{title} (the first {_MOST_ROWS} of {len(rows)})", depth)
         console.show_table([headings, *(tuple(map(_cell, row)) for row in rows[:_MOST_ROWS])], indent=2 * (depth + 1))
 
 
 def _cell(value: object) -> str:
-    """A word of the module as a terminal may see it: names are any bytes, control characters and whole books too."""
+    """Shorten a word of the module. Names may have any length and any characters."""
     text = str(value)
     return one_line(text if len(text) <= _MOST_CHARACTERS else f"{text[:_MOST_CHARACTERS]}…")

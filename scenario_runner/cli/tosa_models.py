@@ -1,8 +1,8 @@
-"""TOSA models with shaders in them, and TOSA's conformance tests.
+"""TOSA models with shaders, and TOSA's conformance tests.
 
 - ``scenario-runner convert MODEL -o FILE`` converts a model to VGF.
-- ``custom-op check FILE…`` and ``custom-op attributes SHADER`` are about custom operations.
-- ``import tosa DIR… --output SUITE`` makes a suite from the tests.
+- ``custom-op check FILE…`` checks custom operations, ``custom-op attributes SHADER`` writes their attributes.
+- ``import tosa DIR… --output SUITE`` makes a suite from the conformance tests.
 """
 
 import argparse
@@ -30,15 +30,15 @@ from scenario_runner.tosa.shader_agreement import CheckedShader, check_shaders
 from scenario_runner.tosa.variables import laid_out
 
 SCHEMA = 1
-"""Version of the JSON of ``check --json``; a key that changes its meaning raises it."""
+"""The version of the JSON of ``check --json``. It grows when a key changes meaning."""
 _MOST_ERRORS = 50
-_REASON_END = re.compile(r"\n|; | that was |: %")  # of what the converter says: operands and types follow
+_REASON_END = re.compile(r"\n|; | that was |: %")  # ends the reason in a message of the converter
 
 
 class CheckedFile(NamedTuple):
-    """A file whose shaders were checked; ``is_model`` tells that the places of findings are within attributes.
+    """A checked file: the attributes of each operation with the shader, or None for wrong attributes.
 
-    Of each operation there are its attributes and its shader, None where the attributes are wrong.
+    In a model (``is_model``), findings point into attributes.
     """
 
     path: str
@@ -53,10 +53,10 @@ class CheckedFile(NamedTuple):
 
 
 def convert(options: argparse.Namespace) -> None:
-    """Convert a model. Raises FileError, ScenarioError and UnsupportedError; nothing is written then."""
+    """Convert a model. After FileError, ScenarioError or UnsupportedError, no file is written."""
     to_stdout = options.output == "-"
     if to_stdout and sys.stdout.isatty():
-        raise UsageError("a VGF file is not shown on a terminal", help="write it to a file: --output model.vgf")
+        raise UsageError("a terminal cannot show a VGF file", help="write it to a file: --output model.vgf")
     converted = conversion.convert(
         read_standard_input() if options.model == "-" else options.model,
         None if to_stdout else options.output,
@@ -89,7 +89,7 @@ def attributes(options: argparse.Namespace) -> None:
 
 
 def check(options: argparse.Namespace) -> int:
-    """Check attributes and shaders. Returns 0, or the exit code of the first error."""
+    """Check attributes and shaders. Return 0, or the exit code of the first error."""
     files = []
     for path in options.files:
         files.append(_checked_file(path, options))
@@ -120,7 +120,7 @@ def _checked_file(path: str, options: argparse.Namespace) -> CheckedFile:
 
 
 def _findings(examined: Examined, checked: CheckedShader | None) -> list[Diagnostic]:
-    """The findings about the attributes, then those about the shader."""
+    """Return the findings about the attributes, then the findings about the shader."""
     return [*examined.findings, *(checked.findings if checked else ())]
 
 
@@ -133,7 +133,7 @@ def _of_document(content: bytes, name: str) -> list[Examined]:
 
 
 def _of_model(content: bytes, name: str) -> list[Examined]:
-    """The shaders of all functions of a model."""
+    """Examine the shaders in all functions of a model."""
     examined: list[Examined] = []
     shaders = [shader for function in parse_model(open_source(content, name)).functions for shader in function.shaders]
     labels = [shader.name or "unnamed" for shader in shaders]
@@ -204,7 +204,7 @@ def _operation_as_json(examined: Examined, checked: CheckedShader | None) -> dic
 
 
 def tosa(options: argparse.Namespace) -> int:
-    """Import tests; return 0, or the exit code of the first error."""
+    """Import tests. Return 0, or the exit code of the first error."""
     start = time.monotonic()
     found = list(find_tests(options.folders))
     tests = [test for test in found if isinstance(test, Test)]
@@ -233,7 +233,7 @@ def tosa(options: argparse.Namespace) -> int:
 
 
 def _kind(result: Imported) -> str:
-    """The reason without what differs from test to test: of an expected error, only what refused the test."""
+    """Shorten the reason of a test, so that similar tests share it. For an expected error, keep only the first part."""
     reason = _REASON_END.split(result.reason)[0]
     return one_line(reason.partition(":")[0] if result.outcome == "expected error" else reason, 150)
 
@@ -247,5 +247,5 @@ def _show_end(
         show(f"and {errors - _MOST_ERRORS} more errors")
     parts = [f"{outcomes['imported']} imported", f"{outcomes['not supported']} not supported"]
     parts += [f"{outcomes['expected error']} expected to fail", counted(errors, "error")]
-    parts += [f"{kept} of them were there"] if kept else []
+    parts += [f"{kept} of them unchanged"] if kept else []
     show(f"{', '.join(parts)} in {seconds:.1f} s: {one_line(output)}")

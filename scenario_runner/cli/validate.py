@@ -1,4 +1,4 @@
-"""``scenario-runner validate FILE…``: everything that can be checked without a GPU; ``schema``: the form of files."""
+"""``scenario-runner validate FILE…``: all checks without a GPU; ``schema``: the JSON Schemas of our files."""
 
 import argparse
 import json
@@ -30,11 +30,11 @@ _FILES = {
     "expectations": ["check.json", "*.check.json"],
     "suite": ["suite.json"],
 }
-"""The names of the files that an editor checks with a schema."""
+"""The files for each schema, in settings of an editor."""
 
 
 def main(options: argparse.Namespace) -> int:
-    """Validate files. Returns 0, or the exit code of the first file that is wrong."""
+    """Validate files. Return 0, or the exit code of the first invalid file."""
     set_up_logging(options.log_level)
     if options.sarif is not None:
         if os.path.realpath(options.sarif) in map(os.path.realpath, options.files):
@@ -49,7 +49,7 @@ def main(options: argparse.Namespace) -> int:
                     if is_model(file):
                         files.update(dependencies(item))
                         continue
-                    # which have the parameters
+                    # these files set parameters
                     files.update((path, file_hash(path)) for path in (item.expectations, *item.defaults) if path)
                     files.update(sources_of(file, (), item.parameters))
             return files
@@ -62,7 +62,7 @@ def main(options: argparse.Namespace) -> int:
 def _validate(options: argparse.Namespace) -> int:
     device = None
     if options.against is not None:
-        from scenario_runner.run.reported_device import read_device  # which imports vulkan/
+        from scenario_runner.run.reported_device import read_device  # imports vulkan/
 
         device = read_device(options.against, options.device)
     compiler = CompilerOptions(**compiler_arguments(options))
@@ -98,7 +98,7 @@ def _validate(options: argparse.Namespace) -> int:
 
 
 def _items(file: str, options: argparse.Namespace) -> list[Item]:
-    """The item of a file with the values of --set, or those of each combination that its expectations offer."""
+    """Return the item of a file with --set, or an item for each combination of parameters in the expectations."""
     item = item_at(file)
     return [item._replace(parameters=dict(options.set))] if options.set else variants(item)
 
@@ -125,7 +125,7 @@ def _show(validation: Validation, variant: str) -> None:
 
 
 def schema(options: argparse.Namespace) -> None:
-    """Print the JSON Schema of a format, or the settings with which Visual Studio Code uses the schemas."""
+    """Print a JSON Schema, or settings for Visual Studio Code."""
     if not options.vscode:
         print(_schema_file(options.format or "scenario").read_text(encoding="utf-8"), end="")
         return
@@ -140,6 +140,6 @@ def _schema_file(name: str) -> Path:
 
 
 def _address(path: Path) -> str:
-    """The file as the editor takes it: relative to its folder where that is the current one, else as a URL."""
+    """Return the path of a file relative to the current folder, or a URL for a file outside."""
     folder = Path.cwd()
     return f"./{path.relative_to(folder).as_posix()}" if path.is_relative_to(folder) else path.as_uri()

@@ -1,4 +1,4 @@
-"""``scenario-runner vgf show|scenario|extract FILE``: what is in a model, a scenario that runs it, the model alone."""
+"""``scenario-runner vgf show|scenario|extract FILE``: contents of a model, a scenario for it, extracted models."""
 
 import argparse
 import json
@@ -42,7 +42,7 @@ def extract(options: argparse.Namespace) -> None:
     """Write the models of a program. Raises FileError."""
     with SourceFile(options.file) as source:
         if not is_program(source):
-            read_vgf(options.file)  # says more about a file of a framework
+            read_vgf(options.file)  # has better errors for files of frameworks
             raise file_error(options.file, "is not an ExecuTorch program", code="SR-FILE-014")
         parts = read_program(source).parts
         output = options.output or os.path.splitext(os.path.basename(options.file))[0] + ".vgf"

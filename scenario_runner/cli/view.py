@@ -1,4 +1,4 @@
-"""``scenario-runner view FILE…``: show an image or tensor in the terminal or as a PNG, and where two of them differ."""
+"""``scenario-runner view FILE…``: show an image or tensor in the terminal or as a PNG, or compare two of them."""
 
 import argparse
 import math
@@ -29,14 +29,16 @@ def _content(path: str, options: argparse.Namespace) -> Content:
 
 
 def _color_console() -> object:
-    """A rich console on standard output, where that can show colours; None where a picture would show nothing."""
+    """Return a rich console if standard output can show pictures, else None."""
     console = terminal(sys.stdout)
     return console if console and console.shows_pictures else None
 
 
 def _output(picture: Array, path: str | None, console: Any, *, brightest: bool = False) -> None:
-    """Write a picture to a PNG file, and draw it on a console: two texels in each character, the upper half block in
-    the colour of the upper one, on that of the lower one. ``brightest`` is as for `shrunk`.
+    """Write a picture to a PNG file, and draw it on a console.
+
+    Each character is an upper half block with two texels: the upper texel is the text colour, the lower texel the
+    background. ``brightest`` is the argument of `shrunk`.
     """
     if path:
         write_picture(path, picture)
@@ -50,9 +52,9 @@ def _output(picture: Array, path: str | None, console: Any, *, brightest: bool =
 
 
 def _show_folders(options: argparse.Namespace) -> int:
-    """Compare the files of two folders by their names; a file that cannot be read does not keep others from it."""
+    """Compare files with the same name in two folders. An unreadable file is an error, but the others are compared."""
     if options.png:
-        raise UsageError("--png takes the errors of two files, not of folders")
+        raise UsageError("--png takes two files, not two folders")
     one, other = options.diff
     both, only_one, only_other = folder_pairs(one, other)
     error_code = differing = 0
@@ -83,7 +85,7 @@ def _show_files(first: str, second: str, options: argparse.Namespace) -> int:
 def show_errors(
     difference: Difference, contents: tuple[Content, Content], png: str | None, limits: Sequence[float] | None = None
 ) -> None:
-    """Show the errors of two contents as a picture, on a terminal with colours and in a PNG file."""
+    """Show a picture of the errors on a terminal with colours, and write it to a PNG file."""
     console = None if difference.is_equal else _color_console()
     if (png or console is not None) and difference.mismatch is None and difference.total:
         absolute = difference.errors.get("absolute")
@@ -93,7 +95,7 @@ def show_errors(
 
 
 def show_difference(difference: Difference, one: str, other: str, indent: str = "") -> None:
-    """Print how the contents of two files that were compared differ."""
+    """Print the difference between two files."""
     names = f"{indent}{one_line(one)} and {one_line(other)}"
     if difference.mismatch is not None:
         print(f"{names} cannot be compared: {difference.mismatch}")
@@ -122,19 +124,19 @@ def show_difference(difference: Difference, one: str, other: str, indent: str = 
 
 
 def error_text(error: Error | None) -> str:
-    """The value of an error; a dash where there is none."""
+    """Format an error, a dash for none."""
     if error is None:
         return "-"
     return str(error.value) if isinstance(error.value, int) else f"{error.value:.9g}"
 
 
 def main(options: argparse.Namespace) -> int:
-    """Returns 0, or the exit code of the first file that cannot be shown; with --diff 1 where the files differ."""
+    """Show or compare files. Return 0, the exit code of the first failed file, or with --diff 1 for different files."""
     _check(options)
     if options.diff:
         folders = [path for path in options.diff if os.path.isdir(path)]
         if len(folders) == 1:
-            raise UsageError(f"{folders[0]!r} is a folder and the other is not: compare like with like")
+            raise UsageError(f"{folders[0]!r} is a folder, the other is not: compare two files or two folders")
         one, other = options.diff
         return _show_folders(options) if folders else _show_files(one, other, options)
 
@@ -156,7 +158,7 @@ def _check(options: argparse.Namespace) -> None:
     if not options.diff and (options.atol or options.rtol or options.ulp):
         raise UsageError("--atol, --rtol and --ulp are for --diff", help="scenario-runner view --diff A B --rtol 1e-3")
     if options.png and len(options.files) > 1:
-        raise UsageError("--png takes the picture of one file")
+        raise UsageError("--png takes one file")
     if options.png and not options.png.lower().endswith(".png"):
         raise UsageError(f"--png {options.png!r}: expected a name that ends with .png")
 
@@ -169,7 +171,7 @@ def _show(content: Content, options: argparse.Namespace) -> None:
         _show_corner(content)
     is_empty = not math.prod(content.shape) or not content.channels
     if options.png and is_empty:
-        raise file_error(content.path, "is empty: there is no picture of it")
+        raise file_error(content.path, "is empty, so it has no picture")
     if is_empty or not (options.png or console):
         return
     limits = options.range or value_range(content)
@@ -179,7 +181,7 @@ def _show(content: Content, options: argparse.Namespace) -> None:
 
 
 def _names(shown: Sequence[Channel], content: Content) -> str:
-    """The channels that a picture shows, as the end of a sentence; nothing where it shows all."""
+    """Name the channels of a picture, or return "" for all channels."""
     if len(shown) == len(content.channels):
         return ""
     return f" of channel{'s' * (len(shown) > 1)} {', '.join(channel.name for channel in shown)}"
@@ -198,7 +200,7 @@ def _show_statistics(content: Content) -> None:
 
 
 def _show_corner(content: Content) -> None:
-    """Print the first texels of the first rows, their channels with commas between them."""
+    """Print the first texels of the first rows, with commas between channels."""
     channels = content.channels if len(content.channels) <= _TEXEL_CHANNELS else shown_channels(content)
     if not channels:
         return

@@ -1,4 +1,4 @@
-"""``--watch``: run again whenever a file changes that was read."""
+"""``--watch``: run again whenever an input file changes."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ from scenario_runner.suite.problems import SuiteProblems
 if TYPE_CHECKING:
     from scenario_runner.suite.suite_workers import SuiteWorkers
 
-_DEBOUNCE_MS, _STEP_MS = 50, 10  # changes so close to each other are one
+_DEBOUNCE_MS, _STEP_MS = 50, 10  # changes within this time count as one
 _FIRST_LOOK_MS = 500
 _MOST_SHOWN = 5
 
 Files = dict[str, str]
-"""The SHA-256 of files by their paths, empty for a file that cannot be read."""
+"""SHA-256 by path, "" for an unreadable file."""
 
 
 def check_watchable(paths: Iterable[str]) -> None:
-    """Raise MissingPackageError without watchfiles, and UsageError for what can be read only once."""
+    """Raise MissingPackageError without watchfiles, and UsageError for pipes and standard input."""
     try:
         import watchfiles  # noqa: F401 - an optional package
     except ModuleNotFoundError as error:
@@ -43,16 +43,16 @@ def check_watchable(paths: Iterable[str]) -> None:
 
 
 def watch(run: Callable[[], object], reads: Callable[[], Files], folders: Callable[[], set[str]] = set) -> NoReturn:
-    """Call ``run``, and again whenever a file of ``reads`` has changed; end with KeyboardInterrupt.
+    """Call ``run`` now, and again whenever a file of ``reads`` changes, until Ctrl-C.
 
-    An error of a run is shown, and does not end this. ``folders`` may bring new files of ``reads``. Raises
-    NoDeviceError, and LimitError if the system watches no further folders.
+    After a failed run, the error is printed and the watch goes on. New files in ``folders`` count as changes. Raises
+    KeyboardInterrupt, NoDeviceError, and LimitError if the system refuses to watch more folders.
     """
     before = reads()
     while True:
         try:
             run()
-        except NoDeviceError:  # which no change of a file brings
+        except NoDeviceError:  # no change of a file helps
             raise
         except ScenarioRunnerError as error:
             console.show_error(error)
@@ -69,9 +69,11 @@ def watch(run: Callable[[], object], reads: Callable[[], Files], folders: Callab
 
 
 def watch_suite(options: Namespace, run: Callable[[list[SuiteWorkers]], object]) -> NoReturn:
-    """Run the suite, and again what `--resume` does not keep; ``run`` takes workers from a list and leaves them there.
+    """Run the suite, then after each change the items that `--resume` would run, until Ctrl-C.
 
-    Ends with KeyboardInterrupt. Raises MissingPackageError and UsageError."""
+    ``run`` takes workers from a list and leaves them there. Raises KeyboardInterrupt, MissingPackageError and
+    UsageError.
+    """
     lists = [path[1:] if path.startswith("@") else path for path in options.paths]
     files = [*options.skips, *options.flakes, *options.baseline, *filter(os.path.isfile, options.include_tests)]
     check_watchable([*lists, *files])
@@ -108,7 +110,7 @@ def _shortest(path: str) -> str:
 
 
 def _next_changes(before: Files, reads: Callable[[], Files], folders: Callable[[], set[str]]) -> Sequence[str]:
-    """Wait until files differ from ``before``; return these. Other changes in their folders are ignored."""
+    """Wait until files differ from ``before``, and return these files. Ignore other files in the folders."""
     from watchfiles import watch
     from watchfiles._rust_notify import WatchfilesRustInternalError
 
@@ -127,26 +129,26 @@ def _next_changes(before: Files, reads: Callable[[], Files], folders: Callable[[
             ):
                 if has_looked and not events:
                     continue
-                has_looked = True  # the first time also for changes since `before`
+                has_looked = True  # the first look finds changes made since `before`
                 changed = [path for path in before if file_hash(path) != before[path]]
                 if changed:
                     return changed
-                now = reads()  # seconds for thousands of scenarios
+                now = reads()  # takes seconds for thousands of scenarios
                 if new := [path for path in now if now[path] and path not in before]:
                     known = set(map(os.path.realpath, before))
                     return [path for path in new if os.path.realpath(path) not in known] or new
                 if not (_folders_of(now) | folders()) <= watched:
                     break
-        except FileNotFoundError:  # a folder has just been removed
+        except FileNotFoundError:  # someone removed a folder
             continue
         except (OSError, WatchfilesRustInternalError) as error:
-            message = f"the folders of the files cannot be watched: {error}"
-            help = "sysctl fs.inotify.max_user_watches and fs.inotify.max_user_instances allow more"
+            message = f"cannot watch the folders of the files: {error}"
+            help = "raise fs.inotify.max_user_watches and fs.inotify.max_user_instances with sysctl"
             raise LimitError(message, help=help) from error
 
 
 def _folders_of(files: Iterable[str]) -> set[str]:
-    """The existing folders in which files may appear, change, or be replaced; a link is a file in two folders."""
+    """Find the existing folders to watch for these files. A link needs the folders of the link and of the target."""
     paths = {os.path.abspath(path) for path in files}
     paths |= {os.path.realpath(path) for path in paths if os.path.islink(path)}
     folders = set()

@@ -113,7 +113,7 @@ def test_the_demo(program: Program, shader_cache: Path) -> None:
     for other in (["scenarios/basics"], ["--root", "scenarios"]):
         ended = program("test", "--demo", *other)
         assert ended.code == 2
-        assert ended.err.startswith("error: --demo is a suite of its own, and PATH or --root names another\n")
+        assert ended.err.startswith("error: --demo and PATH or --root name two suites\n")
 
 
 def test_an_editable_install_is_a_path(checkout: Path, tmp_path: Path) -> None:

@@ -69,7 +69,7 @@ def test_forms_for_other_tools(program: Program, adding: Scene) -> None:
     assert {row["unit"] for row in rows} == {"ns"}
     assert all(isinstance(row["value"], float) and re.fullmatch(r"± \d+", row["range"]) for row in rows)
     ended = program("bench", "--compare", "b.json", "b.json")
-    assert (ended.code, ended.err.splitlines()[0]) == (4, "error: b.json: does not hold the samples of a benchmark")
+    assert (ended.code, ended.err.splitlines()[0]) == (4, "error: b.json: is no measurement of bench")
 
 
 def test_several_scenarios(program: Program, adding: Scene) -> None:
@@ -276,7 +276,7 @@ def test_against_an_earlier_measurement(program: Program, looping: Scene) -> Non
     looping.file("loop.comp", "changed")
     ended = program("bench", "scenario.json", "--set", "n=1", *again)
     assert (ended.code, ended.out) == (4, "")
-    assert re.match(r"error: a\.json: .*loop\.comp has changed since it was measured\n  help: ", ended.err)
+    assert re.match(r"error: a\.json: .*loop\.comp has changed since the measurement\n  help: ", ended.err)
 
 
 @pytest.mark.heavy
@@ -310,7 +310,7 @@ def test_a_file_that_cannot_be_measured_again(program: Program, adding: Scene) -
     (adding.folder / "a.json").write_text(json.dumps(samples()))
     ended = program("bench", "scenario.json", "--against", "a.json")
     assert (ended.code, ended.out) == (4, "")
-    assert ended.err.startswith("error: a.json: does not say how it was measured\n  help: ")
+    assert ended.err.startswith("error: a.json: has no options to measure again\n  help: ")
 
 
 @pytest.mark.parametrize(

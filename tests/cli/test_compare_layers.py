@@ -109,7 +109,7 @@ def test_one_damaged_weight(folder: Path, program: Program, damaged: int) -> Non
     assert ended.code == 1
     lines = ended.out.splitlines()
     at = lines.index(f"{wrong} (CONV2D) is the first layer beyond the tolerance")
-    assert lines[at + 1] == f"  it is made from {source}: {verdict}"
+    assert lines[at + 1] == f"  input {source}: {verdict}"
     index = numpy.array([json.loads(line[: line.index("]") + 1]) for line in lines[at + 3 :]])
     assert index.shape == (8, 4)
     assert (index[:, 3] == 5).all()  # the channel that the weight is of
@@ -154,7 +154,7 @@ def test_the_reference_model(folder: Path, program: Program, type: str) -> None:
     ended = program("compare-layers", "model.mlir", "--expected", "reference", "--seed", "3", "--range", "-2:1")
     assert (ended.code, ended.err) == (0, "")
     lines = ended.out.splitlines()
-    assert lines[:2] == ["model.mlir: 5 layers, 5 compared", "random numbers of the seed 3: TosaInput_0"]
+    assert lines[:2] == ["model.mlir: 5 layers, 5 compared", "random inputs of the seed 3: TosaInput_0"]
 
 
 def test_names_that_are_alike(folder: Path, program: Program) -> None:
@@ -257,7 +257,7 @@ def test_wrong_uses(folder: Path, program: Program) -> None:
          "numpy.savez(FILE, **arrays) writes one"),
         ((*COMMAND[1:], "empty"), 4, "empty: holds no arrays, expected results of layers by name", None),
         ((*COMMAND[1:], "none.npz"), 2, "none.npz: no array has the name, type and shape of a layer",
-         f"it has a, b; the layers: {', '.join(NAMES)}"),
+         f"arrays: a, b; layers: {', '.join(NAMES)}"),
         ((*COMMAND[1:], "shape.npz"), 4,
          f"shape.npz: 'first' holds float32 of the shape [1, 2, 3, 8], but {tensor}", None),
         ((*COMMAND[1:], "text.npz"), 4, f"text.npz: 'first' holds <U1 of the shape [1], but {tensor}", None),
@@ -265,7 +265,7 @@ def test_wrong_uses(folder: Path, program: Program) -> None:
          "open.mlir: the input 'TosaInput_0' is tensor<?x4x3x8xf32>, whose shape is open",
          "give it fixed dimensions before it is lowered"),
         (("model.mlir", "--expected", "reference", "--html", "./model.mlir"), 2,
-         "./model.mlir: the page is the model itself", "write it to a file of its own"),
+         "./model.mlir: the page would overwrite the model", "choose another file"),
         ((*COMMAND[1:], "device:77"), 8, "model.mlir: there is no device 77", None),
     ):  # fmt: skip
         ended = program("compare-layers", "--html", "page.html", *words)

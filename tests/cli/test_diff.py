@@ -287,7 +287,7 @@ def test_parameters_and_the_validation_layer(scene: Scene, program: Program) -> 
         ("--devices 0 0 nothing.json", 4, "nothing.json: cannot read the scenario: no such file or directory"),
         ("--devices 0 0 scenario.json --png /dev/full", 4, "/dev/full: is a pipe, a device or a socket"),
         ("one two --set n=1", 2, "--set needs --devices"),
-        ("one", 2, "expected the folders of two dumps, 1 were given"),
+        ("one", 2, "expected the folders of two dumps, got 1"),
     ],
 )
 def test_bad_input(scene: Scene, program: Program, arguments: str, code: int, message: str) -> None:

@@ -94,7 +94,7 @@ def test_a_file_that_cannot_be_written(scene: Scene, program: Program, tmp_path:
     assert there == ["0_dispatch_compute", "0_dispatch_compute/x.npy", "index.json"]
     assert not (tmp_path / "x.out.npy").exists()
     ended = program("diff", "dump", "dump")
-    assert (ended.code, ended.out.splitlines()[0]) == (0, "dump is not complete: its run failed")
+    assert (ended.code, ended.out.splitlines()[0]) == (0, "dump is not complete: the run failed")
 
 
 def test_a_process_that_is_killed(scene: Scene, shader_cache: Path, tmp_path: Path) -> None:

@@ -89,7 +89,7 @@ def test_the_matrix(suite: Path, test: Program) -> None:
     shutil.copytree(suite / "results", suite / "known")
     ended = test("--results", "results", "--resume", "--baseline", "known", "--quiet")
     assert (ended.code, ended.out.splitlines()[-1]) == (0, PASSED.format(4))
-    assert ended.out.count("2 results of the run before taken over") == 2
+    assert ended.out.count("2 results kept from the run before") == 2
     assert columns(suite)["size/size.json"][narrow] == "ExpectedFail"
 
 

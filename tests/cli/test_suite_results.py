@@ -27,20 +27,23 @@ def test_results_of_another_driver_run_again(tmp_path: Path, program: Program) -
     resuming = ("test", "suite", "--results", "r", "--resume")
     assert program("test", "suite/a.json", "--results", "r").code == 0
     ended = program(*resuming)
-    assert (ended.err, "1 result of the run before taken over" in ended.out) == ("", True)
+    assert (ended.err, "1 result kept from the run before" in ended.out) == ("", True)
     journal = tmp_path / "r" / "journal.jsonl"
     header, *lines = journal.read_text().splitlines()
     driver = json.loads(lines[0])["driver"]
     journal.write_text("\n".join([header, *lines, ""]).replace(json.dumps(driver), '"other 1.0"'))
     old = journal.read_bytes()
     kept = program(*resuming[:-1], "--resume-anyway")
-    assert (kept.err, "2 results of the run before taken over" in kept.out) == ("", True)
+    assert (kept.err, "2 results kept from the run before" in kept.out) == ("", True)
     journal.write_bytes(old)
     ended = program(*resuming)
     assert ended.err.startswith("warning: 2 results of the run before are of the device ")
-    assert " with the driver 'other 1.0', and run again\n  help: --resume-anyway keeps" in ended.err
+    assert (
+        " with the driver 'other 1.0', and run again\n  help: to keep results of unchanged files: --resume-anyway"
+        in ended.err
+    )
     assert "taken over" not in ended.out
-    assert "2 results of the run before taken over" in program(*resuming).out
+    assert "2 results kept from the run before" in program(*resuming).out
     old = journal.read_text()
     version = json.loads(header)["program"]
     journal.write_text(old.replace(f'"program":"{version}","program_hash":"', '"program":"0.1","program_hash":"0'))
@@ -77,7 +80,7 @@ def test_options_of_the_verdict_count_for_what_is_kept(
 
     def taken_over(*options: str) -> int:
         out = program("test", "suite", "--results", "r", "--resume", *options, env=trouble_layer).out
-        found = re.search(r"^(\d+) results? of the run before taken over", out, re.M)
+        found = re.search(r"^(\d+) results? kept from the run before", out, re.M)
         return int(found[1]) if found else 0
 
     once = ("--retries", "0")
@@ -259,7 +262,7 @@ def test_a_log_has_failures_and_counts_but_no_line_for_what_passed() -> None:
         "    last words",
         "3 of 4 in N ms: 1 Pass, 1 Fail, 1 Crash",
         "",
-        "unexpected, and how to repeat it:",
+        "unexpected results, and commands to repeat them:",
         r"Fail b\x1b[2J: an output differs",
         r"  scenario-runner test b\x1b[2J",
         "Crash c: ended by SIGSEGV",
@@ -300,7 +303,7 @@ def test_many_failures_are_one_line_each(monkeypatch: pytest.MonkeyPatch) -> Non
     lines = stream.getvalue().splitlines()
     assert lines.count("  out: 1 of 4 elements differs") == 100
     assert "Fail item 149: it differs" in lines
-    assert "after 100 failures only the first line of each is shown" in lines
+    assert "100 failures: from now on one line for each" in lines
 
 
 def test_how_far_the_suite_is_names_what_takes_long(monkeypatch: pytest.MonkeyPatch) -> None:

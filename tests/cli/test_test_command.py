@@ -86,7 +86,7 @@ def test_a_suite_is_judged_and_repeated(suite: Path, program: Program) -> None:
     (results / "failures.csv").rename(baseline)
     again = program("test", "suite", "--results", "r", "--resume", "--quiet", "--baseline", baseline)
     assert again.code == 0
-    assert "3 results of the run before taken over" in again.out  # Missing is looked at again
+    assert "3 results kept from the run before" in again.out  # Missing is looked at again
     assert again.out.splitlines()[-1] == "suite passed: 4 items"
 
     report = program("report", "r", "--compare", "r/journal.jsonl", "--csv", "merged")
@@ -100,9 +100,9 @@ def test_a_suite_is_judged_and_repeated(suite: Path, program: Program) -> None:
     [
         ("empty", "no scenario was found in 'empty'"),
         ("empty --fraction 2", "no scenario was found in 'empty'"),
-        ("suite -t nowhere", "of 4 scenarios none is selected by --include-tests"),
-        ("suite --fraction 2 -t nowhere", "of 4 scenarios none is selected by --include-tests"),
-        ("suite --skips all", "of 4 scenarios none is selected: --skips matches all"),
+        ("suite -t nowhere", "none of 4 scenarios is selected by --include-tests"),
+        ("suite --fraction 2 -t nowhere", "none of 4 scenarios is selected by --include-tests"),
+        ("suite --skips all", "none of 4 scenarios is selected: --skips matches all"),
     ],
 )
 def test_an_empty_suite_is_not_green(suite: Path, program: Program, arguments: str, message: str) -> None:
@@ -138,7 +138,7 @@ def test_a_share_may_be_empty(suite: Path, program: Program) -> None:
     """A share without items passes if other shares have items."""
     ended = program("test", "suite", "-t", "good", "--fraction", "2", "--fraction-start", "2", "--junit", "j.xml")
     assert (ended.code, ended.out.splitlines()[-1]) == (0, "suite passed: 0 items")
-    assert ended.err == "note: nothing runs in this share of 1 scenario\n"
+    assert ended.err == "note: this fraction of 1 scenario has no scenario to run\n"
     assert not ElementTree.parse(suite.parent / "j.xml").findall(".//testcase")
 
 
@@ -283,7 +283,7 @@ def test_an_update_overwrites_no_input(tmp_path: Path, program: Program, reader:
         ("suite --fraction 2 --fraction-start 3", 2, "error: --fraction-start is 3, expected at most --fraction (2)"),
         ("suite --device 0 --devices all", 2, "error: --device and --devices were given"),
         ("suite --dry-run", 2, "error: --dry-run belongs to --update"),
-        ("suite --update --results r", 2, "error: --update writes expectations, and --results results"),
+        ("suite --update --results r", 2, "error: --update and --results contradict each other"),
         ("- -", 2, "error: standard input was given twice"),
         ("suite --retries many", 2, "error: argument --retries: 'many': expected a whole number of 0 or more"),
         ("suite --jobs 5000", 2, "error: argument --jobs: '5000': expected a whole number from 1 to "),
@@ -363,7 +363,7 @@ def test_a_killed_suite_goes_on(tmp_path: Path, program: Program) -> None:
     ended = program("test", "suite", "--results", "r", "--resume")
     assert ended.code == 0
     assert "the journal ends in the middle of a line" in ended.err
-    assert "2 results of the run before taken over" in ended.out
+    assert "2 results kept from the run before" in ended.out
     assert ended.out.splitlines()[-1] == "suite passed: 3 items"
     report = program("report", "r")
     assert (report.code, report.out, report.err) == (0, "3 Pass\nsuite passed: 3 items\n", "")

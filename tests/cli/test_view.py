@@ -176,7 +176,7 @@ def test_a_file_that_cannot_be_read(program: Program, tmp_path: Path, image: num
     assert program("view", "--diff", "x.dds", "none.npy").code == 4
     numpy.save(tmp_path / "empty.npy", numpy.zeros((0, 3)))
     ended = program("view", "empty.npy", "--png", "x.png")
-    assert (ended.code, ended.err) == (4, "error: empty.npy: is empty: there is no picture of it\n")
+    assert (ended.code, ended.err) == (4, "error: empty.npy: is empty, so it has no picture\n")
 
 
 SENSELESS = cases(__file__, "viewing.txt", "VIEW") + cases(__file__, "viewing.txt", "VIEW_DIFF")

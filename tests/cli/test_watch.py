@@ -164,7 +164,7 @@ def test_a_suite_runs_what_changed(tmp_path: Path, start: Start) -> None:
     failed = watching.rest()
     assert failed.startswith("changed: suite/more/b.check.json\n")
     assert "Fail suite/more/b.json: " in failed
-    assert "1 result of the run before taken over\n" in failed
+    assert "1 result kept from the run before\n" in failed
     watching.replace("suite/more/b.check.json", json.dumps(doubled(0, 2, 4, 6)))
     assert "2 Pass\n" in watching.rest()
     assert watching.end() == (130, "interrupted\n")
@@ -176,8 +176,14 @@ def test_a_suite_runs_what_changed(tmp_path: Path, start: Start) -> None:
     [
         ("validate /dev/stdin", "/dev/stdin: --watch cannot read a pipe or standard input again\n  help: name a file"),
         ("test -", "-: --watch cannot read a pipe or standard input again\n  help: name a file"),
-        ("test . --update", "--watch runs scenarios, --list and --update do not\n  help: scenario-runner test --help"),
-        ("test . --cluster local:1", "--watch runs scenarios on this machine, --cluster on others\n  help: scenario-"),
+        (
+            "test . --update",
+            "--watch and --list or --update contradict each other\n  help: scenario-runner test --help",
+        ),
+        (
+            "test . --cluster local:1",
+            "--watch and --cluster: --watch runs scenarios on this machine only\n  help: scenario-",
+        ),
         ("run a.json --gfxr f", "--gfxr and --watch contradict each other\n  help: capture with a single run"),
     ],
 )

@@ -258,7 +258,7 @@ def test_the_whole_program(model: Model, program: Program) -> None:
     assert ended.err.startswith(missing)
     assert "scenario-runner test bad/other.vgf\n" in ended.out
     ended = program("test", ".", "--results", "results", "--resume", "--quiet")
-    assert "1 result of the run before taken over\n" in ended.out
+    assert "1 result kept from the run before\n" in ended.out
     ended = program("validate", "net.vgf", "bad/other.vgf")
     assert (ended.code, ended.out) == (3, "net.vgf: valid: 4 resources, 1 command\n")
     assert "other.vgf: no file is given for the input 'h' (binding 1) [SR-EXPECT-013]" in ended.err

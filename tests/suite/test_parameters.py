@@ -89,7 +89,7 @@ def test_a_suite(program: Program, tmp_path: Path) -> None:
     rows = (tmp_path / "r" / "results.csv").read_text().splitlines()
     assert sorted(row.rpartition(",")[0] for row in rows) == [f"a.json{id},Pass" for id in IDS]
     resumed = program("test", ".", "--results", "r", "--resume", "--quiet").out
-    assert "3 results of the run before taken over" in resumed
+    assert "3 results kept from the run before" in resumed
     (tmp_path / "list.txt").write_text("a.json[int-4-3]\n")
     for path in ("a.json[int-4-3]", "@list.txt"):
         assert program("test", path, "--list").out == "a.json[int-4-3]\n"

@@ -122,7 +122,7 @@ def test_a_second_import_keeps_what_is_there(program: Program, tests: Path, tmp_
     second = program(*IMPORT, "--jobs", "1")
     assert second.code == 0
     assert second.out.splitlines()[:-1] == first.out.splitlines()[:-1]
-    assert "0 errors, 2 of them were there in " in second.out
+    assert "0 errors, 2 of them unchanged in " in second.out
     assert (numpy.load(tmp_path / "suite" / RECIPROCAL / "ref-result-0.npy") == 0.125).all()
     assert (tmp_path / "suite" / UNSIGNED_OUTPUT).stat().st_ino == before
 
@@ -222,7 +222,7 @@ def test_a_suite_among_the_tests(program: Program, tests: Path) -> None:
     assert program(*arguments).code == 0
     ended = program(*arguments)
     assert (ended.code, ended.err) == (0, "")
-    assert "1 expected to fail, 0 errors, 1 of them were there" in ended.out
+    assert "1 expected to fail, 0 errors, 1 of them unchanged" in ended.out
     (tests / "suite" / REFUSED / "import.json").write_text("{}")
     assert f"{REFUSED}: is in the way: it was not imported [SR-TOSA-001]\n" in program(*arguments).err
 

@@ -1,4 +1,4 @@
-"""``scenario-runner bench FILE…``: measure scenarios over many runs, or compare two measurements."""
+"""``scenario-runner bench FILE…``: measure scenarios over many runs, or compare measurements."""
 
 import argparse
 import json
@@ -11,7 +11,7 @@ from statistics import median
 from typing import Final
 
 from scenario_runner.cli.arguments import shared_arguments
-from scenario_runner.cli.bench.changes import PROCESSES, compare_files, extent, measure_in_turns, show_changes
+from scenario_runner.cli.bench.changes import PROCESSES, compare_files, describe_runs, measure_in_turns, show_changes
 from scenario_runner.cli.bench.samples import (
     Measurement,
     Row,
@@ -40,14 +40,14 @@ from scenario_runner.suite.discovery import scenario_with
 
 _PLOT_COLUMNS: Final = 30
 _LEAST_PLOT_COLUMNS: Final = 8
-_TIMES_COLUMNS: Final = 50  # three times and a spread, with the space around them
+_TIMES_COLUMNS: Final = 50  # for three times and a spread
 _MOST_DISPATCHES: Final = 20
 
 
 def main(options: argparse.Namespace) -> int:
     """Measure scenarios, or compare measurements.
 
-    Returns 0, or the exit code of the first scenario that failed; 1 where a comparison finds something slower.
+    Return 0, or the exit code of the first failed scenario. A comparison returns 1 if anything is slower.
     """
     set_up_logging(options.log_level)
     _refuse_contradictions(options)
@@ -82,7 +82,7 @@ def main(options: argparse.Namespace) -> int:
 
 
 def _refuse_contradictions(options: argparse.Namespace) -> None:
-    """Raise UsageError for options that do not belong together."""
+    """Raise UsageError for options that contradict each other."""
     compares = options.interleave or options.against is not None or options.compare is not None
     if options.compare is not None:
         if options.files or options.interleave or options.against is not None:
@@ -98,27 +98,27 @@ def _refuse_contradictions(options: argparse.Namespace) -> None:
 
 
 def _side_of(path: str) -> Side:
-    """Return the side that a file of --json measured. Raises FileError where it cannot be measured again."""
+    """Read the side of a file of --json. Raises FileError if nobody can measure the side again."""
     earlier = read_measurement(path)
     if earlier.side is None:
-        raise FileError(f"{path}: does not say how it was measured", help="write it with bench FILE --json")
+        raise FileError(f"{path}: has no options to measure again", help="write the file with bench FILE --json")
     for samples in earlier.scenarios:
         for name, content in samples.files.items():
             if content is not None and digest(os.path.join(earlier.side.folder, name)) != content:
-                message = f"{path}: {name} has changed since it was measured"
-                help = "keep a copy of the earlier scenario: scenario-runner bench EARLIER NEW --interleave"
+                message = f"{path}: {name} has changed since the measurement"
+                help = "compare with a copy of the earlier scenario: scenario-runner bench EARLIER NEW --interleave"
                 raise FileError(message, help=help)
     return earlier.side
 
 
 def _timing(options: argparse.Namespace) -> list[str]:
-    """Return the options for the number of runs of each process."""
+    """Return the options for the runs in each process."""
     runs = f"--repeat={options.repeat}" if options.time is None else f"--time={options.time!r}"
     return [f"--warmup={options.warmup}", runs]
 
 
 def _compare_sides(sides: Sequence[Side], options: argparse.Namespace, threshold_percent: float) -> int:
-    """Measure both sides in turns and show the changes; returns the exit code."""
+    """Measure two sides in turns and print the changes. Return the exit code."""
     before, after = measure_in_turns(sides, options.processes or PROCESSES, _timing(options), options.json)
     code = show_changes(before, after, threshold_percent=threshold_percent)
     if options.json is not None:
@@ -128,18 +128,18 @@ def _compare_sides(sides: Sequence[Side], options: argparse.Namespace, threshold
 
 
 def _measure_all(options: argparse.Namespace) -> tuple[list[ScenarioSamples], int]:
-    """Measure and show scenarios in this process; returns the samples and the exit code."""
+    """Measure scenarios in this process and print the times. Return the samples and the exit code."""
     code = 0
     measured = []
     with Runner(**shared_arguments(options)) as runner:
         for path in options.files:
             try:
                 samples = _measure(runner, path, options)
-            except ScenarioRunnerError as error:  # what was measured before took long enough
+            except ScenarioRunnerError as error:  # keep the samples of earlier scenarios
                 show_error(error.of_scenario(path))
                 code = code or error.exit_code
                 if isinstance(error, DeviceError):
-                    runner.close()  # the next scenario gets a device of its own
+                    runner.close()  # the next scenario opens the device again
                 continue
             _show(samples)
             measured.append(samples)
@@ -147,7 +147,7 @@ def _measure_all(options: argparse.Namespace) -> tuple[list[ScenarioSamples], in
 
 
 def _measure(runner: Runner, path: str, options: argparse.Namespace) -> ScenarioSamples:
-    """Plan the scenario once and run it again and again on one device."""
+    """Plan a scenario once, and run it many times on one device."""
     samples = ScenarioSamples(path)
     before = Clock()
     with phases.measuring(before):
@@ -162,13 +162,13 @@ def _measure(runner: Runner, path: str, options: argparse.Namespace) -> Scenario
         samples.once[span.phase] = samples.once.get(span.phase, 0.0) + span.own_ns
 
     def run() -> Timings:
-        timings = Timings(warn=False)  # the table says it
+        timings = Timings(warn=False)  # the table has the warning
         prepared.run(write_files=False, timings=timings)
         return timings
 
     for turn in range(options.warmup):
         timings = run()
-        if turn == 0:  # the device is opened and its pipelines are made in the first run alone
+        if turn == 0:  # only the first run opens the device and makes pipelines
             samples.once |= {phase: timings.phases.get(phase, 0.0) * 1e9 for phase in ("device", "pipelines")}
     end = None if options.time is None else time.monotonic() + options.time
     while samples.runs < options.repeat if end is None else samples.runs == 0 or time.monotonic() < end:
@@ -180,7 +180,7 @@ def _measure(runner: Runner, path: str, options: argparse.Namespace) -> Scenario
 
 def _show(samples: ScenarioSamples) -> None:
     """Print the times of one scenario."""
-    print(f"{one_line(samples.scenario)}: {extent(samples)} on {samples.device}")
+    print(f"{one_line(samples.scenario)}: {describe_runs(samples)} on {samples.device}")
     if samples.why_none is not None:
         print(f"  {samples.why_none}")
     dispatches = samples.rows_of("device")
@@ -207,7 +207,7 @@ def _show_rows(title: str, rows: Sequence[Row]) -> None:
         columns, marks = min(max(left, _LEAST_PLOT_COLUMNS), _PLOT_COLUMNS), ("━", "●")
     lines: list[Sequence[str]] = [(title, "min", "median", "p95", "spread", "")]
     for row, times in zip(rows, summaries, strict=True):
-        # the last row is the sum of the others: it has a scale of its own
+        # the last row, the sum of the others, needs a separate scale
         scale = times.p95 if times is summaries[-1] else greatest
         spread = f"{100 * times.mad / times.median if times.median else 0.0:.1f} %"
         columns_of_times = (*map(duration, (times.min, times.median, times.p95)), spread)
@@ -216,7 +216,7 @@ def _show_rows(title: str, rows: Sequence[Row]) -> None:
 
 
 def _plot(times: Summary, greatest: float, columns: int, line: str, mark: str) -> str:
-    """A line from the least to the 95th percentile with a mark at the median; ``greatest`` is at the right end."""
+    """Draw a line from the minimum to the 95th percentile, with a mark at the median. ``greatest`` is the right end."""
     last = columns - 1
     left, middle, right = (
         min(round(last * value / (greatest or 1)), last) for value in (times.min, times.median, times.p95)

@@ -1,7 +1,7 @@
-"""Two sides of ``bench`` compared: each is measured in several processes, and chance decides between their medians.
+"""Comparisons of ``bench``: each side runs in several processes, and a test of chance compares the medians.
 
-Processes of unchanged code differ: memory lies elsewhere, threads share other processors, the machine's load changes.
-So the comparison counts the median of each process, and the sides take turns.
+Processes of unchanged code differ: memory lies elsewhere, threads share other processors, and the load changes. So the
+sides take turns, and each process counts with one median.
 """
 
 import math
@@ -31,8 +31,8 @@ from scenario_runner.processes.programs import Program
 from scenario_runner.processes.temporary import temporary_folder
 
 PROCESSES: Final = 20
-"""The number of processes of each side, if no other is asked for."""
-# Unchanged code is called changed in one of so many comparisons.
+"""The default number of processes of each side."""
+# One in so many comparisons of unchanged code reports a change.
 _COMPARISONS_PER_FALSE_ALARM: Final = 100
 _MOST_SIGNS: Final = 1 << 13
 _HOST_RESOLUTION_NS: Final = 1000.0  # uncertainty of the host's clock and interruptions
@@ -41,11 +41,11 @@ _SEED: Final = 1
 
 
 def chances(changes: Sequence[Sequence[float]]) -> list[float]:
-    """Return for each row the probability that chance alone gives a row as unequal as it, in either direction.
+    """Return for each row the probability of such a difference by chance, in either direction.
 
-    A row has the change of each pair of processes. Where nothing has changed, each sign of a pair is as likely as the
-    other, for all rows of the pair at once. The test compares Wilcoxon's sum of signed ranks of a row with the greatest
-    sum of all rows under all signs, or under a sample of them. So one probability covers all rows together.
+    A row has the change of each pair of processes. In unchanged code, both signs of a change are equally likely. So the
+    test flips the signs of whole pairs, in all ways or in a sample of ways. It counts how often the greatest
+    signed-rank sum (Wilcoxon) of all rows reaches the sum of this row. So one probability covers all rows together.
     """
     table = np.array(changes)
     pairs = table.shape[1]
@@ -53,14 +53,14 @@ def chances(changes: Sequence[Sequence[float]]) -> list[float]:
         signs = 1 - 2 * (np.arange(1 << pairs)[:, None] >> np.arange(pairs) & 1)
     else:
         signs = np.random.default_rng(_SEED).choice([-1, 1], (_MOST_SIGNS, pairs))
-        signs[0] = 1  # the measured signs are one of the cases
+        signs[0] = 1  # the measured signs are in the sample
     ranks = np.sign(table) * (1 + np.argsort(np.argsort(np.abs(table), axis=1), axis=1))
     greatest = np.abs(signs @ ranks.T).max(axis=1)
     return [float((greatest >= total).mean()) for total in np.abs(ranks.sum(axis=1))]
 
 
 class Change(NamedTuple):
-    """One row of both sides: the medians of their processes, and the median of the ratios of pairs of processes."""
+    """A row of both sides: two medians over processes, and the median ratio of pairs of processes."""
 
     row: Row
     before_ns: float
@@ -75,8 +75,8 @@ def changes(
 ) -> list[Change]:
     """Compare the rows that both sides have.
 
-    The verdict "slower" or "faster" needs a chance of at most ``most_chance``, and a change above ``threshold_percent``
-    and above the resolution of the clock. Else the verdict is "same", or "unknown" with fewer than `fewest_processes`.
+    "slower" and "faster" need a chance of at most ``most_chance``, and a change above ``threshold_percent`` and above
+    the resolution of the clock. Other verdicts are "same", and "unknown" with fewer than `fewest_processes`.
     """
     others = after.by_key()
     pairs = [(row, others[key]) for key, row in before.by_key().items() if key in others]
@@ -105,27 +105,25 @@ def changes(
 
 
 def fewest_processes(rows: int, most_chance: float) -> int:
-    """Return the least number of pairs whose equal signs are less likely than ``most_chance`` in all rows together."""
+    """Return how many pairs the test needs: fewer pairs have equal signs by chance too often."""
     return 1 + math.ceil(math.log2(rows / most_chance))
 
 
 def compare_files(before_path: str, after_path: str, *, threshold_percent: float) -> int:
-    """Compare two files of ``--json``; returns the exit code. Raises FileError."""
+    """Compare two files of ``--json`` and return the exit code. Raises FileError."""
     before, after = read_measurement(before_path).scenarios, read_measurement(after_path).scenarios
     if {each.scenario for each in before}.isdisjoint(each.scenario for each in after) and len(before + after) > 2:
         raise FileError(f"{before_path} and {after_path} have no scenario in common")
     code = show_changes(before, after, threshold_percent=threshold_percent)
     if code:
-        print(
-            "a machine that has slowed down in between looks the same: compare in turns, with --interleave or --against"
-        )
+        print("a slower machine looks the same as slower code: compare in turns, with --interleave or --against")
     return code
 
 
 def show_changes(
     before: Sequence[ScenarioSamples], after: Sequence[ScenarioSamples], *, threshold_percent: float
 ) -> int:
-    """Print every change; returns 1 where something is slower, else 0. Single scenarios belong together."""
+    """Print every change. Return 1 if anything is slower, else 0. A single scenario of each side forms a pair."""
     if len(before) == len(after) == 1:
         pairs = [(before[0], after[0])]
         alone: set[str] = set()
@@ -143,8 +141,8 @@ def show_changes(
 def _show_scenario(
     before: ScenarioSamples, after: ScenarioSamples, threshold_percent: float, most_chance: float
 ) -> int:
-    """Print the changes of one scenario; returns how many rows are slower."""
-    print(f"{one_line(after.scenario)}: {extent(before)} before, {extent(after)} after")
+    """Print the changes of one scenario, and return the number of slower rows."""
+    print(f"{one_line(after.scenario)}: {describe_runs(before)} before, {describe_runs(after)} after")
     if before.device != after.device:
         print(f"  the devices differ: {one_line(before.device)} before, {one_line(after.device)} after")
     found = changes(before, after, threshold_percent=threshold_percent, most_chance=most_chance)
@@ -165,8 +163,8 @@ def _show_scenario(
     return counts["slower"]
 
 
-def extent(samples: ScenarioSamples) -> str:
-    """Return the number of runs and of processes."""
+def describe_runs(samples: ScenarioSamples) -> str:
+    """Return the numbers of runs and processes as text."""
     processes = len(samples.processes)
     return counted(samples.runs, "run") + (f" in {processes} processes" if processes > 1 else "")
 
@@ -174,11 +172,10 @@ def extent(samples: ScenarioSamples) -> str:
 def measure_in_turns(
     sides: Sequence[Side], processes: int, timing: Sequence[str], own_file: str | None = None
 ) -> list[list[ScenarioSamples]]:
-    """Measure each side in so many processes, and return the samples of its scenarios.
+    """Measure each side in several processes, and return the samples of the scenarios.
 
-    Every other turn goes through the sides backwards: neither side is always the first. All sides share the options
-    ``timing``. No scenario may read or write ``own_file``. A failed process says why, and ends the command with its
-    exit code.
+    Every second turn reverses the order of the sides. ``timing`` are options for all sides. No scenario may read or
+    write ``own_file``. A failed process prints the error, and the command ends with the same exit code.
     """
     measured: list[dict[str, ScenarioSamples]] = [{} for _ in sides]
     done = 0
@@ -200,7 +197,7 @@ def measure_in_turns(
 
 
 def _run_bench(side: Side, options: Sequence[str], *, quiet: bool) -> None:
-    """Run ``bench`` for one side in a process of its own. With ``quiet`` it says only why it failed."""
+    """Run ``bench`` for one side in a new process. ``quiet`` prints only the error of a failed process."""
     path = [os.path.abspath(entry) for entry in sys.path]
     code = f"import sys; sys.path[:] = {path}; from scenario_runner.__main__ import console; console()"
     words = ["bench", *options, *side.options, "--", *side.files]
@@ -208,12 +205,12 @@ def _run_bench(side: Side, options: Sequence[str], *, quiet: bool) -> None:
     try:
         process = Program([sys.executable, "-P", "-c", code, *words], threading.TIMEOUT_MAX, cwd=side.folder, **streams)
     except OSError as error:
-        raise FileError(f"{side.folder}: the process for a measurement cannot be started: {error.strerror}") from error
+        raise FileError(f"{side.folder}: cannot start a process for the measurement: {error.strerror}") from error
     with process:
         said = process.communicate()[1].decode(errors="replace")
     if process.returncode or not quiet:
         print(said, end="", file=sys.stderr)
     if process.returncode < 0:
-        raise DriverCrashError(f"{side.files[0]}: a process of its measurement {process.failure}")
+        raise DriverCrashError(f"{side.files[0]}: a process of the measurement {process.failure}")
     if process.returncode:
-        raise SystemExit(process.returncode)  # it has said why
+        raise SystemExit(process.returncode)  # the process has printed the error

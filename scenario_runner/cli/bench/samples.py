@@ -1,7 +1,7 @@
-"""The samples of ``bench``, their summaries, and the files of ``--json``.
+"""Samples of ``bench``, summaries, and the files of ``--json``.
 
-Times are skewed and have outliers, so summaries are built on medians: the median absolute deviation (MAD) measures the
-spread, and 1.4826 times it estimates the standard deviation.
+Times are skewed and have outliers, so summaries use medians. The median absolute deviation (MAD) measures the spread;
+1.4826 times the MAD estimates the standard deviation.
 """
 
 import hashlib
@@ -25,12 +25,12 @@ from scenario_runner.plan.plan import Plan
 from scenario_runner.run.timings import Timings
 
 SCHEMA: Final = 1
-"""Version of the JSON; a key that changes its meaning raises it."""
+"""The version of the JSON. It grows when a key changes meaning."""
 _MAD_TO_SIGMA: Final = 1.4826
 
 
 class Summary(NamedTuple):
-    """Of samples in nanoseconds; ``mad`` is their median absolute deviation from the median."""
+    """A summary of samples in nanoseconds. ``mad`` is the median absolute deviation from the median."""
 
     min: float
     median: float
@@ -47,9 +47,9 @@ def summary(samples: Sequence[float]) -> Summary:
 
 @dataclass
 class Row:
-    """Samples of one dispatch or phase in nanoseconds; ``kind`` is "device", "host" or "processor".
+    """Samples of one dispatch or phase in nanoseconds. ``kind`` is "device", "host" or "processor".
 
-    ``command`` is the index of the scenario's command, None for a phase.
+    ``command`` is the index of a command, None for a phase.
     """
 
     kind: str
@@ -63,7 +63,7 @@ class Row:
 
 
 def duration(nanoseconds: float) -> str:
-    """Return a time with a unit that leaves one to three digits before the point."""
+    """Format a time with one to three digits before the point."""
     for unit, size in (("s", 1e9), ("ms", 1e6), ("us", 1e3)):
         if abs(nanoseconds) >= size:
             return f"{nanoseconds / size:.3f} {unit}"
@@ -71,7 +71,7 @@ def duration(nanoseconds: float) -> str:
 
 
 def digest(path: str) -> str | None:
-    """Return the SHA-256 of a file, None for a pipe or another file that cannot be read again."""
+    """Return the SHA-256 of a file, None for a pipe or an unreadable file."""
     try:
         if os.path.isfile(path):
             with open(path, "rb") as file:
@@ -86,11 +86,11 @@ RowKey = tuple[str, str, int | None, int]
 
 @dataclass
 class ScenarioSamples:
-    """The samples of one scenario, with the keys of its JSON.
+    """The samples of one scenario, as in the JSON.
 
     ``processes`` has the number of runs of each process, in the order of the samples. ``once`` has the nanoseconds of
-    the phases that only come once. ``files`` has the SHA-256 of each file that the scenario reads, None for one that it
-    writes. ``why_none``, which the JSON leaves out, says why there are no times of the device.
+    phases that happen once. ``files`` has the SHA-256 of each input file, and None for each output file. ``why_none``
+    tells why the device gave no times; the JSON leaves it out.
     """
 
     scenario: str
@@ -108,7 +108,7 @@ class ScenarioSamples:
         return [row for row in self.rows if row.kind == kind]
 
     def add(self, timings: Timings, processor_ns: float) -> None:
-        """Add one more run, which took ``processor_ns`` of all processors."""
+        """Add a run. ``processor_ns`` is the time on all processors."""
         self.device, self.timestamp_period_ns, self.why_none = timings.device, timings.period_ns, timings.why_none
         times = [dispatch.time_ns for dispatch in timings.dispatches]
         times += [sum(times)] if times else []
@@ -125,7 +125,7 @@ class ScenarioSamples:
         self.processes = [self.runs]
 
     def add_process(self, other: "ScenarioSamples") -> None:
-        """Add the runs of another process. Rows that one of the two lacks are dropped."""
+        """Add the runs of another process. Keep only rows that both have."""
         if self.rows:
             others = other.by_key()
             rows = {key: row for key, row in self.by_key().items() if key in others}
@@ -139,12 +139,12 @@ class ScenarioSamples:
         self.processes += other.processes
 
     def note_files(self, plan: Plan) -> None:
-        """Note the SHA-256 of each file that the scenario reads, and the names of its outputs."""
+        """Note the SHA-256 of input files, and the names of output files."""
         self.files = {path: digest(path) for path in plan.reads}
         self.files |= {output.destination: None for output in plan.outputs if output.destination is not None}
 
     def by_key(self) -> dict[RowKey, Row]:
-        """The rows, each by a key that no other row of the scenario has."""
+        """Return the rows by unique keys."""
         seen: Counter[tuple[str, str, int | None]] = Counter()
         rows = {}
         for row in self.rows:
@@ -154,7 +154,7 @@ class ScenarioSamples:
         return rows
 
     def medians(self, row: Row) -> list[float]:
-        """Return the median of each process; all samples are of one process where the file names none."""
+        """Return the median of each process. In a file without ``processes``, all samples are of one process."""
         ends = [*accumulate(self.processes, initial=0)]
         if ends[-1] != len(row.samples):
             ends = [0, len(row.samples)]
@@ -162,7 +162,7 @@ class ScenarioSamples:
 
 
 class Side(NamedTuple):
-    """A way to measure: the scenario files, relative to ``folder``, and options as words of a command line."""
+    """One side of a comparison: files relative to ``folder``, and options as words of a command line."""
 
     folder: str
     files: list[str]
@@ -170,8 +170,10 @@ class Side(NamedTuple):
 
 
 class Measurement(NamedTuple):
-    """The content of a file of ``--json``. ``side`` says how to measure again; None where two sides were measured, and
-    in files of earlier versions."""
+    """The content of a file of ``--json``.
+
+    ``side`` has the files and options to measure again. It is None for two sides, and in files of earlier versions.
+    """
 
     scenarios: list[ScenarioSamples]
     side: Side | None = None
@@ -193,11 +195,11 @@ def read_measurement(path: str) -> Measurement:
     except OSError as error:
         raise FileError(f"{path}: cannot be read: {reason_of(error)}") from error
     except (ValueError, RecursionError, KeyError, TypeError) as error:
-        raise FileError(f"{path}: does not hold the samples of a benchmark", help=help) from error
+        raise FileError(f"{path}: is no measurement of bench", help=help) from error
 
 
 def refuse_own_file(path: str, samples: ScenarioSamples) -> None:
-    """Raise UsageError for a file of samples that the scenario reads or writes."""
+    """Raise UsageError if the scenario reads or writes the file for the samples."""
     if os.path.realpath(path) in map(os.path.realpath, samples.files):
         raise UsageError(f"--json: {path} is a file of the scenario {samples.scenario}", help="choose another file")
 
@@ -215,7 +217,7 @@ def _all_samples(measured: Measurement) -> object:
 
 
 def _summaries(measured: Measurement) -> Iterator[tuple[str, Summary]]:
-    """Summarize all rows, by names that are the same in each measurement of the same scenarios."""
+    """Summarize all rows. Each measurement of a scenario has the same names."""
     for samples in measured.scenarios:
         for (*_, number), row in samples.by_key().items():
             suffix = f" ({number})" if number > 1 else ""
@@ -223,7 +225,7 @@ def _summaries(measured: Measurement) -> Iterator[tuple[str, Summary]]:
 
 
 def _for_bencher(measured: Measurement) -> object:
-    """Return Bencher Metric Format; its measure "latency" is in nanoseconds."""
+    """Return Bencher Metric Format, with "latency" in nanoseconds."""
     return {
         name: {"latency": {"value": times.median, "lower_value": times.min, "upper_value": times.p95}}
         for name, times in _summaries(measured)
@@ -231,7 +233,7 @@ def _for_bencher(measured: Measurement) -> object:
 
 
 def _for_github(measured: Measurement) -> object:
-    """Return the form of github-action-benchmark's tool "customSmallerIsBetter"."""
+    """Return the JSON for the tool "customSmallerIsBetter" of github-action-benchmark."""
     return [
         {"name": name, "unit": "ns", "value": times.median, "range": f"± {_MAD_TO_SIGMA * times.mad:.0f}"}
         for name, times in _summaries(measured)

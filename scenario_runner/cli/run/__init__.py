@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Final, NoReturn, TypeAlias
 from scenario_runner.cli.arguments import value_of
 from scenario_runner.cli.console import set_up_logging, show_error, write
 from scenario_runner.cli.run.run_files import (
-    OF_ONE_SCENARIO,
+    SINGLE_SCENARIO_OPTIONS,
     FileEnd,
     FileRunner,
     RunFile,
-    files_of_model,
-    has_tools,
+    model_files,
+    needs_tools,
     refuse_collisions,
     run_files,
 )
@@ -42,9 +42,9 @@ if TYPE_CHECKING:
 
     _Opened: TypeAlias = "FileRunner | IsolatedRunner"
 
-_OF_MODELS: Final[dict["Kind", str]] = {"input": "--input", "shader": "--shader", "raw_data": "--push-constants"}
+_MODEL_OPTIONS: Final[dict["Kind", str]] = {"input": "--input", "shader": "--shader", "raw_data": "--push-constants"}
 # Options without effect, unless the second option is given.
-_NEEDED: Final = {
+_REQUIRED_OPTIONS: Final = {
     "--clear-pipeline-cache": "--pipeline-caching",
     "--fail-on-pipeline-cache-miss": "--pipeline-caching",
     "--cache-path": "--pipeline-caching",
@@ -121,7 +121,7 @@ def _read_model(paths: Sequence[str], options: argparse.Namespace) -> RunFile:
 
     path = paths[0]
     model = BareModel(path)
-    for kind, option in _OF_MODELS.items():
+    for kind, option in _MODEL_OPTIONS.items():
         for name, file in getattr(options, option[2:].replace("-", "_")):
             model.give(kind, name, file, partial(Diagnostic._replace, path=f"{path}: {option} {name}"), option)
     model.check_outputs()
@@ -129,7 +129,7 @@ def _read_model(paths: Sequence[str], options: argparse.Namespace) -> RunFile:
     if lacks:
         kind = lacks[0].kind
         file = "FILE" if kind == "shader" else "FILE.npy"
-        help = " ".join(f"{_OF_MODELS[kind]} {lack.name}={file}" for lack in lacks if lack.kind == kind)
+        help = " ".join(f"{_MODEL_OPTIONS[kind]} {lack.name}={file}" for lack in lacks if lack.kind == kind)
         raise UsageError(lacks[0].message, help=help)
     return RunFile(path, model.scenario(), options.output or ".", options.capture_dir)
 
@@ -147,7 +147,7 @@ def _watch(paths: Sequence[str], options: argparse.Namespace) -> NoReturn:
 
     def reads() -> Files:
         parameters = dict(options.set)
-        files = dict(file for path in paths for file in sources_of(path, files_of_model(options), parameters))
+        files = dict(file for path in paths for file in sources_of(path, model_files(options), parameters))
         if any(map(is_model, paths)):
             return files
         written = {os.path.realpath(path) for file in run_files(paths, options) for path in file.named().writes}
@@ -159,7 +159,7 @@ def _watch(paths: Sequence[str], options: argparse.Namespace) -> NoReturn:
         _run(files, options, warm)
 
     warm: _Opened | None = None
-    if options.isolate or not has_tools(options):
+    if options.isolate or not needs_tools(options):
         warm = _opened(paths, options)
     with warm or nullcontext():
         watch(run, reads)
@@ -186,9 +186,9 @@ def _refuse_contradictions(options: argparse.Namespace) -> None:
     if options.core_dumps and sys.platform != "linux":
         raise UnsupportedError("--core-dumps needs Linux")
     if len(options.files) > 1:
-        for option in filter(is_given, OF_ONE_SCENARIO):
+        for option in filter(is_given, SINGLE_SCENARIO_OPTIONS):
             raise UsageError(f"{option} takes the files of one scenario", help="run the scenarios one by one")
-    for option, needed in _NEEDED.items():
+    for option, needed in _REQUIRED_OPTIONS.items():
         if is_given(option) and not is_given(needed):
             write("warning", f"option {option} has no effect without {needed}")
 
@@ -207,7 +207,7 @@ def _run(files: Sequence[RunFile], options: argparse.Namespace, warm: "_Opened |
                 has_captures = has_captures or end.has_captures
                 if end.is_over:
                     break
-            if warm is None or has_tools(options):
+            if warm is None or needs_tools(options):
                 for end in runner.close_device():
                     _show(end, options)
                     code = code or end.code

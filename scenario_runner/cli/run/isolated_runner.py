@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from typing import Final, NamedTuple
 
-from scenario_runner.cli.command_frame import failed, sandboxed, start_driver
+from scenario_runner.cli.command_frame import report_error, sandboxed, start_driver
 from scenario_runner.cli.console import VisibleStream, set_up_logging, set_up_streams, write
 from scenario_runner.cli.run.run_files import FileEnd, FileRunner, RunFile
 from scenario_runner.errors import DriverCrashError
@@ -53,7 +53,7 @@ class RunTask:
             if sys.stdout is not None:  # closed by whoever started us
                 sys.stdout.flush()
         except BaseException as error:
-            end = FileEnd(failed(error), is_over=True)
+            end = FileEnd(report_error(error), is_over=True)
         return {**end._asdict(), "problems": [problem.as_json() for problem in end.problems]}, "good"
 
     def _close(self) -> None:

@@ -47,7 +47,7 @@ class RunFile(NamedTuple):
         with around(self.path, self.output_dir):
             self.named().remove()
 
-    def note_of_failure(self) -> str | None:
+    def leftover_note(self) -> str | None:
         """Return a note about outputs of earlier runs, None if there are none."""
         with around(self.path, self.output_dir):
             left = self.named().on_disk()
@@ -144,17 +144,23 @@ def refuse_collisions(files: Sequence[RunFile], options: argparse.Namespace) -> 
             claim(os.path.realpath(stem), file, f"both be captured into files called {stem}-….rdc")
 
 
-# Options for a single scenario, and options of other tools. Most runs need none of these tools.
-OF_ONE_SCENARIO: Final = (*GRAPH_REPORTS, *TIMING_FILES, "--profiling", "--dump-dir", "--dump-all")
-_OF_OTHER_TOOLS: Final = ("--shader-instrumentation", "--pipeline-caching", "--dump-after", "--capture-frame", "--gfxr")
+# Options for a single scenario, and options of other tools. Few runs need such tools.
+SINGLE_SCENARIO_OPTIONS: Final = (*GRAPH_REPORTS, *TIMING_FILES, "--profiling", "--dump-dir", "--dump-all")
+_OTHER_TOOL_OPTIONS: Final = (
+    "--shader-instrumentation",
+    "--pipeline-caching",
+    "--dump-after",
+    "--capture-frame",
+    "--gfxr",
+)
 
 
-def has_tools(options: argparse.Namespace) -> bool:
+def needs_tools(options: argparse.Namespace) -> bool:
     """Return whether the options need a tool of `run_tools`."""
-    return any(value_of(options, option) is not None for option in (*OF_ONE_SCENARIO, *_OF_OTHER_TOOLS))
+    return any(value_of(options, option) is not None for option in (*SINGLE_SCENARIO_OPTIONS, *_OTHER_TOOL_OPTIONS))
 
 
-def files_of_model(options: argparse.Namespace) -> list[str]:
+def model_files(options: argparse.Namespace) -> list[str]:
     """List the files that the options give to a model."""
     return [file for _, file in (*options.input, *options.shader, *options.push_constants)]
 
@@ -182,7 +188,7 @@ class FileRunner(AbstractContextManager["FileRunner"]):
         self._options = options
         self._runner_tools: Mapping[str, Any] = {}
         self._run_tools: Mapping[str, Any] = {}
-        if has_tools(options):
+        if needs_tools(options):
             from scenario_runner.cli.run.run_tools import tool_arguments
 
             self._runner_tools, self._run_tools = tool_arguments(options, paths[0])
@@ -191,7 +197,7 @@ class FileRunner(AbstractContextManager["FileRunner"]):
         self._runner = Runner(
             starting=starting,
             strict=options.strict,
-            sandbox_files=[*filter(is_model, paths), *files_of_model(options)],
+            sandbox_files=[*filter(is_model, paths), *model_files(options)],
             **shared_arguments(options),
             **self._runner_tools,
         )
@@ -221,7 +227,7 @@ class FileRunner(AbstractContextManager["FileRunner"]):
             if options.watch and isinstance(error, NoDeviceError):
                 return FileEnd(error.exit_code, tuple(error.problems), is_over=True)
             show_error(error.at(path=file.path) if is_model(file.path) else error.of_scenario(file.path))
-            note = None if options.dry_run else file.note_of_failure()
+            note = None if options.dry_run else file.leftover_note()
             if note is not None:
                 write("note", note, "--clean removes the outputs of earlier runs before a run")
             if isinstance(error, DeviceError) and not isinstance(error, NoDeviceError) and not self._is_alone:

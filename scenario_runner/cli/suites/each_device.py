@@ -1,4 +1,4 @@
-"""``scenario-runner test --each-device``: run a whole suite once on each device, and show how the verdicts differ."""
+"""``scenario-runner test --each-device``: run a suite once on each device, and compare the verdicts."""
 
 import os
 import re
@@ -31,12 +31,12 @@ _NOT_BEGUN: Final = "the suite has not run on this device"
 
 
 def each_device(options: Namespace) -> int:
-    """Run a suite on each device chosen.
+    """Run a suite on each chosen device.
 
-    Returns 0 where every result is expected, 1 where one is not on some device, or the exit code of what is wrong with
-    the suite or a device. Raises UsageError and NoDeviceError before anything runs.
+    Return 0 if all results are expected, 1 for an unexpected result on any device, or the exit code of a problem of the
+    suite or of a device. Raises UsageError and NoDeviceError before anything runs.
     """
-    if options.list:  # the same on each device
+    if options.list:  # all devices have the same list
         return test.main(options)
     _check(options)
     test.settle(Namespace(**vars(options)))
@@ -56,21 +56,23 @@ def each_device(options: Namespace) -> int:
                 print(f"device {number + 1} of {len(devices)}: {one_line(column.label)}", flush=True)
                 own_folder = os.path.join(folder, column.name)
                 own = _options_for(options, device, column, own_folder)
-                codes.append(test.run_suite(own, own_folder, on_results=partial(_take, columns, number, own.html)))
+                codes.append(
+                    test.run_suite(own, own_folder, on_results=partial(_fill_column, columns, number, own.html))
+                )
         finally:
             problems = SuiteProblems(write_finding, strict=options.strict)
-            line = _show(columns, report_paths(options), options.results, problems)
+            line = _write_end(columns, report_paths(options), options.results, problems)
             if options.annotations is not None:
                 options.annotations.result = line
     return test.UNEXPECTED if test.UNEXPECTED in codes else max(*codes, problems.exit_code)
 
 
 def _check(options: Namespace) -> None:
-    """Raise UsageError for options that do not go together."""
+    """Raise UsageError for options that contradict --each-device."""
     helps = {
-        "device": "--devices chooses several devices",
+        "device": "choose devices with --devices",
         "cluster": "run it on each host",
-        "watch": "watch on one device: --device",
+        "watch": "watch on one device, with --device",
         "update": "expectations come from one device",
     }
     for option, help in helps.items():
@@ -80,12 +82,12 @@ def _check(options: Namespace) -> None:
     lists += [path if path == "-" else path[1:] for path in options.paths if path[0] in "-@"]
     for path in lists:
         if path == "-" or (is_stream(path) and not os.path.isdir(path)):
-            help = "each device reads the lists again"
+            help = "each device reads the list again: write it to a file"
             raise UsageError(f"{path} can be read only once, expected a file", help=help)
 
 
 def _columns(devices: Sequence[Device]) -> list[Column]:
-    """Make the columns of the devices, without results. Devices of one name are told apart by UUID or index."""
+    """Make a column for each device, without results yet. UUIDs or indexes distinguish devices with the same name."""
     names = [device.name or device.choice for device in devices]
     file_names = FileNames()
     columns = []
@@ -96,21 +98,23 @@ def _columns(devices: Sequence[Device]) -> list[Column]:
     return columns
 
 
-def _beside(path: str | None, name: str) -> str | None:
-    """The path of the report of one device: 'report-NAME.html' for 'report.html'."""
+def _device_path(path: str | None, name: str) -> str | None:
+    """Return the path of one device's report: 'report-NAME.html' for 'report.html'."""
     stem, extension = os.path.splitext(path or "")
     return f"{stem}-{name}{extension}" if path else None
 
 
 def _options_for(options: Namespace, device: Device, column: Column, folder: str) -> Namespace:
-    """The settled options of the run on one device, with a folder and reports of its own. A folder as a baseline has
-    one for each device."""
+    """Make and settle the options for one device, with separate folder and reports.
+
+    A baseline that is a folder has a list for each device.
+    """
     own = Namespace(**vars(options))
     own.device, own.devices = None, (device.choice,)
     own.results = options.results and folder
     own.junit = None
     for name in ("html", "json", "sarif"):
-        setattr(own, name, _beside(getattr(options, name), column.name))
+        setattr(own, name, _device_path(getattr(options, name), column.name))
     of_device = os.path.join(column.name, FAILURES_NAME)
     lists = [os.path.join(path, of_device) if os.path.isdir(path) else path for path in options.baseline]
     own.baseline = [path for path in lists if path in options.baseline or os.path.exists(path)]
@@ -118,7 +122,7 @@ def _options_for(options: Namespace, device: Device, column: Column, folder: str
     return own
 
 
-def _take(
+def _fill_column(
     columns: list[Column],
     number: int,
     page: str | None,
@@ -126,15 +130,17 @@ def _take(
     info: SuiteInfo,
     written: Sequence[str],
 ) -> None:
-    """Fill the column of a device, with its page if that was written."""
+    """Fill the column of a device. ``page`` is linked if it was written."""
     results = {result.item.id: result for result in merged}
     page = page if page in written else None
     columns[number] = columns[number]._replace(results=results, info=info, page=page or "")
 
 
-def _show(columns: Sequence[Column], paths: dict[str, str], folder: str | None, problems: SuiteProblems) -> str:
-    """Print how the columns differ, and write the reports and ``matrix.csv``; one that cannot be written is a
-    problem. Returns the last line."""
+def _write_end(columns: Sequence[Column], paths: dict[str, str], folder: str | None, problems: SuiteProblems) -> str:
+    """Print the differences between columns, and write the reports and ``matrix.csv``. Return the last line.
+
+    A file that cannot be written is a problem of the suite.
+    """
     matrix = Matrix(columns)
     if matrix.different:
         rows = [(id, *verdicts) for id, verdicts in matrix.different.items()]

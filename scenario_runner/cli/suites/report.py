@@ -25,7 +25,7 @@ from scenario_runner.suite.verdicts import Row, write_tables
 
 _MOST_SHOWN: Final = 50
 _NEW_FAILURES: Final = "new failures"
-# With fewer items in both runs their times say nothing about the noise.
+# Fewer items than this cannot measure the noise.
 _LEAST_ITEMS: Final = 10
 _LEAST_DEVIATIONS: Final = 4 * 1.4826  # median absolute deviations in four standard deviations
 _LEAST_FACTOR: Final = 1.5
@@ -37,20 +37,20 @@ _WRITERS: Final = {"junit": write_junit, "json": write_ctrf, "html": write_html,
 def main(options: argparse.Namespace) -> int:
     """Show the results of journals.
 
-    Returns 0 without unexpected failures (with --compare: without new ones), else 1, or the exit code of what is wrong
-    with the journals.
+    Return 0 without unexpected failures (with --compare: without new failures), else 1, or the exit code of a problem
+    of the journals.
     """
     problems = SuiteProblems(write_finding, strict=options.strict)
     paths = report_paths(options)
     with problems.together():
         merged = MergedJournals(options.journals, problems)
         incomplete = list(merged.incomplete())
-        help = "run it again with --resume, which runs the rest"
+        help = "run the rest with --resume"
         for file in incomplete:
             if file.path not in merged.unusable:
                 problems.found("SR-SUITE-014", file.path, file.message, help)
     if not merged.results:
-        help = "a suite that ended before its first result has written it; run it again"
+        help = "the suite ended before the first result; run it again"
         refuse("SR-SUITE-011", None, f"there is no result in {', '.join(map(repr, options.journals))}", help)
     if options.csv is not None:
         write_tables(options.csv, merged.rows())
@@ -77,7 +77,7 @@ def main(options: argparse.Namespace) -> int:
 
 
 def _compare(old: str, merged: MergedJournals, problems: SuiteProblems) -> list[str]:
-    """Print what has changed since an older journal; the items that are failures only now."""
+    """Print the changes since an older journal. Return the items with new failures."""
     parts = changes(MergedJournals([old], problems).rows(), merged.rows())
     for title, lines in parts.items():
         if lines:
@@ -89,7 +89,7 @@ def _compare(old: str, merged: MergedJournals, problems: SuiteProblems) -> list[
 
 
 def changes(before: Mapping[str, Row], after: Mapping[str, Row]) -> dict[str, dict[str, str]]:
-    """Describe the changes from one run to the next: titles → ids of items in their order → lines."""
+    """Describe the changes from one run to the next: title → id of an item → line."""
     parts: dict[str, dict[str, str]] = {_NEW_FAILURES: {}, "fixed": {}, "changed": {}}
     for id in sorted(after):
         old, new = before[id].verdict if id in before else "", after[id].verdict
@@ -104,10 +104,10 @@ def changes(before: Mapping[str, Row], after: Mapping[str, Row]) -> dict[str, di
 
 
 def _slower(before: Mapping[str, Row], after: Mapping[str, Row]) -> tuple[dict[str, str], float]:
-    """Describe the items that take longer than noise explains, and return the factor of the typical item.
+    """Describe the items that became slower beyond noise, and return the factor of the typical item.
 
-    Each item was timed once in each run. So the noise is taken from all of them: how the ratios of their times spread
-    around the median ratio, which is that of the machines, by the median absolute deviation of their logarithms.
+    Each run times an item only once, so all items together measure the noise. The median ratio of their times tells how
+    the machines compare. The median absolute deviation of the ratios' logarithms is the noise.
     """
     ratios = {
         id: math.log(row.seconds / before[id].seconds)
@@ -148,7 +148,7 @@ def _info(journals: Sequence[str], merged: MergedJournals, lacking: ScenarioRunn
 
 
 def report_paths(options: argparse.Namespace) -> dict[str, str]:
-    """The paths of the reports that the options name, by option. Raises FileError where no file can be written."""
+    """Return the paths of reports by option. Raises FileError for a path where no file can be written."""
     paths = {name: getattr(options, name) for name in _WRITERS if getattr(options, name) is not None}
     for path in paths.values():
         check_destination(path)
@@ -158,8 +158,10 @@ def report_paths(options: argparse.Namespace) -> dict[str, str]:
 def write_reports(
     paths: Mapping[str, str], results: Iterable[Result], info: SuiteInfo, problems: SuiteProblems
 ) -> list[str]:
-    """Write reports, and return their paths. One that cannot be written is a problem, and the others are written.
-    ``results`` can be iterated several times."""
+    """Write reports, and return the paths of the written ones. A failed report is a problem of the suite.
+
+    ``results`` is iterated several times.
+    """
     written: list[str] = []
     for name, path in paths.items():
         try:

@@ -1,13 +1,13 @@
-"""The output of a suite while it runs and at its end: a progress bar on a terminal, lines for a log elsewhere.
+"""The output of a running suite: a progress bar on a terminal, lines for a log elsewhere.
 
 ::
 
     with SuiteDisplay(verbose=False) as display:
-        display.start(total)              # None where the number of items is not known yet; may be called again
-        display.started(item, 0)          # the worker 0 runs this item now
-        display.finished(result, ["cmd"]) # a failure is shown at once; at the end with what repeats it
-        display.note("warning", "text")   # a message while it runs
-        display.end("report: out.html")   # the counts, the failures, and further lines
+        display.start(total)               # None for an unknown number of items
+        display.started(item, 0)           # worker 0 begins an item
+        display.finished(result, ["cmd"])  # a failure is printed now, and again at the end with commands
+        display.note("warning", "text")
+        display.end("report: out.html")    # the end prints counts, failures and these lines
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 _LOG_INTERVAL_S: Final = 30.0
 _RATE_WINDOW_S: Final = 10.0
-_DETAILED_FAILURES_MAX: Final = 100  # from then on a failure is one line
+_DETAILED_FAILURES_MAX: Final = 100  # later failures get one line each
 _WORKERS_SHOWN_MAX: Final = 8
 
 _STYLES: Final = {
@@ -54,8 +54,11 @@ _LISTED_FAILURES_MAX: Final = 50  # at the end
 
 
 class SuiteDisplay:
-    """On a terminal a bar, the counts and what each worker runs, below the failures; elsewhere plain lines: failures at
-    once, and how far the suite is every few seconds."""
+    """Shows the progress of a suite.
+
+    A terminal shows failures, and below them a bar, the counts and the running items. A log shows failures, and every
+    30 seconds a line about the progress.
+    """
 
     def __init__(
         self,
@@ -65,8 +68,11 @@ class SuiteDisplay:
         quiet: bool = False,
         annotations: Annotations | None = None,
     ) -> None:
-        """``stream`` is standard output by default. With ``verbose`` items that pass have a line as well, with
-        ``quiet`` a failure is shown once, with its commands. ``annotations`` get failures, and the last line."""
+        """Write to ``stream``, standard output by default.
+
+        ``verbose`` prints a line for each item. ``quiet`` prints each failure once, with commands. ``annotations`` get
+        the failures and the last line.
+        """
         self._annotations = annotations
         self._stream = stream or sys.stdout
         self._verbose = verbose
@@ -75,7 +81,7 @@ class SuiteDisplay:
         self._live: Any = None
         self._total: int | None = None
         self._counts: Counter[str] = Counter()  # by verdict
-        self._unexpected: list[str] = []  # lines about failures that are shown at the end
+        self._unexpected: list[str] = []  # lines about failures, for the end
         self._done = self._failures = 0
         self._running: dict[int, tuple[Item, float]] = {}  # by worker
         self._begin = time.monotonic()
@@ -85,7 +91,7 @@ class SuiteDisplay:
         self._thread: threading.Thread | None = None
 
     def start(self, total: int | None) -> None:
-        """Begin, or correct the number of items. With ``quiet`` it does nothing."""
+        """Begin, or correct the number of items. ``quiet`` shows no progress."""
         if self._quiet:
             return
         self._total = total
@@ -101,13 +107,13 @@ class SuiteDisplay:
             self._thread.start()
 
     def started(self, item: Item, worker: int) -> None:
-        """A worker runs this item from now on."""
+        """Show that a worker begins an item."""
         self._running[worker] = item, time.monotonic()
 
     def finished(self, result: Result, commands: Sequence[str] = ()) -> None:
-        """An item has its verdict; ``commands`` repeat a failure."""
+        """Show the verdict of an item. ``commands`` repeat a failure."""
         for worker, (item, _) in list(self._running.items()):
-            if item.id == result.item.id:  # else the worker has begun with its next item
+            if item.id == result.item.id:  # the worker may run the next item already
                 del self._running[worker]
         self._done += 1
         self._counts[result.verdict] += 1
@@ -121,7 +127,7 @@ class SuiteDisplay:
             self._show(result, lines if self._quiet else ())
 
     def note(self, label: str, text: str, help: str | None = None) -> None:
-        """A message ('warning', 'error', 'info') while the suite runs."""
+        """Print a message, such as ``warning: text``, above the progress."""
         if self._terminal is None:
             console.write(label, text, help)
             return
@@ -130,13 +136,13 @@ class SuiteDisplay:
             self._write(one_line(f"  help: {help}"), style="green")
 
     def problem(self, problem: Diagnostic) -> None:
-        """Show a problem of the suite itself."""
+        """Print a problem of the suite itself."""
         self.note(problem.severity, f"{problem} [{problem.code}]", problem.help)
         if self._annotations is not None:
             self._annotations.add(problem)
 
     def end(self, *lines: str) -> None:
-        """Show the counts, the failures, and these lines."""
+        """Print the counts, the failures, and these lines."""
         self._stop()
         if self._annotations is not None:
             self._annotations.result = lines[-1]
@@ -146,7 +152,7 @@ class SuiteDisplay:
         if self._unexpected:
             more = self._failures - _LISTED_FAILURES_MAX
             self._unexpected += [f"and {more} more", ""] if more > 0 else [""]
-            self._unexpected[:0] = ["", "unexpected, and how to repeat it:"]
+            self._unexpected[:0] = ["", "unexpected results, and commands to repeat them:"]
         self._write(counts, *self._unexpected, *map(one_line, lines), style="bold")
 
     def __enter__(self) -> SuiteDisplay:
@@ -162,7 +168,7 @@ class SuiteDisplay:
             self._write(self._progress_text())
 
     def _write(self, *lines: str, style: str = "") -> None:
-        """Show lines, of which the first has the style."""
+        """Print lines; style the first."""
         with self._lock:
             if self._terminal is not None:
                 self._terminal.show((lines[0], style), *(f"\n{line}" for line in lines[1:]))
@@ -176,7 +182,7 @@ class SuiteDisplay:
             if self._failures <= _DETAILED_FAILURES_MAX:
                 lines += [*(f"  {detail}" for detail in details(result)), *commands]
             if self._failures == _DETAILED_FAILURES_MAX:
-                lines.append(f"after {_DETAILED_FAILURES_MAX} failures only the first line of each is shown")
+                lines.append(f"{_DETAILED_FAILURES_MAX} failures: from now on one line for each")
         self._write(*lines, style=_style(result.verdict))
 
     def _keep_showing(self) -> None:
@@ -191,7 +197,7 @@ class SuiteDisplay:
             self._live.stop()
 
     def _pace(self) -> tuple[float, int, str]:
-        """Items a second, lately; the percentage that is done; and the time that is left, "" where it is not known."""
+        """Return the recent rate in items per second, the percentage done, and the remaining time, "" if unknown."""
         now = time.monotonic()
         self._samples.append((now, self._done))
         while len(self._samples) > 2 and now - self._samples[0][0] > _RATE_WINDOW_S:
@@ -208,7 +214,7 @@ class SuiteDisplay:
         return ", ".join(f"{count} {verdict}" for verdict, count in self._counts_in_order())
 
     def _counts_in_order(self) -> list[tuple[str, int]]:
-        """The counts by verdict: Pass first, then as in the table, others last."""
+        """Return the counts by verdict, in the order of the table of styles."""
         order = [*_STYLES, *self._counts]
         return sorted(self._counts.copy().items(), key=lambda row: order.index(row[0]))
 
@@ -223,12 +229,12 @@ class SuiteDisplay:
         return one_line(text)
 
     def _longest_running(self) -> list[tuple[float, int, Item]]:
-        """The items that run, each with the time of its start and its worker; those that run longest come first."""
+        """List running items with start time and worker, longest first."""
         running = [(begin, worker, item) for worker, (item, begin) in list(self._running.items())]
         return sorted(running, key=itemgetter(0))
 
     def _rows(self) -> Iterator[list[Span]]:
-        """The bar, the counts, and what runs; each text with its style."""
+        """Return the rows of the progress: the bar, the counts, and running items."""
         assert self._terminal is not None
         width, now = self._terminal.width, time.monotonic()
         rate, percent, left = self._pace()
@@ -254,8 +260,10 @@ def _style(verdict: str) -> str:
 
 
 def verdict_line(bad: int, items: int, ended: str = "") -> str:
-    """The last line, which stays as it is from version to version. ``ended``: see `Incomplete`, or
-    "not run"."""
+    """Return the last line of a suite. Scripts read it: it must not change.
+
+    ``ended`` names an incomplete end, see `Incomplete`, or is "not run".
+    """
     if not bad and not ended:
         return f"suite passed: {counted(items, 'item')}"
     return f"suite {ended or 'failed'}: {bad} of {counted(items, 'item')} unexpected"

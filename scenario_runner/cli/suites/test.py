@@ -46,24 +46,23 @@ if TYPE_CHECKING:
     from scenario_runner.suite.cluster_workers import ClusterWorkers
 
 UNEXPECTED: Final = 1
-"""The exit code where results are unexpected failures."""
+"""The exit code for unexpected failures."""
 
-# Items whose expectations are read before the first one runs; in small suites these are all.
-_LOOKED_AHEAD: Final = 1000
-# The arguments of Runner that a worker takes from its own options.
-_OF_WORKERS: Final = ("device", "timeout_s")
-_EMPTY: Final = "SR-SUITE-009"
+# Before the first item runs, the suite reads the expectations of this many items: all, in small suites.
+_CHECKED_AHEAD: Final = 1000
+# Arguments of Runner that WorkerOptions have already.
+_WORKER_ARGUMENTS: Final = ("device", "timeout_s")
+_EMPTY_SUITE: Final = "SR-SUITE-009"
 _OnResults = Callable[[MergedJournals, SuiteInfo, list[str]], object]
 
 
 def main(options: Namespace) -> int:
     """Run a suite.
 
-    Returns 0 where every result is expected, 1 where some are not, or the exit code of what is wrong with the suite
-    itself.
+    Return 0 if all results are expected, 1 for unexpected results, or the exit code of a problem of the suite itself.
     """
     settle(options)
-    for package in DEPENDENCIES:  # without one of them no worker would start
+    for package in DEPENDENCIES:  # no worker starts without them
         if find_spec(package) is None:
             raise ModuleNotFoundError(name=package)
     set_up_logging(options.log_level)
@@ -80,8 +79,10 @@ def main(options: Namespace) -> int:
 def run_suite(
     options: Namespace, folder: str, kept: list[SuiteWorkers] | None = None, on_results: _OnResults | None = None
 ) -> int:
-    """Run a suite with settled options; ``folder`` gets the journal, and ``on_results`` at the end all results, what is
-    known of the suite, and the paths of its reports."""
+    """Run a suite with settled options. The journal goes to ``folder``.
+
+    At the end, ``on_results`` is called with all results, facts about the suite, and the paths of written reports.
+    """
     with SuiteDisplay(verbose=options.verbose, quiet=options.quiet, annotations=options.annotations) as display:
         return _Suite(
             options, folder, display, SuiteProblems(display.problem, strict=options.strict), kept, on_results
@@ -89,13 +90,12 @@ def run_suite(
 
 
 def settle(options: Namespace) -> None:
-    """Check the options of ``test`` and complete them: ``repeating`` tells how one item runs again in the same way,
-    ``reports`` are `report_paths`.
+    """Check the options of ``test``. Add ``repeating``, the options that repeat one item, and ``reports``, the paths.
 
     Raises UsageError and FileError.
     """
     _check(options)
-    # the lists that verdicts depend on, and what the names in them are relative to
+    # verdicts depend on these lists, and names in the lists on --root
     lists = [(f"--{name}", os.path.abspath(path)) for name in ("baseline", "flakes") for path in getattr(options, name)]
     lists.append(("--root", os.path.abspath(options.root)))
     options.reports = report_paths(options)
@@ -113,16 +113,16 @@ def _check(options: Namespace) -> None:
             options.paths or options.demo
         ),
         f"--fraction-start is {start}, expected at most --fraction ({step})": start > step,
-        "--demo is a suite of its own, and PATH or --root names another": options.demo and options.paths != [DEMO],
-        "--demo is a part of the program, whose expectations stay": options.demo and options.update,
+        "--demo and PATH or --root name two suites": options.demo and options.paths != [DEMO],
+        "--demo and --update: the expectations of the demo cannot change": options.demo and options.update,
         "--resume needs --results, the folder of the run before": options.resume and not has_results,
         "--failed-first needs --results, the folder of the run before": options.failed_first and not has_results,
-        "--dry-run belongs to --update; --list shows what would run": options.dry_run and not options.update,
+        "--dry-run belongs to --update; --list shows the chosen scenarios": options.dry_run and not options.update,
         "--update writes expectations on this machine, --cluster runs on others": options.update and options.cluster,
-        "--update writes expectations, and --results results: give one of them": options.update and has_results,
-        "--watch runs scenarios on this machine, --cluster on others": options.watch and options.cluster,
-        "--watch runs scenarios, --list and --update do not": options.watch and (options.list or options.update),
-        "--device and --devices were given; --devices takes several": options.device and options.devices,
+        "--update and --results contradict each other: give one of them": options.update and has_results,
+        "--watch and --cluster: --watch runs scenarios on this machine only": options.watch and options.cluster,
+        "--watch and --list or --update contradict each other": options.watch and (options.list or options.update),
+        "--device and --devices were given; --devices takes one or several": options.device and options.devices,
         "standard input was given twice": options.paths.count("-") > 1,
     }
     for message, is_made in mistakes.items():
@@ -131,7 +131,7 @@ def _check(options: Namespace) -> None:
 
 
 def _title(path: str) -> str:
-    """A PATH as a heading of reports: '.' is the name of the folder."""
+    """Return the heading of reports for a path. For '.' it is the name of the folder."""
     return os.path.basename(os.path.abspath(path)) if os.path.normpath(path) in (".", "..") else path
 
 
@@ -144,8 +144,11 @@ def _validator_key() -> str:
 
 
 class _Suite:
-    """Life cycle: made; `run` once. ``folder`` gets a journal and files about failures; "": there are none. Workers are
-    taken from ``kept``, and left there unless an error has ended the suite."""
+    """One run of a suite: create it, then call `run` once.
+
+    ``folder`` gets a journal and files about failures; "" means neither. The suite takes workers from ``kept`` and puts
+    them back at the end, except after an error.
+    """
 
     def __init__(
         self,
@@ -162,9 +165,9 @@ class _Suite:
         self._display = display
         self._problems = problems
         self._discovery = Discovery(options.root, problems)
-        self._kept = kept
+        self._kept_workers = kept
         self._clock_start_s = time.perf_counter()
-        self._total: int | None = None  # of the items, once it is known
+        self._total: int | None = None  # the number of items, once known
         self._info = SuiteInfo(
             title=" ".join(map(_title, options.paths)),
             started=time.time(),
@@ -175,7 +178,7 @@ class _Suite:
             is_temporary=options.results is None,
             repeat=lambda result: options.repeating,
         )
-        runner = {name: value for name, value in shared_arguments(options).items() if name not in _OF_WORKERS}
+        runner = {name: value for name, value in shared_arguments(options).items() if name not in _WORKER_ARGUMENTS}
         self._worker_options = suite_options(
             SuiteWork(options=EvaluationOptions(folder or None, options.max_evidence << 20), runner=runner),
             Rules(options.retries, options.repeat),
@@ -187,34 +190,34 @@ class _Suite:
         )
         self._devices: tuple[tuple[str, str], ...] = ()
         self._drivers: dict[str, None] = {}
-        self._lacking = ""  # what the first item needs that is not supported
+        self._lacking = ""  # why the first unsupported item cannot run
         self._without_tool: list[Result] = []
 
     def run(self) -> int:
-        """Run it; the exit code."""
+        """Run the suite, and return the exit code."""
         options = self._options
         try:
             with self._problems.together():
                 baseline = read_baselines(options.baseline, self._problems)
                 skips, flakes = (read_patterns(paths, self._problems) for paths in (options.skips, options.flakes))
                 self._lists = Lists(baseline, skips, flakes, given_patterns(options.include_tests, self._problems))
-                earlier = self._earlier()
-                items = self._items(earlier)
-                ahead = list(items if options.strict else islice(items, _LOOKED_AHEAD + 1))
+                earlier = self._read_earlier()
+                items = self._select_items(earlier)
+                ahead = list(items if options.strict else islice(items, _CHECKED_AHEAD + 1))
                 if options.strict:
                     self._report_unmatched()
         except UsageError as error:
-            empty = [problem.message for problem in error.problems if problem.code == _EMPTY]
-            if empty and not options.list:  # reports say so
+            empty = [problem.message for problem in error.problems if problem.code == _EMPTY_SUITE]
+            if empty and not options.list:  # reports tell that the suite is empty
                 write_reports(options.reports, (), self._info._replace(incomplete=empty[0]), self._problems)
-            if not (empty and self._discovery.has_refused):  # which is shown already
+            if not (empty and self._discovery.has_refused):  # discovery has printed the refused files
                 raise
             return error.exit_code
         if not (options.list or options.update):
-            return self._run(ahead, items, earlier)
+            return self._run_items(ahead, items, earlier)
         chosen = (item for item in chain(ahead, items) if not self._lists.skips.match(item.id))
         if options.update:
-            from scenario_runner.cli.suites.test_update import update  # heavy: numpy and pydantic
+            from scenario_runner.cli.suites.test_update import update  # imports numpy and pydantic
 
             return update(options, chosen, self._worker_options, self._problems) or self._problems.exit_code
         for item in chosen:
@@ -222,26 +225,26 @@ class _Suite:
         self._report_unmatched()
         return self._problems.exit_code
 
-    def _earlier(self) -> MergedJournals | None:
-        """The results of the run before, where they are asked for and there are any."""
+    def _read_earlier(self) -> MergedJournals | None:
+        """Read the results of the run before for --resume and --failed-first, if there are any."""
         options = self._options
         path = os.path.join(options.results or self._folder, FILE_NAME)
         if not (options.resume or options.failed_first) or not os.path.exists(path) or not os.path.getsize(path):
             return None
         try:
             return MergedJournals([path], self._problems)
-        except FileError as error:  # what cannot be used does not stop what runs; the journal begins anew
+        except FileError as error:  # the suite runs without the damaged journal, and begins a new one
             if options.strict:
                 raise
             self._problems.failed(error)
             return None
 
-    def _items(self, earlier: MergedJournals | None) -> Iterator[Item]:
-        """The items of the command line, found as they are asked for. Raises UsageError where there are none."""
+    def _select_items(self, earlier: MergedJournals | None) -> Iterator[Item]:
+        """Find the selected items, one by one. Raises UsageError if there are none."""
         options = self._options
         results = earlier.results if options.failed_first and earlier is not None else {}
         first = {id for id, result in results.items() if result.is_bad}
-        included = 0  # items that --include-tests lets through, of which --fraction takes a share
+        included = 0  # items that match --include-tests, before --fraction takes a part
 
         def counting() -> Iterator[Item]:
             nonlocal included
@@ -255,18 +258,18 @@ class _Suite:
             yield item
         if not self._discovery.ids:
             message = f"no scenario was found in {', '.join(map(repr, options.paths))}"
-            help = 'name scenarios or models, or folders with .json files that have "commands" or "resources"'
-            refuse(_EMPTY, None, message, help)
-        reason = f"of {counted(len(self._discovery.ids), 'scenario')} none is selected"
+            help = 'name scenarios or models, or folders with scenarios (.json files with "commands" or "resources")'
+            refuse(_EMPTY_SUITE, None, message, help)
+        reason = f"none of {counted(len(self._discovery.ids), 'scenario')} is selected"
         if not included or (is_empty and options.fraction == 1):
             reason += ": --skips matches all" if included else " by --include-tests"
-            refuse(_EMPTY, None, reason, "--list without it prints all names")
+            refuse(_EMPTY_SUITE, None, reason, "to print all names: --list alone")
         if is_empty:
-            self._display.note("note", f"nothing runs in this share of {counted(included, 'scenario')}")
+            self._display.note("note", f"this fraction of {counted(included, 'scenario')} has no scenario to run")
 
-    def _run(self, ahead: Sequence[Item], items: Iterator[Item], earlier: MergedJournals | None) -> int:
+    def _run_items(self, ahead: Sequence[Item], items: Iterator[Item], earlier: MergedJournals | None) -> int:
         options = self._options
-        if len(ahead) <= _LOOKED_AHEAD or options.strict:
+        if len(ahead) <= _CHECKED_AHEAD or options.strict:
             self._total = len(ahead)
         kept = earlier if options.resume else None
         journal, header = self._journal(resume=kept is not None)
@@ -274,7 +277,7 @@ class _Suite:
             self._lists,
             rules_of(self._worker_options),
             Limits(options.fail_fast, options.max_failures, options.strict_environment),
-            self._take,
+            self._take_result,
             journal=journal,
             program_hash=header and header.program_hash,
             earlier={} if kept is None else kept.results,
@@ -284,18 +287,18 @@ class _Suite:
             with ExitStack() as stack:
                 workers = self._workers()
                 stack.enter_context(workers)
-                self._check_expectations(ahead)  # while the process that workers are forked from imports their modules
+                self._check_expectations(ahead)  # meanwhile the fork server imports the modules of workers
                 if kept is not None and header is not None and not options.resume_anyway:
                     for difference in kept.forget_void(header, workers.find_devices()):
-                        self._display.note("warning", difference, "--resume-anyway keeps what is of the same files")
+                        self._display.note("warning", difference, "to keep results of unchanged files: --resume-anyway")
                 self._display.start(self._total)
                 try:
-                    session.run(self._counted(chain(ahead, items)), workers)
+                    session.run(self._count_items(chain(ahead, items)), workers)
                 finally:
                     self._devices = tuple((device.uuid, device.name) for device in workers.devices)
-                if self._kept is not None and isinstance(workers, SuiteWorkers):
+                if self._kept_workers is not None and isinstance(workers, SuiteWorkers):
                     stack.pop_all()
-                    self._kept.append(workers)
+                    self._kept_workers.append(workers)
             if session.is_complete:
                 self._report_unmatched()
             else:
@@ -313,25 +316,25 @@ class _Suite:
         return UNEXPECTED if session.bad else self._problems.exit_code
 
     def _finish(self, session: Session, journal: Journal | None, ended: Ended) -> str:
-        """End the journal, write the reports and show the last lines. Returns why nothing has run, "" otherwise."""
+        """End the journal, write the reports and print the last lines. Return why nothing ran, or ""."""
         if journal is not None:
             try:
                 journal.write(End(ended, self._total, dict(self._devices)))
             except FileError as error:
-                if ended != "stopped by an error":  # which says the same
+                if ended != "stopped by an error":  # else the error is printed already
                     self._problems.failed(error)
             journal.close()
         lacking = missing_tools(self._without_tool)
         if lacking is not None:
             self._problems.failed(lacking)
         nothing = not_run((row.verdict for row in session.rows.values()), len(session.rows), self._lacking)
-        lines = self._written(session, journal, lacking)
+        lines = self._write_results(session, journal, lacking)
         word = ended if ended != "complete" else "not run" if nothing else "incomplete" if lacking else ""
         self._display.end(*lines, verdict_line(session.bad, len(session.rows), word))
         return nothing
 
-    def _take(self, result: Result) -> None:
-        """Show a result, and keep what the end of the suite is about."""
+    def _take_result(self, result: Result) -> None:
+        """Show a result, and note facts for the end of the suite."""
         self._display.finished(result, self._info.repeat_commands(result) if result.is_bad else ())
         if result.verdict == "MissingTool":
             self._without_tool.append(result)
@@ -344,8 +347,8 @@ class _Suite:
         def note(text: str) -> None:
             self._display.note("warning", text)
 
-        if self._kept:
-            workers = self._kept.pop()
+        if self._kept_workers:
+            workers = self._kept_workers.pop()
             workers.listen(self._display.started, note)
             return workers
         if self._options.cluster is None:
@@ -357,8 +360,8 @@ class _Suite:
 
         return ClusterWorkers(self._options.cluster, self._worker_options, self._problems, on_note=note)
 
-    def _counted(self, items: Iterable[Item]) -> Iterator[Item]:
-        """The items; when there are no more, the display learns how many there were."""
+    def _count_items(self, items: Iterable[Item]) -> Iterator[Item]:
+        """Pass on the items. After the last one, tell the display their number."""
         count = 0
         for item in items:
             count += 1
@@ -367,14 +370,15 @@ class _Suite:
         self._display.start(count)
 
     def _check_expectations(self, items: Sequence[Item]) -> None:
-        """Say what is wrong with expectations before anything runs, of all items where they are few or with --strict.
+        """Report problems of expectations before anything runs: in small suites, or with --strict.
 
-        Such items are Missing; in larger suites the expectations of an item are looked at when it runs."""
-        if len(items) <= _LOOKED_AHEAD or self._options.strict:
-            from scenario_runner.suite.expectations.validation import check  # heavy: numpy and pydantic
+        Items with such problems get the verdict Missing. In larger suites, workers check expectations with each item.
+        """
+        if len(items) <= _CHECKED_AHEAD or self._options.strict:
+            from scenario_runner.suite.expectations.validation import check  # imports numpy and pydantic
 
-            problems = dict.fromkeys(problem for item in items for problem in check(item))  # one suite.json, many items
-            # what this machine lacks is said once, at the end
+            problems = dict.fromkeys(problem for item in items for problem in check(item))  # items share suite.json
+            # the last lines name missing tools
             of_items = [problem for problem in problems if not issubclass(error_class(problem.code), MissingToolError)]
             self._problems.show_all(of_items)
 
@@ -395,13 +399,13 @@ class _Suite:
         journal.write(begun)
         return journal, begun
 
-    def _written(self, session: Session, journal: Journal | None, lacking: MissingToolError | None) -> list[str]:
-        """Write the tables and reports; what there is to say about them."""
+    def _write_results(self, session: Session, journal: Journal | None, lacking: MissingToolError | None) -> list[str]:
+        """Write the tables and reports, and return lines about them."""
         options = self._options
         lines = []
         if session.taken_over:
-            lines.append(f"{counted(session.taken_over, 'result')} of the run before taken over")
-        if journal is not None and journal.is_lost:  # nothing is left to report, nor a folder to write to
+            lines.append(f"{counted(session.taken_over, 'result')} kept from the run before")
+        if journal is not None and journal.is_lost:  # the folder and all results are gone
             return lines
         try:
             if options.results is not None:

@@ -1,4 +1,4 @@
-"""``scenario-runner test --update``: write expectations from a run, and show what changes."""
+"""``scenario-runner test --update``: write expectations from a run, and show the changes."""
 
 import argparse
 import os
@@ -16,9 +16,9 @@ from scenario_runner.suite.update import TASK, Change, changes_of, refused
 def update(
     options: argparse.Namespace, items: Iterable[Item], worker_options: WorkerOptions, problems: SuiteProblems
 ) -> int:
-    """Update expectations. Returns 0, or 1 where the expectations of some items could not be updated.
+    """Update expectations. Return 0, or 1 if an item keeps its old expectations because of a problem.
 
-    Items run first to find out what would change. Then those run again whose changes destroy nothing, and write them.
+    All items run once to find the changes. Items with harmless changes then run again and write them.
     """
     updates = []
     failed = 0

@@ -97,7 +97,7 @@ def test_a_suite_on_two_hosts(cluster: Cluster, program: Program, tmp_path: Path
     assert len(found["suite/crash/scenario.json"]["attempts"]) == 2
     assert any(cluster.kept())
     again = program("test", "suite", "--cluster", cluster.address, "--results", "r", "--resume", "--quiet")
-    assert "9 results of the run before taken over" in again.out
+    assert "9 results kept from the run before" in again.out
 
 
 def test_a_host_that_is_killed(program: Program, tmp_path: Path, shader_cache: Path) -> None:
