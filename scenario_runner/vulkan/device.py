@@ -237,6 +237,8 @@ class CommandPool:
 
 # Signal handlers run between two waits. A signalled fence ends a wait at once, so that the slice costs nothing.
 _SLICE_S = 0.1
+# Command buffers in one submission: preparation, upload, frame and readback.
+_MOST_JOINED = 4
 # Seconds that submitted work may take after Ctrl-C before its objects are abandoned instead of destroyed.
 _GRACE_S = 2.0
 
@@ -248,20 +250,20 @@ class Submission:
     def __init__(self, device: Device, stack: ExitStack) -> None:
         self._device = device
         self._fence = ffi.new("VkFence*", device.create(stack, "fence", "Fence", new("VkFenceCreateInfo")))
-        self._buffers = ffi.new("VkCommandBuffer[1]")
+        self._buffers = ffi.new("VkCommandBuffer[]", _MOST_JOINED)
         self._info = new("VkSubmitInfo")
-        self._info.commandBufferCount = 1
         self._info.pCommandBuffers = self._buffers
         self._signalled = False
         self._pending = False
 
-    def submit(self, command_buffer: Handle, extra: Handle = None) -> None:
-        """Submit a command buffer. ``extra`` is a structure for VkSubmitInfo::pNext."""
+    def submit(self, *command_buffers: Handle, extra: Handle = None) -> None:
+        """Submit up to four command buffers at once. ``extra`` is a structure for VkSubmitInfo::pNext."""
         fn = self._device.fn
         if self._signalled:
             check(fn.vkResetFences(self._device.handle, 1, self._fence), "vkResetFences")
             self._signalled = False
-        self._buffers[0] = command_buffer
+        count = self._info.commandBufferCount = len(command_buffers)
+        self._buffers[0:count] = command_buffers
         self._info.pNext = ffi.NULL if extra is None else ffi.cast("void*", extra)
         self._pending = True  # set before the call: an interrupt right after it must find the work pending
         code = fn.vkQueueSubmit(self._device.queue, 1, self._info, self._fence[0])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Sequence
-from contextlib import ExitStack, closing, nullcontext
+from contextlib import AbstractContextManager, ExitStack, closing, nullcontext
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -15,13 +15,19 @@ from scenario_runner.processes import progress
 from scenario_runner.vulkan import Handle
 from scenario_runner.vulkan._generated import constants as vk
 from scenario_runner.vulkan.device import CommandPool, Device, LruCache, Submission
-from scenario_runner.vulkan.frame_recording import Labels, log_dispatches, parts_of, record_frame, work_of
+from scenario_runner.vulkan.frame_recording import (
+    Labels,
+    frame_boundary,
+    log_dispatches,
+    parts_of,
+    record_frame,
+    work_of,
+)
 from scenario_runner.vulkan.layers import FRAME_BOUNDARY
 from scenario_runner.vulkan.memory import MemoryBlocks
 from scenario_runner.vulkan.pipeline import PipelineCache
 from scenario_runner.vulkan.recording import Prepared, allocate_sets
-from scenario_runner.vulkan.resources import create_buffers, place
-from scenario_runner.vulkan.structs import chain, new
+from scenario_runner.vulkan.resources import Resource, create_buffers, place
 from scenario_runner.vulkan.transfer import Pieces, Transfer
 
 if TYPE_CHECKING:
@@ -182,6 +188,9 @@ class Execution:
         self._recorded: dict[int, tuple[Handle, FramePlan]] = {}
         self._spare: Handle = None
         self._moved: set[str] = set()
+        self._joins = False
+        self._filling: list[Handle] = []  # command buffers to submit with the next frame
+        self._read: tuple[list[Resource], Pieces] | None = None  # the readback submitted with the latest frame
         self.instrumentation: Instrumentation | None = None
         if options.on_measured is not None:
             from scenario_runner.vulkan.measurements import Instrumentation
@@ -211,13 +220,14 @@ class Execution:
 
     def release_content(self) -> None:
         """Drop the content and the receivers of the latest run."""
-        self._plan, self._options = self._prepared.plan, RunOptions()
+        self._plan, self._options, self._read = self._prepared.plan, RunOptions(), None
         for resource in self._resources.values():
             resource.plan = resource.plan._replace(source=None)
 
     def run(self) -> None:
         """Fill, run and read back. Raises DeviceError, FileError and similar errors, with the place of the frame."""
         options, timer = self._options, phases.current()
+        self._joins = self._may_join()
         try:
             if options.capture is not None:
                 options.capture.begin_run()
@@ -238,12 +248,7 @@ class Execution:
             if timer is not None:
                 timer.iteration = None
             if options.on_outputs is not None and not options.dry_run:
-                # Close at once if the receiver fails: copies must end before their memory goes.
-                outputs = [self._resources[output.uid] for output in self._plan.outputs]
-                with (
-                    phases.phase("readback", "outputs"),
-                    closing(self._transfer.read(outputs, options.timeout_s)) as pieces,
-                ):
+                with phases.phase("readback", "outputs"), self._reading(self._outputs) as pieces:
                     options.on_outputs(pieces)
             if options.capture is not None:
                 options.capture.end_run()
@@ -254,7 +259,44 @@ class Execution:
     def _fill(self, what: str) -> None:
         progress.doing(what)
         with phases.phase("upload", "resources"):
-            self._transfer.fill(self._resources.values(), self._options.timeout_s)
+            self._filling = self._transfer.fill(self._resources.values(), self._options.timeout_s, joins=self._joins)
+
+    def _may_join(self) -> bool:
+        """Return whether a frame may share a submission with the upload before it and the readback after it.
+
+        Each has its own submission if a tool or a measurement observes submissions, or if content is filled again.
+        """
+        options, instance, frames = self._options, self._device.instance, self._plan.frames
+        tools = (options.capture, self._labels, instance.printer, self.instrumentation, self.timestamps)
+        is_observed = phases.current() is not None or any(tool is not None for tool in tools)
+        is_bounded = self._has_boundaries and any(frame.boundary for frame in frames)
+        is_simple = options.repeat == 1 and not options.dry_run and bool(frames) and not self._flows
+        return is_simple and not is_observed and not is_bounded
+
+    @property
+    def _outputs(self) -> list[Resource]:
+        return [self._resources[output.uid] for output in self._plan.outputs]
+
+    def _reading(self, resources: list[Resource]) -> AbstractContextManager[Pieces]:
+        """Read resources back, unless a frame's submission did.
+
+        The pieces close at once if the receiver fails: copies must end before their memory goes.
+        """
+        if self._read is not None and self._read[0] == resources:
+            return closing(self._read[1])
+        return closing(self._transfer.read(resources, self._options.timeout_s))
+
+    def _record_readback(self, frame: FramePlan) -> list[Handle]:
+        """Record the readback of a frame's captures or of the outputs. Return the command buffer, if it may join."""
+        options, resources = self._options, []
+        if options.on_frame is not None:
+            resources = [self._resources[uid] for uid in frame.captures]
+        if not resources and options.on_outputs is not None and frame is self._plan.frames[-1]:
+            resources = self._outputs
+        self._apply_layouts(frame)
+        commands, pieces = self._transfer.record_read(resources)
+        self._read = (resources, pieces) if commands else None
+        return commands
 
     def _run_frame(self, iteration: int, index: int, frame: FramePlan) -> None:
         """Record a frame, in parts if necessary, and submit it unless this is a dry run."""
@@ -283,7 +325,10 @@ class Execution:
                 printer.begin_operation(next(iter(part.operations), None), iteration)
             try:
                 with phases.phase("submit", "frame", str(index)):
-                    self._submission.submit(commands, self._boundary(iteration, frame) if ends else None)
+                    batch = [*self._filling, commands, *(self._record_readback(frame) if self._joins else ())]
+                    self._filling = []
+                    boundary = frame_boundary(self._prepared, iteration, frame) if ends else None
+                    self._submission.submit(*batch, extra=boundary)
                 with phases.phase("wait", "frame", str(index)):
                     self._submission.wait(frame.title, options.timeout_s)
                     if printer is not None:  # newer layers print on another thread; only this call waits for it
@@ -300,19 +345,20 @@ class Execution:
     def _end_frame(self, iteration: int, index: int, frame: FramePlan) -> None:
         """Read back the results of a finished frame."""
         progress.doing("reading results back")
-        layouts = dict(frame.layouts)
-        for uid in self._moved.union(layouts):  # the frame's barriers left images in these layouts
-            self._resources[uid].set_layouts(layouts.get(uid))
-        self._moved = set(layouts)
+        self._apply_layouts(frame)
         if self.instrumentation is not None:
             self.instrumentation.collect(iteration, index, frame)
         if self._options.on_frame is not None and (frame.boundary or frame.captures):
             captured = [self._resources[uid] for uid in frame.captures]
-            with (
-                phases.phase("readback", "frame", str(index)),
-                closing(self._transfer.read(captured, self._options.timeout_s)) as pieces,
-            ):
+            with phases.phase("readback", "frame", str(index)), self._reading(captured) as pieces:
                 self._options.on_frame(iteration, frame, pieces)
+
+    def _apply_layouts(self, frame: FramePlan) -> None:
+        """Tell images the layouts in which the barriers of a frame left them."""
+        layouts = dict(frame.layouts)
+        for uid in self._moved.union(layouts):
+            self._resources[uid].set_layouts(layouts.get(uid))
+        self._moved = set(layouts)
 
     def _commands(self, index: int, frame: FramePlan, *, keep: bool, is_last: bool) -> Handle:
         """Return the command buffer of a frame or of a part; it is recorded once if it is used again."""
@@ -336,28 +382,6 @@ class Execution:
             if labels is not None:
                 labels.end_frame(commands, ends=is_last and not self._has_boundaries)
         return commands
-
-    def _boundary(self, iteration: int, frame: FramePlan) -> Handle:
-        """Return the VkFrameBoundaryEXT for capture tools, on a device or layer that supports it.
-
-        Commands after the last boundary are a frame as well if a tool may be listening. Each iteration adds an offset
-        to the scenario's frame ids, so that ids stay unique.
-        """
-        frames = self._plan.frames
-        beyond = 1 + max(other.frame_id for other in frames)
-        taken = not frame.boundary and any(other.boundary and other.frame_id == frame.frame_id for other in frames)
-        handles: dict[str, list[Handle]] = {"buffer": [], "image": [], "tensor": []}
-        for uid in frame.captures:
-            handles[self._plan.resources[uid].kind].append(self._resources[uid].handle)
-        boundary = new(
-            "VkFrameBoundaryEXT",
-            flags=vk.FRAME_BOUNDARY_FRAME_END_BIT_EXT,
-            frameID=(iteration * (beyond + 1) + (beyond if taken else frame.frame_id)) % (1 << 64),
-            pBuffers=handles["buffer"],
-            pImages=handles["image"],
-        )
-        tensors = handles["tensor"]
-        return chain(boundary, new("VkFrameBoundaryTensorsARM", pTensors=tensors)) if tensors else boundary
 
 
 _READBACK = (

@@ -16,7 +16,7 @@ from scenario_runner.vulkan import Handle, ffi
 from scenario_runner.vulkan._generated import constants as vk
 from scenario_runner.vulkan.layers import with_ml_emulation
 from scenario_runner.vulkan.recording import BindingRecorder, DispatchRecorder, Prepared, Recorder
-from scenario_runner.vulkan.structs import new
+from scenario_runner.vulkan.structs import chain, new
 
 if TYPE_CHECKING:
     from scenario_runner.vulkan.measurements import Timestamps
@@ -229,3 +229,27 @@ def parts_of(frame: FramePlan) -> list[FramePlan]:
                 seen = {operation.pipeline: descriptors}
         parts[-1].append(operation)
     return [frame._replace(operations=tuple(part)) for part in parts]
+
+
+def frame_boundary(prepared: Prepared, iteration: int, frame: FramePlan) -> Handle:
+    """Return the VkFrameBoundaryEXT for capture tools, on a device or layer that supports it.
+
+    Commands after the last boundary are a frame as well if a tool may be listening. Each iteration adds an offset
+    to the scenario's frame ids, so that ids stay unique.
+    """
+    frames = prepared.plan.frames
+    beyond = 1 + max(other.frame_id for other in frames)
+    taken = not frame.boundary and any(other.boundary and other.frame_id == frame.frame_id for other in frames)
+    handles: dict[str, list[Handle]] = {"buffer": [], "image": [], "tensor": []}
+    for uid in frame.captures:
+        resource = prepared.resources[uid]
+        handles[resource.plan.kind].append(resource.handle)
+    boundary = new(
+        "VkFrameBoundaryEXT",
+        flags=vk.FRAME_BOUNDARY_FRAME_END_BIT_EXT,
+        frameID=(iteration * (beyond + 1) + (beyond if taken else frame.frame_id)) % (1 << 64),
+        pBuffers=handles["buffer"],
+        pImages=handles["image"],
+    )
+    tensors = handles["tensor"]
+    return chain(boundary, new("VkFrameBoundaryTensorsARM", pTensors=tensors)) if tensors else boundary

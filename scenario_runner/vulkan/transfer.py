@@ -2,7 +2,7 @@
 
 Integrated and software devices share the host's memory: bytes are read into the resource and written out of it in
 place. Other devices use one staging buffer of two halves. While the device copies from one half, the next bytes are
-read into the other. Bytes that fit into half of the buffer take one submission.
+read into the other. Copies that fit into half of the buffer can join the submission of a frame.
 """
 
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
@@ -44,29 +44,39 @@ class Transfer:
     def __init__(self, device: Device, stack: ExitStack) -> None:
         self._device = device
         self._pool = CommandPool(device, stack)
+        self._preparing = self._pool.allocate()
         self._commands = [self._pool.allocate(), self._pool.allocate()]
         self._submissions = [Submission(device, stack), Submission(device, stack)]
         self._staging: tuple[Handle, Handle] = None, None  # the VkBuffer and its memory, after the first use
         self._staging_stack = stack.enter_context(ExitStack())
         self._half_size_bytes = 0
 
-    def fill(self, resources: Iterable[Resource], timeout_s: float | None = None) -> None:
-        """Write the initial bytes of every resource: from its source, or zeros. Raises FileError or DeviceError."""
+    def fill(
+        self, resources: Iterable[Resource], timeout_s: float | None = None, *, joins: bool = False
+    ) -> list[Handle]:
+        """Write the initial bytes of every resource: from its source, or zeros. Raises FileError or DeviceError.
+
+        With ``joins``, return command buffers that the caller must submit before the frame. Otherwise the list is
+        empty.
+        """
         resources = list(resources)
         sourced = [resource for resource in resources if resource.plan.source is not None]
         zeroed = [resource for resource in resources if resource.plan.source is None and resource.plan.zero_fill]
         to_prepare = [resource for resource in resources if resource.needs_preparation]
         to_clear = [resource for resource in zeroed if not resource.mapped]
+        recorded: list[Handle] = []
         if to_prepare or to_clear:
-            commands, submission = self._commands[0], self._submissions[0]
-            with self._pool.recording(commands):
+            with self._pool.recording(self._preparing):
                 for resource in to_prepare:
-                    resource.record_prepare(commands)
+                    resource.record_prepare(self._preparing)
                 for resource in to_clear:
-                    resource.record_clear(commands)
-                self._device.barrier(commands, _COPIED)
-            submission.submit(commands)
-            submission.wait("preparing resources", timeout_s)
+                    resource.record_clear(self._preparing)
+                    if resource.plan.group is not None:  # other members share the bytes
+                        self._device.barrier(self._preparing, _COPIED)
+                self._device.barrier(self._preparing, _COPIED)
+            recorded.append(self._preparing)
+            if any(resource.mapped for resource in (*sourced, *zeroed)):  # the host writes after the preparation
+                recorded = self._run(recorded, "preparing resources", timeout_s)
         populating = self._device.physical.type == "cpu"
         zeroed = [resource for resource in zeroed if resource.mapped]
         # members of groups first: the bytes of the others come into the same memory
@@ -75,7 +85,32 @@ class Transfer:
         _fill_in_place([*alone, *(resource for resource in sourced if resource.mapped)], populating)
         staged = [resource for resource in sourced if not resource.mapped]
         if staged:
-            self._upload(staged, timeout_s)
+            recorded = self._upload(staged, recorded, timeout_s)
+        return recorded if joins else self._run(recorded, "filling resources", timeout_s)
+
+    def _run(self, recorded: list[Handle], work: str, timeout_s: float | None) -> list[Handle]:
+        """Submit command buffers and wait for them. Return an empty list."""
+        if recorded:
+            self._submissions[0].submit(*recorded)
+            self._submissions[0].wait(work, timeout_s)
+        return []
+
+    def record_read(self, resources: Sequence[Resource]) -> tuple[list[Handle], Pieces]:
+        """Record the readback of resources. Return the command buffer to submit after a frame, and the pieces.
+
+        The pieces are valid after the frame has finished. Both are empty if the readback needs its own submissions.
+        """
+        commands: list[Handle] = []
+        pieces: list[tuple[str, memoryview]] = []
+        sizes, half = [resource.plan.size_bytes for resource in resources], self._half_size_bytes
+        fits = sum(sizes) <= half and not any(resource.mapped for resource in resources)
+        batches = [*_batches(resources, sizes, half)] if fits else []
+        if len(batches) == 1:
+            staging, memory = self._staging
+            commands.append(self._record_download(batches[0], staging, self._commands[1]))
+            for piece in batches[0]:
+                pieces.append((piece.resource.plan.uid, memory.view(piece.staging_offset, piece.size_bytes)))
+        return commands, (piece for piece in pieces)
 
     def read(self, resources: Iterable[Resource], timeout_s: float | None = None) -> Pieces:
         """Return the bytes of every resource, in order and in pieces."""
@@ -113,13 +148,17 @@ class Transfer:
         self._staging, self._half_size_bytes = (handle, allocation), half
         return self._staging
 
-    def _upload(self, resources: Sequence[Resource], timeout_s: float | None) -> None:
-        """Copy the bytes of the sources through staging memory."""
+    def _upload(self, resources: Sequence[Resource], recorded: list[Handle], timeout_s: float | None) -> list[Handle]:
+        """Copy the bytes of the sources through staging memory, after the commands recorded before.
+
+        Return the command buffers that are not submitted yet: those of a single batch.
+        """
         sources: dict[Resource, Any] = {resource: resource.plan.source for resource in resources}
         sizes = [source.size_bytes for source in sources.values()]
         staging, memory = self._provide(sizes)
+        batches = [*_batches(resources, sizes, self._half_size_bytes)]
         try:
-            for turn, batch in enumerate(_batches(resources, sizes, self._half_size_bytes)):
+            for turn, batch in enumerate(batches):
                 half = turn % 2
                 commands, submission = self._commands[half], self._submissions[half]
                 submission.wait("uploading", timeout_s)
@@ -131,9 +170,13 @@ class Transfer:
                         piece.resource.record_upload(commands, staging, piece)
                     # copies come before all commands that are submitted later
                     self._device.barrier(commands, _COPIED)
-                submission.submit(commands)
+                recorded.append(commands)
+                if len(batches) > 1:
+                    submission.submit(*recorded)
+                    recorded = []
         finally:
             self._settle("uploading", timeout_s)
+        return recorded
 
     def _download(self, resources: Sequence[Resource], timeout_s: float | None) -> Pieces:
         sizes = [resource.plan.size_bytes for resource in resources]
@@ -142,12 +185,7 @@ class Transfer:
         try:
             for turn, batch in enumerate(_batches(resources, sizes, self._half_size_bytes)):
                 half = turn % 2
-                commands = self._commands[half]
-                with self._pool.recording(commands):
-                    for piece in batch:
-                        piece.resource.record_download(commands, staging, piece)
-                    self._device.barrier(commands, _COPIED, (vk.PIPELINE_STAGE_HOST_BIT, vk.ACCESS_HOST_READ_BIT))
-                self._submissions[half].submit(commands)
+                self._submissions[half].submit(self._record_download(batch, staging, self._commands[half]))
                 if ready is not None:
                     yield from self._pieces(memory, *ready, timeout_s)
                 ready = (half, batch)
@@ -155,6 +193,14 @@ class Transfer:
                 yield from self._pieces(memory, *ready, timeout_s)
         finally:
             self._settle("reading back", timeout_s)
+
+    def _record_download(self, batch: Sequence[Piece], staging: Handle, commands: Handle) -> Handle:
+        """Record copies of pieces into the staging buffer. Return the command buffer."""
+        with self._pool.recording(commands):
+            for piece in batch:
+                piece.resource.record_download(commands, staging, piece)
+            self._device.barrier(commands, _COPIED, (vk.PIPELINE_STAGE_HOST_BIT, vk.ACCESS_HOST_READ_BIT))
+        return commands
 
     def _pieces(self, memory: Allocation, half: int, batch: Sequence[Piece], timeout_s: float | None) -> Pieces:
         self._submissions[half].wait("reading back", timeout_s)
