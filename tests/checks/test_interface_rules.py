@@ -7,6 +7,7 @@ import pytest
 
 from scenario_runner.validation import validate_file
 from tests.scenes import Scene, assemble, glsl, kernel
+from tests.tables import cases
 
 DATA = "layout(set = 0, binding = 0) buffer Data { uint data[]; };"
 
@@ -28,31 +29,13 @@ def image(scene: Scene, uid: str = "picture", **keys: object) -> Scene:
     return scene.resource("image", uid=uid, **given)
 
 
-def test_nothing_bound(scene: Scene) -> None:
-    """A binding that the shader uses and nobody binds is an error."""
-    scene.shader("s", glsl("data[0] = 1;", DATA)).buffer("x", size=16).dispatch("s", [])
-    assert findings(scene) == [
-        "SR-BIND-001 error /commands/0/dispatch_compute/bindings: nothing is bound to storage buffer 'Data' at set"
-        " 0, binding 0, which shader 's' uses"
-    ]
-
-
-def test_bound_but_not_used(scene: Scene) -> None:
-    """A binding that the shader does not declare is a warning."""
-    scene.shader("s", glsl("data[0] = 1;", DATA)).buffer("x", size=16).dispatch("s", ["x", "x"])
-    assert findings(scene) == [
-        "SR-BIND-002 warning /commands/0/dispatch_compute/bindings/1: resource 'x' is bound to set 0, binding 1,"
-        " which shader 's' does not use"
-    ]
-
-
-def test_an_image_for_a_buffer(scene: Scene) -> None:
-    """An image cannot be bound to a buffer's variable."""
-    image(scene.shader("s", glsl("data[0] = 1;", DATA))).dispatch("s", ["picture"])
-    assert findings(scene) == [
-        "SR-BIND-003 error /commands/0/dispatch_compute/bindings/0/resource_ref: image 'picture' is bound to"
-        " storage buffer 'Data' at set 0, binding 0 in shader 's', which needs a buffer"
-    ]
+@pytest.mark.parametrize("row", cases(__file__, "rules.txt", "BINDINGS"), ids=lambda row: row[0])
+def test_bindings(scene: Scene, row: list[str]) -> None:
+    """Each rule about bindings has its finding, and right bindings have none."""
+    _, body, declared, uids, exit_code, *expected = row
+    image(scene.shader("s", glsl(body, declared)).buffer("x", size=16)).dispatch("s", uids.split())
+    assert findings(scene) == [each.replace("COMMAND", "/commands/0/dispatch_compute") for each in expected]
+    assert validate_file(scene.folder / "scenario.json").exit_code == int(exit_code)
 
 
 def test_a_descriptor_type_that_the_shader_contradicts(scene: Scene) -> None:
@@ -65,42 +48,6 @@ def test_a_descriptor_type_that_the_shader_contradicts(scene: Scene) -> None:
         " 'VK_DESCRIPTOR_TYPE_UNIFORM_BUFFER' does not match storage buffer 'Data' at set 0, binding 0 in shader"
         " 's'"
     ]
-
-
-def test_a_buffer_smaller_than_its_block(scene: Scene) -> None:
-    """A buffer that does not hold the whole block is a warning, since it may never be touched there."""
-    declared = "layout(set = 0, binding = 0) buffer Data { uvec4 data[4]; };"
-    scene.shader("s", glsl("data[0].x = 1;", declared)).buffer("x", size=16).dispatch("s", ["x"])
-    assert findings(scene) == [
-        "SR-BIND-005 warning /commands/0/dispatch_compute/bindings/0: buffer 'x' has 16 bytes; storage buffer"
-        " 'Data' at set 0, binding 0 in shader 's' declares 64"
-    ]
-
-
-def test_two_kinds_on_one_binding(scene: Scene) -> None:
-    """Two used variables of different kinds cannot share a binding."""
-    declared = DATA + "layout(set = 0, binding = 0) uniform Other { uint other; };"
-    scene.shader("s", glsl("data[0] = other;", declared)).buffer("x", size=16).dispatch("s", ["x"])
-    (found,) = findings(scene)
-    assert found.startswith("SR-BIND-006 error /resources/0/shader: shader 's' declares ")
-    assert "where it also has a " in found
-
-
-def test_two_views_of_one_buffer(scene: Scene) -> None:
-    """Two variables of one kind on one binding are right."""
-    declared = DATA + "layout(set = 0, binding = 0) buffer Other { float other[]; };"
-    scene.shader("s", glsl("data[0] = uint(other[1]);", declared)).buffer("x", size=16).dispatch("s", ["x"])
-    assert findings(scene) == []
-
-
-def test_an_array_of_descriptors(scene: Scene) -> None:
-    """Arrays of descriptors cannot be bound, which is not a mistake of the scenario but a limit of the format."""
-    declared = "layout(set = 0, binding = 0) buffer Data { uint data[]; } many[2];"
-    scene.shader("s", glsl("many[1].data[0] = 1;", declared)).buffer("x", size=16).dispatch("s", ["x"])
-    (found,) = findings(scene)
-    assert found.startswith("SR-BIND-007 error /resources/0/shader: ")
-    assert "an array of descriptors" in found
-    assert validate_file(scene.folder / "scenario.json").exit_code == 6
 
 
 def test_a_texel_buffer(scene: Scene) -> None:

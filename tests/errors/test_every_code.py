@@ -22,7 +22,7 @@ TABLES = [import_module(f"tests.errors.{path.stem}").INPUTS for path in sorted(H
 INPUTS = {code: raise_it for table in TABLES for code, raise_it in table.items()}
 # Where the other codes are asserted with their messages and places.
 ASSERTED = {
-    "ACCESS BIND LAYOUT PUSH SHADER SPEC": "checks/test_interface_rules.py",
+    "ACCESS BIND LAYOUT PUSH SHADER SPEC": "checks/test_interface_rules.py checks/rules.txt",
     "ACCESS-002 DISPATCH PUSH": "validation/test_messages.py",
     "BIND-010 IMAGE": "gpu/test_image_formats.py",
     "SHADER-013": "shaders/test_spirv_val.py",

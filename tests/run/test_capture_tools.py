@@ -80,12 +80,17 @@ def test_frames_with_the_same_id(scene: Scene, program: Program) -> None:
     assert made == {"scenario-frame_4.rdc": 1, "scenario-frame_4_2.rdc": 2}
 
 
+def copied(frames: Path, folder: Path) -> None:
+    """Copy the scenario with its files to a folder."""
+    folder.mkdir()
+    for name in ("scenario.json", "add.comp", "x.npy"):
+        shutil.copy(frames.parent / name, folder / name)
+
+
 @renderdoc
 def test_scenarios_of_one_name(frames: Path, program: Program, tmp_path: Path) -> None:
     """With --folder-each the captures of each scenario are in a folder of its own."""
-    (tmp_path / "other").mkdir()
-    for name in ("scenario.json", "add.comp", "x.npy"):
-        shutil.copy(frames.parent / name, tmp_path / "other" / name)
+    copied(frames, tmp_path / "other")
     done = program("--capture-frame", "1", frames, "other/scenario.json", "--folder-each", "--output", "out")
     assert done.code == 0, done.err
     made = sorted(str(path.relative_to(tmp_path / "out")) for path in (tmp_path / "out").rglob("*.rdc"))
@@ -94,9 +99,7 @@ def test_scenarios_of_one_name(frames: Path, program: Program, tmp_path: Path) -
 
 def test_scenarios_that_would_be_captured_into_one_file(frames: Path, program: Program, tmp_path: Path) -> None:
     """Without --folder-each that is an error before the first one runs."""
-    (tmp_path / "other").mkdir()
-    for name in ("scenario.json", "add.comp", "x.npy"):
-        shutil.copy(frames.parent / name, tmp_path / "other" / name)
+    copied(frames, tmp_path / "other")
     done = program("--capture-frame", "1", frames, "other/scenario.json", "--capture-dir", "captured")
     assert (done.code, done.out) == (2, "")
     assert "would both capture 'x' of frame 4 into 'captured'" in done.err
@@ -159,12 +162,21 @@ def test_contradictions(frames: Path, program: Program, options: list[str], mess
     assert message in done.err
 
 
-def test_missing_renderdoc(frames: Path, program: Program) -> None:
-    """Without RenderDoc the error says how to get it."""
-    done = program("--capture-frame", "run", frames.name, env={"SCENARIO_RUNNER_RENDERDOC": "/nowhere/librenderdoc.so"})
+@pytest.mark.parametrize(
+    "option, variable, words",
+    [
+        ("--capture-frame=run", "SCENARIO_RUNNER_RENDERDOC", ("--capture-frame needs RenderDoc", "renderdoc")),
+        ("--gfxr=a.gfxr", "VK_LAYER_PATH", ("VK_LAYER_LUNARG_gfxreconstruct was not found", "gfxreconstruct")),
+    ],
+)
+def test_missing_tools(
+    frames: Path, program: Program, tmp_path: Path, option: str, variable: str, words: tuple[str, str]
+) -> None:
+    """Without RenderDoc or gfxreconstruct's layer the error has the package to install."""
+    done = program(option, frames.name, env={variable: str(tmp_path / "none")})
     assert (done.code, done.err.count("error: ")) == (6, 1)
-    assert "--capture-frame needs RenderDoc" in done.err
-    assert "apt install renderdoc" in done.err
+    assert words[0] in done.err
+    assert f"apt install {words[1]}" in done.err
 
 
 @renderdoc
@@ -195,15 +207,6 @@ def test_a_renderdoc_that_is_too_old(scene: Scene, frames: Path, program: Progra
     done = program("--capture-frame", "run", frames.name, env={"SCENARIO_RUNNER_RENDERDOC": str(library)})
     assert done.code == 6
     assert "it is too old" in done.err
-
-
-def test_missing_gfxreconstruct(frames: Path, program: Program, tmp_path: Path) -> None:
-    """Without gfxreconstruct's layer the error says how to get it."""
-    (tmp_path / "none").mkdir()
-    done = program("--gfxr", "a.gfxr", frames.name, env={"VK_LAYER_PATH": str(tmp_path / "none")})
-    assert (done.code, done.err.count("error: ")) == (6, 1)
-    assert "VK_LAYER_LUNARG_gfxreconstruct was not found" in done.err
-    assert "apt install gfxreconstruct" in done.err
 
 
 @gfxreconstruct
