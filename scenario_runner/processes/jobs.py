@@ -170,7 +170,7 @@ class UsedDevice:
     started or ended."""
 
     def __init__(self, request: DeviceRequest, jobs: int) -> None:
-        """For several devices, the first worker only lists them, and runs no items."""
+        """Keep the request. If it names several devices, the first worker only lists them, and runs no items."""
         self.request = request
         self.about = Device(choice=request if isinstance(request, str) else "")
         self.is_known = False  # a worker has opened it

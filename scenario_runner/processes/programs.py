@@ -13,11 +13,11 @@ from scenario_runner.processes.signals import KILL, kill_when_closed, signal_nam
 
 
 class Program(subprocess.Popen[bytes]):
-    """A program in a process group of its own, which is killed with all of it after ``timeout_s`` seconds, at the end
-    of the ``with`` block, and when this process is gone.
+    """A program in a new process group.
 
-    Its pipes can be read to their end without a time limit of their own. Raises OSError when it cannot be started, and
-    LimitError where the system has no process or thread to give.
+    The group is killed after ``timeout_s`` seconds, at the end of the ``with`` block, and at the end of this process.
+    So reads of the pipes need no time limit. Raises OSError if the program cannot be started, and LimitError if the
+    system refuses a process or a thread.
     """
 
     def __init__(self, argv: Sequence[str], timeout_s: float, **options: Any) -> None:
@@ -47,7 +47,7 @@ class Program(subprocess.Popen[bytes]):
             raise
 
     def kill(self) -> None:
-        """Kill the program, and all that it has started in its group."""
+        """Kill the program, and its process group."""
         with contextlib.suppress(OSError):
             if not hasattr(os, "killpg"):  # Windows
                 super().kill()
@@ -55,7 +55,7 @@ class Program(subprocess.Popen[bytes]):
                 os.killpg(self.pid, KILL)
 
     def end(self) -> None:
-        """Kill it where it still runs, and close its pipes; doing so again does nothing."""
+        """Kill the program if it still runs, and close the pipes. A second call does nothing."""
         self._timer.cancel()
         self.kill()
         self.wait()
@@ -72,7 +72,7 @@ class Program(subprocess.Popen[bytes]):
 
     @property
     def failure(self) -> str:
-        """The way it ended when that was not by itself, as the end of a sentence; ``""`` when it exited."""
+        """The end of the program as a predicate, or "" if the program exited by itself."""
         if self.timed_out:
             return f"did not finish within {self._timeout_s:g} s"
         return f"was ended by {signal_name(-self.returncode)}" if self.returncode < 0 else ""

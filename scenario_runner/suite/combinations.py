@@ -72,7 +72,7 @@ def _combinations_of(text: str, used: frozenset[str]) -> list[tuple[str, dict[st
 def combinations(
     parameters: Mapping[str, Sequence[object]], exclude: Sequence[Mapping[str, object]]
 ) -> Iterator[tuple[tuple[str, int, object], ...]]:
-    """Yield combinations as names, indices and values, without those that contain an entry of ``exclude``."""
+    """Yield combinations as names, indices and values. A combination must not contain an entry of ``exclude``."""
     lists = [[(name, index, value) for index, value in enumerate(values)] for name, values in parameters.items()]
     excluded = _excluded(parameters, exclude)
     for number, combination in enumerate(product(*lists)):
@@ -137,7 +137,7 @@ def scenario_path(item: Item) -> str | ParameterizedFile:
 def values_of_scenario(
     item: Item, parameters: Mapping[str, object], *, needs_expectations: bool = False
 ) -> dict[str, object]:
-    """Return the values of parameters without those that only the expectations use.
+    """Return the values of parameters that the scenario uses, and of parameters that nobody offers.
 
     Raises ScenarioError if the scenario, or with ``needs_expectations`` also the expectations, lack values for offered
     parameters. Messages begin with the id of the item.

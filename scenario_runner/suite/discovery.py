@@ -1,5 +1,7 @@
-"""Find the scenarios and models below the paths of a command line, while the first ones run, and what lies beside them:
-expectations, inputs of models, and defaults of a folder."""
+"""The search for scenarios and models below paths, and for the files beside them: expectations, inputs and defaults.
+
+The first items run while the search goes on.
+"""
 
 import os
 import re
@@ -23,14 +25,13 @@ from scenario_runner.suite.outcomes import Item
 from scenario_runner.suite.problems import SuiteProblems
 
 SUITE_FILE: Final = "suite.json"
-"""The name of a file with defaults for the items in its folder and below."""
-# Files of a suite that are no scenarios, whatever is in them.
+"""The name of a file with defaults for the items in a folder and below."""
+# Files that are no scenarios, whatever they contain.
 _OTHER_NAMES: Final = frozenset({"manifest.json", "results.json"})
-_EXTENSIONS: Final = (".json", ".vgf", ".pte")  # of the files of a folder that may be items
+_EXTENSIONS: Final = (".json", ".vgf", ".pte")  # of files that may be items
 NOT_SEARCHED: Final = ".not-searched"
-"""A folder with this file is searched only where it is named itself."""
-# The strings and brackets of a JSON text. In JSON a quote inside of a string is escaped; a string without an end
-# reaches to the end of the text.
+"""A folder with this file is searched only if the user names the folder."""
+# The strings and brackets of a JSON text. A string without an end reaches to the end of the text.
 _TOKEN: Final = re.compile(rb'"((?:[^"\\]|\\.)*+)(?:"\s*(:?)|\\?\Z)|[{}\[\]]', re.DOTALL)
 _KEYS: Final = (b"commands", b"resources")
 _MOST_BYTES_LOOKED_AT: Final = 1 << 20
@@ -38,11 +39,11 @@ _MOST_SHOWN: Final = 10
 
 
 class Discovery:
-    """The items that paths lead to, in the order of the paths; those of a folder are sorted by name.
+    """The items at some paths, in the order of the paths. Items in a folder are sorted by name.
 
-    A path is a scenario, a model, a folder that is searched, ``@FILE`` for a list of those, or ``-`` for a list on
-    standard input. Ids are relative to ``root``. Nothing is opened before it is needed, and each item comes once. What
-    cannot be read is a problem and stops nothing; a file that is named is an item even if it does not exist.
+    A path is a scenario, a model, a folder, ``@FILE`` for a list of paths, or ``-`` for a list on standard input. Ids
+    are relative to ``root``. Files are opened as late as possible, and each item comes once. An unreadable file is a
+    problem and stops nothing. A named file is an item even if it does not exist.
     """
 
     def __init__(self, root: str, problems: SuiteProblems, standard_input: int = 0) -> None:
@@ -53,9 +54,9 @@ class Discovery:
         self.ids: set[str] = set()
         """The ids of the items found so far."""
         self.has_refused = False
-        """True after an error about a path that is no item."""
+        """True after an error about a path without an item."""
         self._searched: dict[str, str] = {}
-        # what the items of a folder share is read once
+        # the items of a folder share files, which are read once
         self._text = lru_cache(FILES_KEPT)(file_text)
         self._suite_files = cache(partial(suite_files, root=self._root))
         self._variants = lru_cache(FILES_KEPT)(self._find_variants)
@@ -70,7 +71,7 @@ class Discovery:
         try:
             is_folder = stat.S_ISDIR(os.stat(path).st_mode)
         except (OSError, ValueError):
-            is_folder = False  # an item that is missing, which its run says
+            is_folder = False  # the item is missing, and its run says so
         if is_folder:
             folder = os.path.abspath(path)
             self._searched = {}
@@ -89,12 +90,12 @@ class Discovery:
             self._refuse("SR-SUITE-006", name, f"the list cannot be read: {reason_of(error)}", help)
 
     def _standard_input(self) -> Iterator[str]:
-        """Yield the lines as they arrive. Bytes that are no text stay in names, which are refused one by one."""
+        """Yield lines as they arrive. Invalid UTF-8 stays in the names, which are refused one by one."""
         with open(self._input, encoding="utf-8-sig", errors="surrogateescape", closefd=False) as lines:
             yield from lines
 
     def _listed(self, lines: Iterable[str], name: str, folder: str) -> Iterator[Item]:
-        """Yield the items of lines, which are relative to the root, as ids are, or else to the folder of the list."""
+        """Yield the items of lines. Paths are relative to the root, like ids, or to the folder of the list."""
         for number, line in enumerate(lines, 1):
             text = line.strip()
             if not text or text.startswith("#"):
@@ -103,14 +104,14 @@ class Discovery:
                 self._not_plain(name, text, number)
                 continue
             path = os.path.join(self._root, line.rstrip("\r\n"))
-            if not _exists(path):  # as it is for names that end in a space
+            if not _exists(path):  # the name does not end in a space
                 path = os.path.join(self._root, text)
             if not _exists(path) and _exists(os.path.join(folder, text)):
                 path = os.path.join(folder, text)
             yield from self._path(path)
 
     def _folder(self, folder: str, above: frozenset[str]) -> Iterator[Item]:
-        """Yield the items below a folder; ``above`` are the real paths of the folders above it."""
+        """Yield the items below a folder. ``above`` has the real paths of all parent folders."""
         try:
             check_path(folder)
             with os.scandir(folder) as scan:
@@ -124,7 +125,7 @@ class Discovery:
         names = frozenset(entry.name for entry in entries)
         place = os.path.realpath(folder)
         if place in above:
-            message = "this link leads to a folder above it, and is not followed"
+            message = "the link leads to a parent folder, and is not followed"
             self._problems.found("SR-SUITE-007", folder, message, severity="warning")
             return
         if self._searched.setdefault(place, folder) != folder:
@@ -148,11 +149,11 @@ class Discovery:
                 yield from self._item(entry.path, names)
 
     def _report_orphans(self, folder: str, names: Collection[str]) -> None:
-        """Report files with expectations of no scenario or model."""
+        """Report expectations without a scenario or model."""
         for name in filter(is_expectations_file, sorted(names)):
             stem = name.removesuffix(_FILE).removesuffix(".") or _SCENARIO
             if not any(stem + extension in names for extension in _EXTENSIONS):
-                message = f"no {stem}.json is beside these expectations, which nothing is compared with"
+                message = f"these expectations belong to no scenario: there is no {stem}.json beside them"
                 help = f"{_FILE} is for {_SCENARIO}.json, NAME.{_FILE} for NAME.json"
                 self._problems.found("SR-SUITE-018", os.path.join(folder, name), message, help, severity="warning")
 
@@ -166,7 +167,7 @@ class Discovery:
         return False
 
     def _item(self, path: str, beside: Container[str] | None = None, variant: str = "") -> Iterator[Item]:
-        """Yield the items of a scenario or a model: one for each combination of its parameters, or only ``variant``."""
+        """Yield the items of a scenario or a model: one for each combination of parameters, or only ``variant``."""
         id = path.removeprefix(self._below).replace(os.sep, "/")
         if not _is_plain(id):
             self._not_plain(None, path)
@@ -175,7 +176,7 @@ class Discovery:
         if variant and id + variant not in items:
             names = ", ".join(item.variant for item in islice(items.values(), _MOST_SHOWN)) or "no parameters"
             message = f"no combination of parameters is called {variant}"
-            self._refuse("SR-SUITE-017", path, message, f"there are {names}")
+            self._refuse("SR-SUITE-017", path, message, f"combinations: {names}")
             return
         for name, item in {id + variant: items[id + variant]}.items() if variant else items.items():
             if name not in self.ids:
@@ -183,7 +184,7 @@ class Discovery:
                 yield item
 
     def _find_variants(self, id: str, path: str, expectations: str | None) -> dict[str, Item]:
-        """Find the items of a scenario or a model by their ids."""
+        """Find the items of a scenario or a model, by id."""
         try:
             one = Item(id, path, expectations, self._suite_files(os.path.dirname(path)))
             with around(path, *one.defaults):
@@ -201,13 +202,13 @@ class Discovery:
         self._problems.failed(error)
 
     def _not_plain(self, path: str | None, name: str, line: int | None = None) -> None:
-        message = f"the name {os.fsencode(name)!r} has control characters, or bytes that are not UTF-8; it is left out"
-        help = "rename it: lists and reports cannot hold this name"
+        message = f"the name {os.fsencode(name)!r} has control characters or invalid UTF-8, and is left out"
+        help = "rename the file: lists and reports cannot hold this name"
         self._problems.found("SR-SUITE-008", path, message, help, line=line)
 
 
 def _split(path: str) -> tuple[str, str]:
-    """Split the name of an item into the path and the combination behind it: ``a.json[4]``."""
+    """Split the name of an item, such as ``a.json[4]``, into the path and the combination."""
     ends = (at for at, letter in enumerate(path) if letter == "[")
     end = next((at for at in ends if os.path.isfile(path[:at])), len(path))
     return (path, "") if os.path.lexists(path) else (path[:end], path[end:])
@@ -218,37 +219,38 @@ def _exists(path: str) -> bool:
 
 
 def listed(item: Item) -> str:
-    """Format the name of an item as a line of a list; "::" would begin a command of GitHub."""
+    """Format the name of an item as a line of a list. GitHub takes "::" for a command."""
     return f"./{item.id}" if item.id.startswith(("#", "::")) or item.id[0].isspace() else item.id
 
 
 def item_of(path: str, id: str, root: str | None = None) -> Item:
-    """Make the item of a scenario or a model, with the files beside it; defaults above ``root`` do not count for an
-    item in it."""
+    """Make the item of a scenario or a model, with the files beside it. Defaults above ``root`` do not count."""
     return Item(id, path, expectations_file(path), suite_files(os.path.dirname(os.path.abspath(path)), root))
 
 
 def item_at(path: str) -> Item:
-    """Make the item of a scenario or a model of a command line. Raises UsageError for the name of a combination."""
+    """Make the item of a file in a command line. Raises UsageError for the name of a combination."""
     file, variant = _split(path)
     item = item_of(os.path.abspath(file), file, os.getcwd())
     if variant:
         values = next((item.parameters for item in variants(item) if item.variant == variant), {})
         help = shlex.join([file, *as_options(values)]) if values else f"{file} --set NAME=VALUE"
-        message = "is the name of an item of a suite, expected a file"
+        message = "names an item of a suite, expected a file"
         raise UsageError(Diagnostic(UsageError.code, "error", None, message, help, path))
     return item
 
 
 def scenario_with(path: str, parameters: Mapping[str, Json]) -> str | ParameterizedFile:
-    """The path of a scenario of a command line with the values that it uses. Raises as `values_of_scenario`."""
+    """Return the path of a scenario in a command line, with values. Raises the same errors as `values_of_scenario`."""
     values = parameters if is_stream(path) else values_of_scenario(item_at(path), parameters)
     return ParameterizedFile(path, values) if values else path
 
 
 def is_item(path: str, beside: Container[str] | None = None) -> bool:
-    """Return whether the search of a folder takes a file for an item: a scenario, or a model with expectations that are
-    not those of a scenario of its name. Raises OSError where the file cannot be read."""
+    """Return whether a file is a scenario, or a model with expectations of its own. Raises OSError.
+
+    Beside a scenario with the same name, the expectations belong to the scenario.
+    """
     if is_model(path):
         has_some = expectations_file(path, beside) is not None or _is_there(expected_folder(path), beside)
         return has_some and not _is_there(f"{os.path.splitext(path)[0]}.json", beside)
@@ -258,20 +260,19 @@ def is_item(path: str, beside: Container[str] | None = None) -> bool:
 
 
 def _is_other(name: str) -> bool:
-    """Return whether a .json file of a suite is no scenario, whatever its content."""
+    """Return whether the name of a .json file shows that the file is no scenario."""
     return name in _OTHER_NAMES or is_expectations_file(name)
 
 
 def _has_scenario(path: str) -> bool:
-    if is_stream(path):  # whose writer would be waited for
+    if is_stream(path):  # reading would wait for a writer
         return False
     with open(open_file(path), "rb", buffering=0) as file:
         return looks_like_scenario(file.read(_MOST_BYTES_LOOKED_AT))
 
 
 def looks_like_scenario(text: bytes) -> bool:
-    """Return whether a JSON text begins an object with "commands" or "resources" at its top. The rest need not be
-    valid."""
+    """Return whether a text begins like a JSON object with the key "commands" or "resources"."""
     text = text.removeprefix(b"\xef\xbb\xbf").lstrip()
     if not text.startswith(b"{"):
         return False
@@ -288,7 +289,7 @@ def looks_like_scenario(text: bytes) -> bool:
 
 
 def _is_plain(name: str) -> bool:
-    """Return whether a name has neither control characters nor bytes that are not UTF-8."""
+    """Return whether a name has no control characters and is valid UTF-8."""
     return name.isprintable() or not any(
         ord(letter) < 0x20 or 0x7F <= ord(letter) < 0xA0 or 0xD800 <= ord(letter) < 0xE000 or letter in "\u2028\u2029"
         for letter in name
@@ -297,26 +298,27 @@ def _is_plain(name: str) -> bool:
 
 MODEL_KEYS: Final = ("inputs", "shaders", "push_constants")
 """The keys of expectations that name files for a model."""
-_SCENARIO: Final = "scenario"  # of a folder that has one scenario: its files need not name it
+_SCENARIO: Final = "scenario"  # the files beside scenario.json need no prefix
 _FILE: Final = "check.json"
 _FOLDER: Final = "expected"
 
 
 def expectations_file(scenario_path: str, beside: Container[str] | None = None) -> str | None:
-    """Find the file with the expectations of a scenario or a model, if any: ``check.json`` beside ``scenario.json``,
-    ``NAME.check.json`` beside ``NAME.json`` and ``NAME.vgf``."""
+    """Find the expectations of a scenario or a model, if any.
+
+    The file is ``check.json`` beside ``scenario.json``, or ``NAME.check.json`` beside ``NAME.json`` or ``NAME.vgf``.
+    """
     path = _beside(scenario_path, _FILE)
-    return path if _is_there(path, beside) else None  # an unreadable file is reported when it is read
+    return path if _is_there(path, beside) else None
 
 
 def _is_there(path: str, beside: Container[str] | None) -> bool:
-    """Return whether a path exists, in a folder with these names if they are known."""
+    """Return whether a path exists. ``beside`` has the names in the folder, if they are known."""
     return os.path.lexists(path) if beside is None else os.path.basename(path) in beside
 
 
 def suite_files(folder: str, root: str | None = None) -> tuple[str, ...]:
-    """Find the files ``suite.json`` with defaults in the folder of a scenario and in those above, up to ``root``, the
-    nearest first."""
+    """Find the files ``suite.json`` in a folder and the folders above, up to ``root``, the nearest first."""
     places = [os.path.join(folder, SUITE_FILE)]
     while folder != root and (parent := os.path.dirname(folder)) != folder:  # pathlib takes three times as long
         folder = parent
@@ -327,29 +329,30 @@ def suite_files(folder: str, root: str | None = None) -> tuple[str, ...]:
 def _is_scenario(path: str) -> bool:
     with suppress(OSError), around(path):
         return _has_scenario(path)
-    return False  # reading it as defaults says why it cannot be read
+    return False  # reading the defaults reports the error
 
 
 def is_expectations_file(path: str) -> bool:
-    """Return whether a file is named like one with expectations."""
+    """Return whether a name is a name of expectations."""
     name = os.path.basename(path)
     return name == _FILE or name.endswith(f".{_FILE}")
 
 
 def _lines_of(file: str) -> list[str]:
-    """Read a file or a pipe; a pipe that no process writes to is an error."""
+    """Read the lines of a file or a pipe. A pipe without a writer is an error."""
     return read_file(file).decode("utf-8-sig", "surrogateescape").split("\n")
 
 
 def expected_folder(scenario_path: str) -> str:
-    """Return the folder of expected files that are not named: ``expected`` beside ``scenario.json``, ``NAME.expected``
-    beside ``NAME.json``. It need not exist."""
+    """Return the default folder of expected files, which need not exist.
+
+    The folder is ``expected`` beside ``scenario.json``, or ``NAME.expected`` beside ``NAME.json``.
+    """
     return _beside(scenario_path, _FOLDER)
 
 
 def inputs_folder(model_path: str) -> str:
-    """Return the folder of a model's inputs that are not named: ``NAME.inputs`` beside ``NAME.vgf``. It need not
-    exist."""
+    """Return the default folder of a model's inputs, ``NAME.inputs`` beside ``NAME.vgf``. The folder need not exist."""
     return _beside(model_path, "inputs")
 
 

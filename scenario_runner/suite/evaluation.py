@@ -1,10 +1,10 @@
-"""Run one item in this process, compare its results as they come from the device, and give its outcome.
+"""The run of one item in this process, which compares results as they come from the device.
 
 ::
 
     load ──▶ plan ──▶ bind expectations to outputs ──▶ run ──▶ check each output ──▶ Outcome
 
-Errors in expectations end it before anything runs. Files are written only about outputs that fail.
+Errors in expectations end the item before anything runs. Only failed outputs get files.
 """
 
 import hashlib
@@ -53,7 +53,7 @@ _MOST_PRINTED: Final = 1000
 
 
 def lacking(needs: Needs, physical: PhysicalDevice) -> Iterator[str]:
-    """The needs that a device lacks, in words."""
+    """Yield the needs that a device lacks, in words."""
     for name in needs.capabilities:
         missing = lacks_capability(physical, name)
         if missing:
@@ -61,19 +61,19 @@ def lacking(needs: Needs, physical: PhysicalDevice) -> Iterator[str]:
     yield from (f"the feature {name}" for name in needs.features if lacks_feature(physical, name))
     for name in needs.extensions:
         if name not in physical.extensions:
-            is_known = name in DEVICE_EXTENSIONS  # others may be newer than this program
+            is_known = name in DEVICE_EXTENSIONS  # an unknown extension may be newer than this program
             close = () if is_known else close_names(name, DEVICE_EXTENSIONS, most=1, cutoff=0.8)
             yield f"the extension {name}{did_you_mean(close)}"
 
 
 class Refused(Exception):  # noqa: N818  (control flow of an item's run)
-    """The item ends before it runs, with this status and reason."""
+    """The end of an item before the run, with a status and a reason."""
 
 
 class ItemRun(Sink):
-    """One run of one item; `compare` is called with each output of which something is expected, and its bytes.
+    """A run of an item. `compare` gets each output with an expectation, and the bytes.
 
-    ``with_misfits`` leaves expectations that do not fit their outputs to `compare`.
+    ``with_misfits`` leaves expectations that do not fit an output to `compare`.
     """
 
     with_misfits = False
@@ -85,10 +85,10 @@ class ItemRun(Sink):
         self.runner = self._chosen_runner()
 
     def execute(self) -> Plan:
-        """Run the scenario. Raises `Refused` for what cannot run here, and what `Runner.run_into` raises."""
+        """Run the scenario. Raises `Refused` if the item cannot run here, and the errors of `Runner.run_into`."""
         if self.expectations.written.when:
             self.expectations = self.expectations.for_device(self.runner.physical_device)
-            self._chosen_runner()  # with the time limit on this device
+            self._chosen_runner()  # sets the time limit for this device
         check = self.expectations.check
         if check.not_supported is not None:
             raise Refused("NotSupported", check.not_supported)
@@ -100,11 +100,11 @@ class ItemRun(Sink):
         return self.runner.run_into(scenario, self._sink, repeat=check.repeat, keep_state=check.keep_state)
 
     def _convert(self, model: str) -> None:
-        """Convert a model for the errors of that. Raises ExpectationError without the model."""
+        """Convert a model, since an error of the conversion is expected. Raises ExpectationError without the model."""
         check_path(model)
         if not os.path.isfile(model):
             raise ExpectationError(self.expectations.problem("SR-EXPECT-007", "/convert", f"{model}: is no file"))
-        from scenario_runner.tosa.conversion import convert  # a fifth of a worker's start, for few items
+        from scenario_runner.tosa.conversion import convert  # takes a fifth of a worker's start, for few items
 
         convert(model)
 
@@ -117,12 +117,12 @@ class ItemRun(Sink):
         return self.runners.runner(*self.expectations.timeout, robustness=robustness)
 
     def _sink(self, plan: Plan) -> Sink:
-        """Before anything runs: refuse what cannot run here, and bring expectations and outputs together."""
+        """Check needs, and bind expectations to outputs, before anything runs."""
         check = self.expectations.check
         if check.needs is not None:
             self._refuse(check.needs, plan)
         if self.expectations.expects_failure:
-            OutputFiles(plan).check()  # as the run would whose exit code is expected
+            OutputFiles(plan).check()  # the expected error may be about the names of files
         self._bounds = bind(self.expectations, outputs_of_plan(plan, check.repeat), with_misfits=self.with_misfits)
         self._plan, self._frames = plan, FrameFolders(check.repeat)
         self.captures = any(bound.output.is_frame for bound in self._bounds.values())
@@ -137,7 +137,7 @@ class ItemRun(Sink):
         return self._receiver("")
 
     def _receiver(self, folder: str) -> Receive:
-        """Open a receiver that puts resources together; ``folder`` is what the names of their outputs begin with."""
+        """Return a receiver that joins pieces of resources. Names of outputs begin with ``folder``."""
         held = bytearray()
 
         def receive(uid: str, view: memoryview) -> None:
@@ -146,7 +146,7 @@ class ItemRun(Sink):
             if bound is None:
                 return
             size = self._plan.resources[uid].size_bytes
-            if view.nbytes < size:  # most come in one piece
+            if view.nbytes < size:  # most resources come in one piece
                 held += view
                 if len(held) < size:
                     return
@@ -156,7 +156,7 @@ class ItemRun(Sink):
         return receive
 
     def _refuse(self, needs: Needs, plan: Plan) -> None:
-        """Raise `Refused` where the device lacks needs, or where they are not those of the shaders."""
+        """Raise `Refused` if the device lacks needs, or if no shader declares a needed capability."""
         declared = plan.requirements.capabilities.keys() | plan.requirements.graph_capabilities.keys()
         for name in needs.capabilities:
             if name not in declared and "needs" not in self.expectations.defaults:
@@ -167,12 +167,12 @@ class ItemRun(Sink):
 
 
 def error_codes(error: ScenarioRunnerError) -> list[str]:
-    """The codes of all errors that a run ended with, each named once."""
+    """Return the sorted codes of all errors of a run."""
     return sorted({problem.code for problem in error.problems if problem.severity == "error"})
 
 
 def run_item(item: Item, runners: Runners, options: EvaluationOptions | None = None) -> Outcome:
-    """Run an item and compare what it gives. Errors of ours become outcomes; others are raised."""
+    """Run an item and compare the results. A ScenarioRunnerError becomes an outcome."""
     start = time.perf_counter()
     try:
         expectations = load(item)
@@ -180,16 +180,16 @@ def run_item(item: Item, runners: Runners, options: EvaluationOptions | None = N
         outcome = of_error(error)
     else:
         evaluation = _Evaluation(item, expectations, runners, options or EvaluationOptions())
-        evaluation.runner.printed.clear()  # that of the item before
+        evaluation.runner.printed.clear()  # text of the item before
         outcome = evaluation.outcome()
         if outcome.status in BAD:
             outcome = outcome._replace(printed=tuple(map(str, evaluation.runner.printed[:_MOST_PRINTED])))
-        start += evaluation.evidence_s  # which is no time of the item
+        start += evaluation.evidence_s  # the time to write files does not count
     return outcome._replace(seconds=time.perf_counter() - start)
 
 
 def of_error(error: ScenarioRunnerError, status: Status | None = None, reason: str = "") -> Outcome:
-    """The outcome of an item that ended with an error; by default it could not run."""
+    """Make the outcome of an item from an error. The default status depends on the type of the error."""
     if status is None:
         status = "NotSupported" if isinstance(error, UnsupportedError) else "Missing"
         status = "MissingTool" if isinstance(error, MissingToolError) else status
@@ -199,7 +199,7 @@ def of_error(error: ScenarioRunnerError, status: Status | None = None, reason: s
 
 
 class _Evaluation(ItemRun):
-    """One run of one item that is judged."""
+    """A run of an item that gives an outcome."""
 
     def __init__(self, item: Item, expectations: Expectations, runners: Runners, options: EvaluationOptions) -> None:
         super().__init__(item, expectations, runners)
@@ -211,7 +211,7 @@ class _Evaluation(ItemRun):
         self.evidence_s = 0.0
 
     def outcome(self) -> Outcome:
-        """Run the item; the outcome without its time."""
+        """Run the item, and return the outcome without the time."""
         try:
             return self._ended(self.execute())
         except Refused as refused:
@@ -219,12 +219,12 @@ class _Evaluation(ItemRun):
             return Outcome(status, reason=reason)
         except ScenarioRunnerError as error:
             if isinstance(error, DeviceError):
-                with suppress(ScenarioRunnerError):  # what it says about being closed matters less
+                with suppress(ScenarioRunnerError):  # errors about closing matter less
                     self.runner.close()
             return self._failed(error)
 
     def _failed(self, error: ScenarioRunnerError) -> Outcome:
-        """The outcome of a run that ended with an error."""
+        """Make the outcome of a run from an error."""
         check = self.expectations.check
         if isinstance(error, MissingToolError) and error.problems[0].code not in (check.codes or ()):
             return of_error(error, "MissingTool")
@@ -233,17 +233,17 @@ class _Evaluation(ItemRun):
         if self.expectations.expects_failure:
             return self._as_expected(error)
         if isinstance(error, UnsupportedError):
-            needs = None if "needs" in self.expectations.defaults else check.needs  # those of a suite are a minimum
+            needs = None if "needs" in self.expectations.defaults else check.needs  # an item may need more than a suite
             if needs is None or any(name.startswith("VK_ARM_") for name in needs.extensions):
                 return of_error(error, "NotSupported")
-            reason = f"the device has all that 'needs' names, and yet: {error.problems[0]}"
+            reason = f"the device meets 'needs', but the run ended with: {error.problems[0]}"
             return of_error(error, "Fail", reason)
         if isinstance(error, FenceTimeoutError):
             return of_error(error, "Timeout", f"{error.problems[0]} ({self.runners.limit[1]})")
         return of_error(error, "Fail")
 
     def _as_expected(self, error: ScenarioRunnerError) -> Outcome:
-        """The outcome where an error is expected: its exit code, and the codes of its errors where they are given."""
+        """Make the outcome of an expected error, by exit code and codes."""
         check = self.expectations.check
         if check.exit_code not in (None, error.exit_code):
             reason = f"the run ended with {error.exit_code}, expected {check.exit_code}: {error.problems[0]}"
@@ -256,24 +256,24 @@ class _Evaluation(ItemRun):
         return of_error(error, "Pass")._replace(reason="")
 
     def _unexpected(self, outcome: Outcome, key: str) -> Outcome:
-        """The outcome with the line of the key that expects another error."""
+        """Add the line of the key that expects another error."""
         self._add_line("", f"/{key}")
         return outcome._replace(lines=self._lines)
 
     def _add_line(self, name: str, pointer: str) -> None:
-        """Add the line of an expectation that does not hold, if it was written."""
+        """Note the line of a broken expectation, if it has a line."""
         line = self.expectations.problem(ExpectationError.code, pointer, "").line
         if line is not None:
             self._lines[name] = line
 
     def _ended(self, plan: Plan) -> Outcome:
-        """The outcome of a run that ended well."""
+        """Make the outcome of a run without an error."""
         warnings = tuple(warning.as_json() for warning in plan.warnings)
         if self.expectations.expects_failure:
             check = self.expectations.check
             codes = ", ".join(check.codes or ("an error",))
             expected_end = codes if check.exit_code is None else f"the exit code {check.exit_code}"
-            reason = f"the run ended well, expected {expected_end}"
+            reason = f"the run ended without an error, expected {expected_end}"
             key = "codes" if check.exit_code is None else "exit_code"
             return self._unexpected(Outcome("Fail", reason=reason, diagnostics=warnings), key)
         outputs = tuple(self._checks)
@@ -286,19 +286,19 @@ class _Evaluation(ItemRun):
         return Outcome(bad[0].status, reason=reason, diagnostics=warnings, outputs=outputs, lines=self._lines)
 
     def compare(self, bound: Bound, actual: memoryview) -> None:
-        """Judge one output, and write files about one that is wrong."""
+        """Check an output, and write files about a failed one."""
         check = check_output(bound, actual)
         if check.status != "Pass":
             self._add_line(check.name, self.expectations.pointer_to(check.name))
         if self._options.results_folder is not None:
             start = time.perf_counter()
-            # a sandbox is one for scenarios, not for what is written about them
+            # this context has no sandbox: a scenario does not decide where evidence is written
             check = self._context.run(self._with_evidence, check, bound, actual, self._options.results_folder)
             self.evidence_s += time.perf_counter() - start
         self._checks.append(check)
 
     def _with_evidence(self, check: OutputCheck, bound: Bound, actual: memoryview, folder: str) -> OutputCheck:
-        """Write files about an output that is wrong, in place of those of an earlier run."""
+        """Replace the files about an output of an earlier run, and return the check with the new files."""
         from scenario_runner.suite.evidence import remove_evidence, write_evidence
 
         remove_evidence(bound, folder, self.item.id)
@@ -308,20 +308,20 @@ class _Evaluation(ItemRun):
         try:
             files = write_evidence(bound, actual, folder, self.item.id, room)
         except FileError as error:
-            return check._replace(message=f"{check.message} (no files about it: {error})")
+            return check._replace(message=f"{check.message} (files about it could not be written: {error})")
         self._evidence_bytes += sum(os.path.getsize(os.path.join(folder, path)) for path in files.values())
         if not any(what.startswith("actual") and path[-4:] != ".png" for what, path in files.items()):
-            left_out = f"its content is not kept: more than --max-evidence {self._options.evidence_bytes_max >> 20} MiB"
+            left_out = f"content left out: more than --max-evidence {self._options.evidence_bytes_max >> 20} MiB"
             check = check._replace(message=f"{check.message} ({left_out})")
         return check._replace(files=files)
 
 
-# With metrics, what elements must be one by one; `nan` then tells which NaN the metrics leave out.
+# Keys about single elements, even beside metrics. There, `nan` selects the elements for metrics.
 _ELEMENT_KEYS = frozenset({*Rule._fields, "allowed_count", "allowed_share"} - {"nan"})
 
 
 def check_output(bound: Bound, actual: memoryview) -> OutputCheck:
-    """Compare the bytes of an output with what it must hold. Raises FileError where that cannot be read any more."""
+    """Compare the bytes of an output with the expectation. Raises FileError if expected content is unreadable."""
     expected, name = bound.expected, bound.output.name
     if expected.unchecked:
         return OutputCheck(name, "Pass")
@@ -330,8 +330,8 @@ def check_output(bound: Bound, actual: memoryview) -> OutputCheck:
         if digest in expected.sha256:
             return OutputCheck(name, "Pass")
         count = len(expected.sha256)
-        accepted = "the one that is" if count == 1 else f"one of the {count} that are"
-        return OutputCheck(name, "Fail", f"the content has the SHA-256 {digest}, not {accepted} expected")
+        accepted = "the expected one" if count == 1 else f"one of the {count} expected ones"
+        return OutputCheck(name, "Fail", f"the content has the SHA-256 {digest}, not {accepted}")
     if expected.tosa is not None:
         (plane,) = bound.planes
         array = numpy.frombuffer(actual, bound.element.dtype).reshape(plane.shape)
@@ -346,7 +346,7 @@ def check_output(bound: Bound, actual: memoryview) -> OutputCheck:
         mismatch = compare(actual, bound.source, bound.compared_planes, bound.rule, ignored)
         allowed = expected.allowed_count or 0
         if expected.allowed_share is not None:
-            # of the decimal number that was written: 0.29 of 100 elements are 29, in binary less
+            # 0.29 of 100 elements must be 29 elements: as a binary fraction, 0.29 is less
             allowed = math.floor(Fraction(repr(expected.allowed_share)) * (mismatch.total - mismatch.ignored))
         if allowed:
             metrics["wrong_elements"] = float(mismatch.wrong)
@@ -357,7 +357,7 @@ def check_output(bound: Bound, actual: memoryview) -> OutputCheck:
         failures += _failed_metrics(bound, actual, ignored, metrics)
     if not failures:
         return OutputCheck(name, "Pass", "", metrics)
-    if not worst:  # a metric is what is wrong
+    if not worst:  # only metrics have failed
         worst = compare(actual, bound.source, bound.planes, Rule(), ignored).worst
     is_failure = any(status == "Fail" for status, _ in failures)
     message = "; ".join(reason for _, reason in failures)
@@ -365,7 +365,7 @@ def check_output(bound: Bound, actual: memoryview) -> OutputCheck:
 
 
 def _sentence(bound: Bound, mismatch: Mismatch, allowed: int) -> str:
-    """The sentence about the wrong elements of an output."""
+    """Return a sentence about the wrong elements of an output."""
     count = mismatch.total - mismatch.ignored
     noun = "compared element" if mismatch.ignored else "element"
     text = f"{share_of(mismatch.wrong, count, noun)} wrong"
@@ -385,7 +385,7 @@ def _sentence(bound: Bound, mismatch: Mismatch, allowed: int) -> str:
 
 
 def _origin(bound: Bound, key: str) -> str:
-    """The entry of 'when' that has set a key, or the file with the defaults of the suite, if one of them has."""
+    """Return where a key was set, in parentheses: in an entry of 'when' or in suite.json; otherwise ""."""
     own = bound.expectations.check.outputs.get(bound.output.name)
     if own is None or key not in own.model_fields_set:
         return f" ({SUITE_FILE})"
@@ -396,7 +396,7 @@ def _origin(bound: Bound, key: str) -> str:
 def _failed_metrics(
     bound: Bound, actual: memoryview, ignored: Array | None, metrics: dict[str, float]
 ) -> Iterator[tuple[str, str]]:
-    """The status and the reason of the metrics that are out of their bounds; the values of all go into ``metrics``."""
+    """Yield status and reason of each metric beyond a bound. Add all values to ``metrics``."""
     pairs = pairs_of(bound.planes, actual, bound.expected_bytes(), ignored, bound.expected.nan == "any")
     for name, metric in METRICS.items():
         bounds = getattr(bound.expected.metrics, name)

@@ -1,4 +1,4 @@
-"""Files about an output that failed: what was expected, what came instead, and the error, as arrays and pictures."""
+"""Files about a failed output: expected content, actual content and errors, as arrays and pictures."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ from scenario_runner.view.picture import IGNORED_COLOR, heat, picture_of, shrunk
 
 _LONGEST_NAME: Final = 120
 _SHOWN: Final = ("expected", "actual", "error", "expected_array", "actual_array")  # in this order
-_MOST_TEXELS: Final = 2048  # of a picture, each way: larger ones are shrunk
+_MOST_TEXELS: Final = 2048  # larger pictures shrink to this width and height
 
 
 def item_folder(item_id: str) -> str:
-    """The folder of an item below that of the results: its id, with what no file system takes replaced."""
+    """Return the folder of an item, relative to the results: the id without characters that file systems refuse."""
     parts = [_part(part) for part in item_id.replace("\\", "/").split("/") if part not in ("", ".")]
     return os.path.join(*parts) if parts else "_"
 
@@ -43,7 +43,7 @@ def _part(name: str) -> str:
 
 
 def remove_evidence(bound: Bound, results_folder: str, item_id: str) -> None:
-    """Remove the files of one output that an earlier run has left, and folders that are empty then."""
+    """Remove files about an output from an earlier run, and empty folders."""
     stem = os.path.join(results_folder, item_folder(item_id), *bound.output.file_name.split("/"))
     with suppress(OSError):
         for what in ("expected", "actual", "error"):
@@ -58,12 +58,11 @@ def remove_evidence(bound: Bound, results_folder: str, item_id: str) -> None:
 def write_evidence(
     bound: Bound, actual: memoryview, results_folder: str, item_id: str, bytes_max: int
 ) -> dict[str, str]:
-    """Write the files of one output, and return their paths relative to ``results_folder``, by what they show. Arrays
-    that would make them larger than ``bytes_max`` together are left out; a picture has a bound of its own.
+    """Write files about an output, and return the paths by content, relative to ``results_folder``. Raises FileError.
 
-    "expected" and "actual" are pictures of an image, else arrays; then the arrays are "expected_array" and
-    "actual_array". "error" is a picture, or an array of absolute errors. Of several levels or aspects the pictures show
-    the first one that is wrong. Raises FileError.
+    For an image, "expected" and "actual" are pictures, "expected_array" and "actual_array" are arrays. Otherwise
+    "expected" and "actual" are arrays. "error" is a picture, or an array of absolute errors. Pictures show the first
+    wrong level or aspect. Arrays beyond ``bytes_max`` in total are left out.
     """
     stem = "/".join([item_folder(item_id), bound.output.file_name])
     files: dict[str, str] = {}
@@ -78,7 +77,7 @@ def write_evidence(
     pictures = _pictures(bound, plane, contents) if _is_picture(plane) else {}
     for what, picture in pictures.items():
         write_picture(path_of(what, f"{what}.png"), shrunk(picture, _MOST_TEXELS, _MOST_TEXELS))
-    for what in sorted(contents):  # the actual content is kept before the expected one
+    for what in sorted(contents):  # actual before expected content, if there is no room for both
         data = contents[what]
         if len(data) <= bytes_max:
             bytes_max -= len(data)
@@ -95,7 +94,7 @@ def write_evidence(
 
 
 def _wrong_plane(bound: Bound, contents: dict[str, memoryview]) -> Plane:
-    """The first part of an output that has wrong elements, else the first one."""
+    """Return the first part of an output with wrong elements, or the first part."""
     first, *others = zip(bound.planes, bound.compared_planes, strict=True)
     if others and "expected" in contents:
         expected = ArraySource(contents["expected"], bound.output.name)
@@ -106,7 +105,7 @@ def _wrong_plane(bound: Bound, contents: dict[str, memoryview]) -> Plane:
 
 
 def _is_picture(plane: Plane) -> bool:
-    """Return whether there is a picture, and shows more than the numbers do: two sides of some length."""
+    """Return whether a plane gives a useful picture, with two sides longer than 1."""
     if not plane.element_count:
         return False
     if plane.image is not None:
@@ -120,7 +119,7 @@ def _has_colors(plane: Plane) -> bool:
 
 
 def _layers(plane: Plane, flat: Array) -> list[Array]:
-    """The pictures that a flat array of a plane's elements, or of one channel of an image, stands for."""
+    """Split a flat array of a plane, or of a channel of an image, into pictures."""
     array = flat.reshape(plane.shape if plane.image is None else plane.shape[:2])
     return list(numpy.moveaxis(array, -1, 0)) if _has_colors(plane) else [array]
 
@@ -132,7 +131,7 @@ def _content(plane: Plane, data: memoryview) -> Content:
 
 
 def _pictures(bound: Bound, plane: Plane, contents: dict[str, memoryview]) -> dict[str, Array]:
-    """Pictures of contents, with the range of what is expected, and one of the errors."""
+    """Draw contents in the range of the expected values, and the errors."""
     shown = _visible({what: _content(plane, contents[what]) for what in contents})
     limits = value_range(next(iter(shown.values())))
     if not all(map(math.isfinite, limits)):
@@ -144,7 +143,7 @@ def _pictures(bound: Bound, plane: Plane, contents: dict[str, memoryview]) -> di
 
 
 def _visible(shown: dict[str, Content]) -> dict[str, Content]:
-    """The contents without an alpha that hides all of them: many shaders leave it zero."""
+    """Drop an alpha channel of zeros, which would hide everything: many shaders leave alpha zero."""
     alphas = [picture.channels[-1] for picture in shown.values() if len(picture.channels) > 1]
     if len(alphas) < len(shown) or any(alpha.name != "A" or alpha.raw.any() for alpha in alphas):
         return shown
@@ -152,7 +151,7 @@ def _visible(shown: dict[str, Content]) -> dict[str, Content]:
 
 
 def _error_picture(bound: Bound, plane: Plane, shown: dict[str, Content]) -> Array:
-    """The errors as colours; what does not count has a colour of its own, and does not change the scale."""
+    """Draw errors as colours. Ignored elements have a special colour, and do not change the scale."""
     actual, expected, ignored = shown["actual"], shown["expected"], bound.ignored()
     covered = numpy.zeros(actual.shape, bool)
     if ignored is not None:

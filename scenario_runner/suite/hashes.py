@@ -1,4 +1,4 @@
-"""Hashes of what a result depends on: the files of an item, this program, and its options."""
+"""Hashes of everything that decides a result: the files of an item, the source of this program, and options."""
 
 import hashlib
 import json
@@ -22,13 +22,13 @@ from scenario_runner.suite.outcomes import Hashes, Item
 
 _MOST_KEPT: Final = 20_000
 READ_KEYS: Final = ("mask", "expected", "bounds", "convert")
-"""Keys of expectations with files that no update writes."""
+"""Keys of expectations that name files which no update writes."""
 _INCLUDE: Final = re.compile(rb'^[ \t]*#[ \t]*include[ \t]*["<]([^">\n]+)[">]', re.MULTILINE)
-_MOST_BYTES_AT_ONCE: Final = 1 << 20  # no source has more
+_MOST_BYTES_AT_ONCE: Final = 1 << 20  # sources are smaller
 
 
 def program_hash(options: Mapping[str, Json]) -> str:
-    """Return the SHA-256 of the source of this program and of the options that affect a run."""
+    """Return the SHA-256 of this program's source and of options that affect a run."""
     package = Path(__file__).resolve().parents[1]
     hash = hashlib.sha256(json.dumps(options, sort_keys=True, default=str).encode())
     for path in sorted(package.rglob("*.py")):
@@ -38,12 +38,11 @@ def program_hash(options: Mapping[str, Json]) -> str:
 
 
 def item_hashes(item: Item, program: str) -> Hashes:
-    """Hash an item as its files are now, with the hash of the ``program``. Unreadable files and files outside of a
-    sandbox count as empty; a file is read again only if its size or its times change.
+    """Hash the present files of an item. ``program`` is the hash of the program.
 
-    A scenario depends on the files that it names as sources and on those that shader sources include, a model on those
-    that its expectations name and on the folder of its inputs; expectations depend on the files that they name, on
-    those in the folder ``expected``, and on the defaults of the suite.
+    A scenario depends on named sources and on files that shaders include. A model depends on named files and on the
+    folder of inputs. Expectations depend on named files, on the folder ``expected`` and on the defaults of the suite.
+    Unreadable files and files outside of a sandbox count as empty. An unchanged file is read only once.
     """
     with around(item.path, *item.defaults):
         text, check = texts_of(item)
@@ -54,8 +53,7 @@ def item_hashes(item: Item, program: str) -> Hashes:
 
 
 def texts_of(item: Item) -> tuple[bytes, bytes]:
-    """Read the texts of the scenario, which is empty for a model, and of its expectations, with the values of their
-    parameters."""
+    """Read the scenario and the expectations, with values of parameters. The text of a model is empty."""
     text = b"" if is_model(item.path) else content(item.path)
     return _with_values(text, item.parameters), _with_values(content(item.expectations), item.parameters)
 
@@ -69,23 +67,22 @@ def _with_values(text: bytes, parameters: Mapping[str, object]) -> bytes:
 
 
 class _Source(NamedTuple):
-    """The SHA-256 of a file, and the names that it includes if it is a source."""
+    """The SHA-256 of a file, and the names of files that it includes."""
 
     digest: bytes
     includes: tuple[str, ...]
 
 
-_known: dict[tuple[int, ...], _Source] = {}  # by what identifies a file, and changes with its content
+_known: dict[tuple[int, ...], _Source] = {}  # by identity, size and times of a file
 
 
 def files_of(item: Item) -> list[tuple[str, str]]:
-    """List the files that a run of an item reads, with their SHA-256: the scenario, its expectations, and the files
-    that these name. Unreadable files are left out."""
+    """Return paths and SHA-256 of all files that a run of an item reads, except unreadable files."""
     return [(path, hash) for path, hash in dependencies(item) if hash or path in (item.path, item.expectations)]
 
 
 def dependencies(item: Item) -> list[tuple[str, str]]:
-    """List the files of `files_of`, and with an empty hash those that do not exist or cannot be read."""
+    """Return the same as `files_of`, but also missing and unreadable files, with an empty hash."""
     with around(item.path, *item.defaults):
         text, check = texts_of(item)
         own = [(path, file_hash(path)) for path in (item.path, item.expectations) if path]
@@ -96,8 +93,10 @@ def dependencies(item: Item) -> list[tuple[str, str]]:
 def sources_of(
     path: str, more: Sequence[str] = (), parameters: Mapping[str, object] | None = None
 ) -> list[tuple[str, str]]:
-    """List the files that a run of the scenario or the model at ``path`` reads, without expectations, as `dependencies`
-    does; ``more`` are files that a model is given, and ``parameters`` the values of a scenario's."""
+    """Return paths and SHA-256 of the files that a run reads besides expectations, as in `dependencies`.
+
+    ``more`` are files for a model. ``parameters`` are values for a scenario.
+    """
     with around(path, *more):
         text = b"" if is_model(path) else _with_values(content(path), parameters or {})
         named = [(source, digest.hex()) for source, digest in _inputs(path, text, b"", more)]
@@ -105,10 +104,7 @@ def sources_of(
 
 
 def expected_files(item: Item) -> list[str]:
-    """List the files that the expectations of an item name, and those in the folder of expected files.
-
-    Raises SandboxError.
-    """
+    """Return the paths of all expected files: named ones, and the folder of expected files. Raises SandboxError."""
     with around(item.path, *item.defaults):
         files = list(_expected(item, *texts_of(item)))
         for path, _ in files:
@@ -117,7 +113,7 @@ def expected_files(item: Item) -> list[str]:
 
 
 def inputs_of(item: Item) -> list[str]:
-    """List the files that an item only reads: sources of its scenario or model, masks, and files of TOSA's rules."""
+    """Return the paths of files that no update writes: sources, masks, and files for TOSA's rules."""
     with around(item.path, *item.defaults):
         text, check = texts_of(item)
         folder = os.path.dirname(item.path)
@@ -126,12 +122,12 @@ def inputs_of(item: Item) -> list[str]:
 
 
 def file_hash(path: str) -> str:
-    """Return the SHA-256 of a file's content; empty if it cannot be read."""
+    """Return the SHA-256 of a file, or "" if the file is unreadable."""
     return _source(path).digest.hex()
 
 
 def _sources(path: str, named: NamedFiles, check: bytes) -> Iterator[str]:
-    """List the files that a scenario names, or that a model is given."""
+    """Yield the paths of files that a scenario names, or that expectations give to a model."""
     folder = os.path.dirname(path)
     yield from named.reads
     if is_model(path):
@@ -140,8 +136,10 @@ def _sources(path: str, named: NamedFiles, check: bytes) -> Iterator[str]:
 
 
 def _inputs(path: str, text: bytes, check: bytes, more: Sequence[str] = ()) -> Iterator[tuple[str, bytes]]:
-    """List the sources of a scenario or a model and the files that they include, with their digests. Of an included
-    file that does not exist, all places are listed where it is searched."""
+    """Yield the paths and digests of sources and included files.
+
+    If an included file does not exist, all searched paths are yielded.
+    """
     named = named_files(text, os.path.dirname(path))
     waiting = [*more, *_sources(path, named, check)]
     known = set(waiting)
@@ -161,7 +159,7 @@ def _inputs(path: str, text: bytes, check: bytes, more: Sequence[str] = ()) -> I
 
 
 def _expected(item: Item, *texts: bytes) -> Iterator[tuple[str, bytes]]:
-    """List the files that expectations name, those in the folder ``expected`` and the defaults, with their digests."""
+    """Yield the paths and digests of expected files and of the suite's defaults."""
     folder = os.path.dirname(item.path)
     named = (os.path.join(folder, name) for text in texts for name in _named(text, "file", *READ_KEYS))
     for path in (*named, *_below(expected_folder(item.path)), *item.defaults):
@@ -169,14 +167,14 @@ def _expected(item: Item, *texts: bytes) -> Iterator[tuple[str, bytes]]:
 
 
 def _below(folder: str) -> Iterator[str]:
-    """List the files below a folder in a fixed order; none if it does not exist."""
+    """Yield the files below a folder in a fixed order. The folder need not exist."""
     for below, folders, names in os.walk(folder, followlinks=True) if allows(folder) else ():
         folders[:] = sorted(name for name in folders if allows(os.path.join(below, name)))
         yield from (os.path.join(below, name) for name in sorted(names))
 
 
 def _of_files(files: Iterator[tuple[str, bytes]], text: bytes = b"") -> str:
-    """Hash the names and digests of files, in their order, and a text."""
+    """Hash the names and digests of files in order, and a text."""
     parts = (
         part for path, digest in files for part in (os.path.basename(path).encode("utf-8", "surrogatepass"), digest)
     )
@@ -184,7 +182,7 @@ def _of_files(files: Iterator[tuple[str, bytes]], text: bytes = b"") -> str:
 
 
 def _named(text: bytes, *keys: str) -> list[str]:
-    """List the strings under these keys, anywhere in a JSON text, and those in arrays and objects under them."""
+    """Return the strings under some keys anywhere in a JSON text, also inside of an array or object under a key."""
     names: list[str] = []
 
     def note(pairs: list[tuple[str, object]]) -> dict[str, object]:
@@ -194,13 +192,13 @@ def _named(text: bytes, *keys: str) -> list[str]:
         return dict(pairs)
 
     if any(key.encode() in text for key in keys):
-        with suppress(ValueError, RecursionError):  # the run reports it
+        with suppress(ValueError, RecursionError):  # the run reports invalid JSON
             json.loads(text, object_pairs_hook=note)
     return names
 
 
 def content(path: str | None) -> bytes:
-    """Read a file; empty if there is none, or it cannot be read."""
+    """Read a file. The content is empty if the file is missing or unreadable."""
     with suppress(OSError, ValueError):
         if path is not None and allows(path) and os.path.isfile(path):
             return read_file(path)
@@ -211,9 +209,9 @@ def _source(path: str) -> _Source:
     with suppress(OSError, ValueError, SandboxError):
         check_path(path)
         status = os.stat(path)
-        # scenarios name the same file by different paths
+        # scenarios name one file by different paths
         known = status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns
-        if stat.S_ISREG(status.st_mode):  # a pipe would be waited for, and a device may have no end
+        if stat.S_ISREG(status.st_mode):  # reading a pipe would wait, and a device may be endless
             if known not in _known:
                 if len(_known) >= _MOST_KEPT:
                     _known.clear()

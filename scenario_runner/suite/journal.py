@@ -1,8 +1,8 @@
 """The journal of a suite: JSON lines, written as results arrive, and read for reports, merging and --resume.
 
-The first line is a `Header`, the last one an `End`, each other line a `Result`; a suite that was resumed has written
-another header before its own results. Of several results of an item the last one counts. Each line is one write at the
-end of the file, so that whatever kills the process leaves whole lines, but for the last one.
+The first line is a `Header`, the last line an `End`, each other line a `Result`. A resumed suite writes another header
+before further results. The last result of an item counts. Each line is one write at the end of the file, so a killed
+process can damage only the last line.
 """
 
 from __future__ import annotations
@@ -47,12 +47,12 @@ Ended = Literal["complete", "stopped", "interrupted", "stopped by an error"]
 
 
 class Header(NamedTuple):
-    """The header that the results after it have in common.
+    """The header of all results after it.
 
-    ``program`` is the version of this program, ``program_hash`` that of `hashes.program_hash`, ``started`` the time in
-    seconds since 1970. ``command`` is what the suite was called with, ``runner`` the options that change what a run
-    does, and ``repeat`` tells how an item runs again. ``items`` is the number of items that are to have a
-    result, None where it is not known yet. ``timeout_s`` is the time limit of items that have none of their own.
+    ``program`` is the version of this program, ``program_hash`` comes from `hashes.program_hash`, and ``started`` is
+    in seconds since 1970. ``command`` is the command line of the suite, ``runner`` has the options that affect runs,
+    and ``repeat`` has the options to run an item again. ``items`` is the number of expected results, or None if it is
+    still unknown. ``timeout_s`` is the default time limit of an item.
     """
 
     journal: int
@@ -68,10 +68,9 @@ class Header(NamedTuple):
 
 
 class End(NamedTuple):
-    """The end of the suite of the header before it; one that was killed has none.
+    """The end of a suite. A killed suite has none.
 
-    Only one that is ``complete`` has a result of every item. ``items`` is as in `Header`. ``devices`` are the names of
-    the devices by their UUIDs.
+    Only a ``complete`` suite has a result for every item. ``items`` is as in `Header`. ``devices`` maps UUIDs to names.
     """
 
     end: Ended
@@ -80,20 +79,20 @@ class End(NamedTuple):
 
 
 def header(program_hash: str, **about: Any) -> Header:
-    """The header of a suite that starts now, on this machine."""
+    """Make the header of a suite that starts now on this machine."""
     return Header(VERSION, version.__version__, program_hash, gethostname(), time.time(), **about)
 
 
 class Journal:
-    """A journal that is written. Life cycle: opened and locked, a header, results as they come, an end, closed.
+    """A journal to write. Life cycle: opened and locked; a header, results and an end are written; closed.
 
-    An older journal of the folder becomes ``journal.previous.jsonl``, unless the new results are added to it
-    (``resume``). Raises FileError where another suite writes to it, or where the folder cannot be written to.
+    An older journal in the folder becomes ``journal.previous.jsonl``, but ``resume`` appends to it. Raises FileError if
+    another suite writes to the journal, or if the folder is not writable.
     """
 
     def __init__(self, folder: str, *, resume: bool = False) -> None:
         self.path = os.path.join(folder, FILE_NAME)
-        self.is_lost = False  # removed or replaced while it was written
+        self.is_lost = False  # another program has removed or replaced the file
         self._descriptor = -1
         try:
             check_path(folder)
@@ -109,22 +108,22 @@ class Journal:
             refuse("SR-FILE-015", error.filename or self.path, f"the journal cannot be written: {reason_of(error)}")
 
     def write(self, entry: Header | Result | End) -> None:
-        """Write a line. It stays, whatever happens to this process."""
+        """Write a line. The line survives a kill of this process. Raises FileError."""
         fields = entry.as_json() if isinstance(entry, Result) else entry._asdict()
         if isinstance(entry, Header):
             fields["repeat"] = entry.repeat._asdict()
-        # what is left in a text of bytes that were none stands in no JSON file
+        # JSON has no place for bytes of file names that are not UTF-8
         line = _dumps(fields).encode("utf-8", "replace") + b"\n"
         try:
             self._check_place()
             if os.write(self._descriptor, line) < len(line):
                 raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
         except OSError as error:
-            help = "the results in it stay: make room, or whatever else is missing, and go on with --resume"
+            help = "earlier results stay in the journal: make room, and continue with --resume"
             refuse("SR-FILE-015", self.path, f"the journal cannot be written: {reason_of(error)}", help)
 
     def close(self) -> None:
-        """Let other suites write to it; may be called twice."""
+        """Close the file, so that other suites can write to it. A second call does nothing."""
         descriptor, self._descriptor = self._descriptor, -1
         if descriptor >= 0:
             os.close(descriptor)
@@ -136,23 +135,23 @@ class Journal:
         self.close()
 
     def _check_place(self) -> None:
-        """Raise FileError where the journal is no longer at its path: what was written to it then would be lost."""
+        """Check that the file is still at its path, otherwise results would be lost. Raises FileError."""
         try:
             self.is_lost = not os.path.samestat(os.stat(self.path), os.fstat(self._descriptor))
         except FileNotFoundError:
             self.is_lost = True
         if self.is_lost:
-            message = "the journal was removed or replaced while the suite ran, or the folder of the results was"
-            refuse("SR-FILE-015", self.path, message, "leave the folder alone while a suite runs, and run it again")
+            message = "the journal or the folder of results was removed or replaced while the suite ran"
+            refuse("SR-FILE-015", self.path, message, "run the suite again, and leave the folder alone meanwhile")
 
     def _end_last_line(self) -> None:
-        """Remove what a killed process has left of a line."""
+        """Remove a partial line after a kill."""
         with mmap.mmap(self._descriptor, 0, access=mmap.ACCESS_READ) as content:
             end = content.rfind(b"\n") + 1
         os.ftruncate(self._descriptor, end)
 
     def _begin_anew(self, previous: str) -> None:
-        """Keep the journal of an earlier run under another name; nobody else can begin one meanwhile."""
+        """Rename the journal of an earlier run. The lock prevents another suite from starting a journal meanwhile."""
         if sys.platform == "win32":  # which renames no open file
             self.close()
         os.replace(self.path, previous)
@@ -165,17 +164,17 @@ class Journal:
 
 
 def _opened(path: str) -> int:
-    """A descriptor that holds the lock on the journal. Raises OSError, and FileError where it is in use.
+    """Open and lock a journal, and return the descriptor. Raises OSError, and FileError if another suite has the lock.
 
-    The lock is one of the process: workers that outlive it do not keep it. So this process must open the file nowhere
-    else while it writes, since closing any of its descriptors would give the lock up.
+    The lock belongs to the process, so workers that outlive the suite do not keep it. But closing any descriptor of the
+    file releases the lock: this process must not open the journal twice.
     """
     flags = os.O_RDWR | os.O_APPEND | os.O_CREAT | getattr(os, "O_BINARY", 0)
     descriptor = open_file(path, flags, 0o666)
     with ExitStack() as stack:
         stack.callback(os.close, descriptor)
         is_ours = False
-        with suppress(BlockingIOError, PermissionError, FileNotFoundError):  # another suite has it, or has moved it
+        with suppress(BlockingIOError, PermissionError, FileNotFoundError):  # another suite has the file or moved it
             if fcntl is not None:
                 fcntl.lockf(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
             is_ours = os.path.samestat(os.fstat(descriptor), os.stat(path))
@@ -199,21 +198,21 @@ def _checked(result: Result) -> Result:
 
 @cache
 def _adapters() -> dict[bytes, Any]:
-    """The TypeAdapter of each kind of line, by what the line begins with."""
-    from pydantic import AfterValidator, TypeAdapter  # a suite starts its workers before it needs them
+    """Return the TypeAdapter of each kind of line, by the beginning of the line."""
+    from pydantic import AfterValidator, TypeAdapter  # takes 50 ms, while workers start
 
     result = Annotated[Result, AfterValidator(_checked)]
     return {b'{"journal"': TypeAdapter(Header), b'{"end"': TypeAdapter(End), b"": TypeAdapter(result)}
 
 
 def _parsed(line: bytes) -> Json:
-    """Read a line. Raises ValueError, which is one of pydantic."""
+    """Read a line. Raises pydantic's ValidationError, a ValueError."""
     adapter = next(adapter for begin, adapter in _adapters().items() if line.startswith(begin))
     return adapter.validate_json(line, strict=True)
 
 
 class Run(NamedTuple):
-    """A run of a suite that the journal ``path`` has; ``end`` is None where it was killed, or has not ended yet."""
+    """A run of a suite in the journal ``path``. ``end`` is None if the suite was killed or still runs."""
 
     path: str
     header: Header
@@ -221,7 +220,7 @@ class Run(NamedTuple):
 
 
 class Incomplete(NamedTuple):
-    """A journal that does not have the results of all items: its path, how its suite ended, and all that is known."""
+    """A journal without the results of all items: the path, the end of the suite in a word, and a message."""
 
     path: str
     ended: str
@@ -229,21 +228,20 @@ class Incomplete(NamedTuple):
 
 
 class MergedJournals:
-    """The results of journals by the ids of their items: of several of one item, the one read last counts.
+    """The results of journals by the ids of items. The last result of an item counts.
 
-    Iterating goes by the order of the ids. A folder stands for the journal in it. Damaged lines, and verdicts of
-    different journals that contradict each other, are problems, and so is a file that cannot be read or is no journal
-    of this version, where there are others. Raises FileError where there are none.
+    Iteration follows the order of ids. A folder stands for the journal in it. Damaged lines, contradictions between
+    journals, and unusable journals are reported as problems. Raises FileError if no journal is usable.
     """
 
     def __init__(self, paths: Sequence[str], problems: SuiteProblems) -> None:
         self.runs: list[Run] = []
         self.results: dict[str, Result] = {}
         self.unusable: list[str] = []
-        """The paths of the journals that cannot be read, which has been reported."""
+        """The paths of unusable journals, which are reported already."""
         self._problems = problems
         self._run_of: dict[str, Run] = {}
-        self._counts: Counter[str] = Counter()  # of the items that each journal has
+        self._counts: Counter[str] = Counter()  # items by journal
         errors: list[FileError] = []
         for path in paths:
             path = os.path.join(path, FILE_NAME) if os.path.isdir(path) else path
@@ -258,53 +256,52 @@ class MergedJournals:
             problems.found(problem.code, problem.path, problem.message, problem.help, line=problem.line)
 
     def incomplete(self) -> Iterator[Incomplete]:
-        """The journals whose last suite did not end by itself with the result of every item, or that have lost some.
-
-        Those that cannot be read come first."""
+        """Yield journals that lack results of their last suite. Unusable journals come first."""
         for path in self.unusable:
             yield Incomplete(path, "incomplete", "the journal cannot be read")
-        for path, run in {run.path: run for run in self.runs}.items():  # the last of each
+        for path, run in {run.path: run for run in self.runs}.items():  # the last run in each journal
             count = self._counts[path]
             items = run.header.items if run.end is None else run.end.items
             if run.end is None:
-                ended, how = "did not end", "the suite did not end, as after a kill"
+                ended, how = "did not end", "the suite was killed or still runs"
             elif run.end.end != "complete":
                 ended, how = run.end.end, f"the suite was {run.end.end}"
             elif items is not None and count < items:
                 ended, how = "incomplete", "results are lost"
             else:
                 continue
-            of = "" if items is None else f", and {counted(items, 'item')} were to run"
-            yield Incomplete(path, ended, f"{how}: there are results of {counted(count, 'item')}{of}")
+            found = counted(count, "item") if items is None else f"{count} of {counted(items, 'item')}"
+            yield Incomplete(path, ended, f"{how}: the journal has results of {found}")
 
     def not_run(self) -> str:
-        """A sentence where the device supports none of the items; else nothing."""
+        """Return a sentence if the device supports no item, else ""."""
         results = self.results.values()
         reasons = (result.last.reason for result in results if result.verdict == "NotSupported" and result.last)
         return not_run([result.verdict for result in results], len(results), next(reasons, ""))
 
     def rows(self) -> dict[str, Row]:
-        """The rows of tables about the items."""
+        """Return the rows for tables of items."""
         return {id: Row(result.verdict, result.seconds) for id, result in self.results.items()}
 
     def __iter__(self) -> Iterator[Result]:
-        """All results in the order of their ids; the paths of their files are absolute."""
+        """Yield all results in the order of ids, with absolute paths of files."""
         for id, result in sorted(self.results.items()):
             folder = os.path.dirname(os.path.abspath(self._run_of[id].path))
             yield result._replace(attempts=tuple(_placed(attempt, folder) for attempt in result.attempts))
 
     def header(self, id: str) -> Header:
-        """The header of the suite that has the result of an item. Raises KeyError."""
+        """Return the header above the result of an item. Raises KeyError."""
         return self._run_of[id].header
 
     def repeat(self, result: Result) -> Repeat:
-        """The command of the suite that has a result, to run its item again."""
+        """Return the options of the suite to run an item again."""
         return self.header(result.item.id).repeat
 
     def forget_void(self, now: Header, devices: Container[tuple[str, str]] | None) -> list[str]:
-        """Forget the results that were decided by something else than ``now`` has; a sentence for each difference.
+        """Drop results of another program version, device, option or limit. Return a sentence for each difference.
 
-        ``devices`` are those in use, each with its UUID and driver; None where they are not known."""
+        ``devices`` are pairs of UUID and driver, or None if the devices are unknown.
+        """
         counts: Counter[str] = Counter()
         for id, result in list(self.results.items()):
             difference = result.verdict not in NEVER_KEPT and self._difference(result, now, devices)
@@ -334,20 +331,19 @@ class MergedJournals:
         return ""
 
     def _read(self, path: str) -> None:
-        """Add a journal, without the lines that are damaged. Raises FileError for a file that is no journal of this
-        version."""
+        """Add the results of a journal. Raises FileError for a file of another kind or version."""
         with _opened_to_read(path) as file:
             self.runs.append(Run(path, _header(file.readline(MAX_BYTES), path)))
             for number, text in enumerate(iter(partial(file.readline, MAX_BYTES), b""), 2):
                 if len(text) == MAX_BYTES:
                     refuse("SR-SUITE-011", path, f"the line has more than {MAX_BYTES >> 20} MiB", line=number)
-                entry = None  # a damaged line may have been the header of another suite
+                entry = None  # a damaged line may have been another header
                 try:
                     entry = _parsed(text)
                 except ValueError as error:
-                    message = "the journal ends in the middle of a line, as after a kill; that result is ignored"
+                    message = "the journal ends in the middle of a line, as after a kill: that result does not count"
                     if text.endswith(b"\n"):
-                        message = f"the line is damaged, and is ignored: {_first(error)}"
+                        message = f"the line is damaged and does not count: {_first(error)}"
                     self._problems.found("SR-SUITE-012", path, message, line=number, severity="warning")
                 if isinstance(entry, Header):
                     self.runs.append(Run(path, entry))
@@ -370,19 +366,19 @@ class MergedJournals:
 
 
 def _header(text: bytes, path: str) -> Header:
-    """Read the header in the first line. Raises FileError for a file that is no journal of this version."""
+    """Read the header in the first line. Raises FileError for a file of another kind or version."""
     if not text:
-        refuse("SR-SUITE-011", path, "the journal is empty: its suite ended before it began", "run it again")
+        refuse("SR-SUITE-011", path, "the journal is empty", "run the suite again")
     try:
         fields = json.loads(text)
         version = fields["journal"]
     except (ValueError, TypeError, KeyError, RecursionError):
-        refuse("SR-SUITE-011", path, 'this is no journal: its first line has no "journal"', line=1)
+        refuse("SR-SUITE-011", path, 'the file is no journal: the first line has no "journal"', line=1)
     if version != VERSION:
         message = f"the journal has version {version!r}, expected {VERSION}"
         refuse("SR-SUITE-011", path, message, "read it with the version of this program that wrote it", line=1)
     try:
-        header: Header = _adapters()[b'{"journal"'].validate_json(text, strict=True)  # whatever it begins with
+        header: Header = _adapters()[b'{"journal"'].validate_json(text, strict=True)
     except ValueError as error:
         refuse("SR-SUITE-011", path, f"the header of the journal is wrong: {_first(error)}", line=1)
     return header
@@ -406,7 +402,7 @@ def _opened_to_read(path: str) -> BinaryIO:
 
 
 NEVER_KEPT: Final = ("Skip", "Missing", "MissingTool")
-"""Statuses of results that --resume does not keep."""
+"""The statuses of results that --resume drops."""
 
 
 def _placed(attempt: Outcome, folder: str) -> Outcome:

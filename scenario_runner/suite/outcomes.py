@@ -1,10 +1,10 @@
-"""Records of a suite about an item: the item, the outcome of a run, and the verdict. Standard library only.
+"""Records of a suite: items, outcomes of attempts, and results. Standard library only.
 
 ::
 
     Item ──a worker runs and compares──▶ Outcome ──attempts, lists──▶ Result ──▶ journal, reports
 
-Outcomes travel between processes as JSON, and results into the journal (`as_json`; `journal` reads it again).
+Workers send outcomes as JSON, and the journal keeps results as JSON (`as_json`).
 """
 
 from __future__ import annotations
@@ -17,29 +17,28 @@ from scenario_runner.errors.text import Json
 _NOTHING: Final[Mapping[str, Json]] = {}
 
 Status = Literal["Pass", "Warn", "Fail", "NotSupported", "MissingTool", "Skip", "Crash", "Timeout", "Missing"]
-"""The status of one run of an item. Missing: it could not be run, since its file or its expectations cannot be used.
-MissingTool: this machine lacks a tool for it (`MissingToolError`)."""
+"""The status of one attempt. Missing: the scenario or the expectations are unusable. MissingTool: this machine lacks a
+tool (`MissingToolError`)."""
 
 NOT_RUN: Final = frozenset({"NotSupported", "MissingTool", "Skip"})
-"""The statuses of items of which nothing ran, and that are no failures."""
+"""The statuses of items that did not run and did not fail."""
 
 BAD: Final = frozenset({"Fail", "Crash", "Timeout", "Missing"})
-"""The statuses that are failures, unless a list says that they are expected."""
+"""The statuses of failures. A list may expect them."""
 
 
 def is_bad(verdict: str) -> bool:
-    """Return whether a verdict is a failure that nothing expects."""
+    """Return whether a verdict is an unexpected failure or an unexpected improvement."""
     return verdict in BAD or verdict.startswith("UnexpectedImprovement")
 
 
 class Item(NamedTuple):
-    """A scenario, or a model, with expectations.
+    """A scenario or a model with expectations.
 
-    ``id`` names it in lists and reports: the path of the scenario with "/" between its parts, relative to the root of
-    the suite where it lies below it. ``path`` is the absolute path of the scenario, and ``expectations`` that of the
-    file with its expectations, or None where the scenario has them, or has none. ``defaults`` are the files
-    ``suite.json`` of its folder and of those above, the nearest first. ``parameters`` are the values of one combination
-    by name; then the id ends with ``variant``, them in brackets: ``[4-true]``.
+    ``id`` is the name in lists and reports: the path of the scenario with "/", relative to the root of the suite if
+    possible. ``path`` is absolute. ``expectations`` is the path of the file with expectations, or None without such a
+    file. ``defaults`` lists the files ``suite.json`` of the folder and the folders above, the nearest first.
+    ``parameters`` has the values of one combination by name; ``variant``, such as ``[4-true]``, then ends the id.
     """
 
     id: str
@@ -51,12 +50,12 @@ class Item(NamedTuple):
 
 
 class OutputCheck(NamedTuple):
-    """The result of comparing one output, or one captured frame of it.
+    """The result of comparing one output, or one captured frame of an output.
 
-    ``name`` is the uid of the resource, or "frame/uid" for a captured frame. ``message`` says in one sentence what is
-    wrong, empty where nothing is. ``metrics`` has the measured errors by name. ``worst`` lists the elements with the
-    greatest errors: their index, and the expected and the actual value as text. ``files`` are paths relative to the
-    folder of the results, by what they show: "expected", "actual", "error" (pictures or arrays).
+    ``name`` is the uid of the resource, or "frame/uid" for a captured frame. ``message`` is a sentence about the
+    difference, empty for a Pass. ``metrics`` has measured errors by name. ``worst`` lists index, expected value and
+    actual value of the elements with the greatest errors. ``files`` maps "expected", "actual" and "error" to pictures
+    or arrays; paths are relative to the folder of results.
     """
 
     name: str
@@ -68,17 +67,18 @@ class OutputCheck(NamedTuple):
 
 
 class Outcome(NamedTuple):
-    """The outcome of one run of an item.
+    """The outcome of one attempt of an item.
 
-    ``reason`` says in one sentence why the status is not Pass. ``exit_code`` is what ``scenario-runner run`` would have
-    ended with (see `errors`). ``diagnostics`` are those of the run, as `Diagnostic.as_json` gives them. ``stack`` is
-    the native stack of a worker that crashed, or the traceback of an error of this program; ``python_stack`` the Python
-    stack of a worker that crashed or was killed, which has frames of this program alone; ``output`` the end of what its
-    process wrote to standard error; ``before`` the last of the ``before_count`` items that the same process had run
-    before it, most recent last; ``printed`` what shaders printed first in a run that failed. ``lines`` has the lines of
-    expectations that do not hold, in the file that has them: by output, and that of an expected error by "". ``crash``
-    tells crashes apart: the exit code of the worker, negative for a signal, and the kind of its work (`progress`); or
-    the exit code of an error of this program, and the error.
+    ``reason`` is a sentence about a status other than Pass. ``exit_code`` is the exit code of ``scenario-runner run``
+    for the same scenario (see `errors`). ``diagnostics`` are JSON from `Diagnostic.as_json`. ``printed`` has the first
+    lines that shaders printed in a failed run. ``lines`` has the lines of broken expectations by output; the key ""
+    stands for an expected error.
+
+    ``stack`` is the native stack of a crashed worker, or the traceback of a defect. ``python_stack`` is the Python
+    stack of a worker that crashed or was killed. ``output`` is the end of the worker's standard error. The worker had
+    run ``before_count`` items before; ``before`` lists the last of them, the most recent last. ``crash`` tells crashes
+    apart: the exit code of the worker (negative for a signal) and the kind of work, or the exit code and the type of a
+    defect.
     """
 
     status: Status
@@ -97,7 +97,7 @@ class Outcome(NamedTuple):
     crash: tuple[int, str] | tuple[()] = ()
 
     def as_json(self) -> dict[str, object]:
-        """Only what differs from the defaults, so that the line of an item that passed is short."""
+        """Return the fields that differ from the defaults: most items pass, and have a short line."""
         fields = {
             name: value for name, value in self._asdict().items() if value != self._field_defaults.get(name, None)
         }
@@ -107,6 +107,7 @@ class Outcome(NamedTuple):
 
     @classmethod
     def of_json(cls, fields: dict[str, Json]) -> Outcome:
+        """Read an outcome from JSON."""
         outputs = tuple(
             OutputCheck(**{**output, "worst": tuple(map(tuple, output["worst"]))})
             for output in fields.get("outputs", ())
@@ -116,8 +117,7 @@ class Outcome(NamedTuple):
 
 
 class Hashes(NamedTuple):
-    """Hashes of what a result depends on (SHA-256, hexadecimal; "" where unknown): when one of them changes, it is
-    void."""
+    """Hashes of all files that decide a result (SHA-256 in hexadecimal, "" if unknown). A change voids the result."""
 
     scenario: str = ""
     inputs: str = ""
@@ -128,10 +128,10 @@ class Hashes(NamedTuple):
 class Result(NamedTuple):
     """The verdict on an item.
 
-    ``verdict`` is the status of the last attempt, or what lists and repeated attempts make of it: "Flake",
-    "KnownFlake", "ExpectedFail", "UnexpectedImprovement(Pass)". ``attempts`` has every run, in order; it is empty for
-    an item that was skipped. ``device`` is the UUID of the physical device, ``driver`` its driver's name and version,
-    ``host`` the name of the machine where it was another one than that which started the suite.
+    ``verdict`` is the status of the last attempt, unless lists or several attempts change it to "Flake", "KnownFlake",
+    "ExpectedFail" or "UnexpectedImprovement(Pass)". A skipped item has no ``attempts``. ``device`` is the UUID of the
+    physical device, ``driver`` the name and version of the driver. ``host`` is the name of another machine that ran
+    the item.
     """
 
     item: Item
@@ -144,7 +144,7 @@ class Result(NamedTuple):
 
     @property
     def is_bad(self) -> bool:
-        """Return whether it is unexpected and a failure."""
+        """Return whether the verdict counts as a failure."""
         return is_bad(self.verdict)
 
     @property
@@ -168,8 +168,11 @@ class Result(NamedTuple):
 
 
 class EvaluationOptions(NamedTuple):
-    """``results_folder`` gets files about outputs that fail, below the id of the item; None: none are written. Those of
-    one item have no more than ``evidence_bytes_max`` bytes together."""
+    """Options of comparisons.
+
+    ``results_folder`` gets files about failed outputs, in a folder for each item; None writes no files. All arrays of
+    an item have at most ``evidence_bytes_max`` bytes.
+    """
 
     results_folder: str | None = None
     evidence_bytes_max: int = 64 << 20

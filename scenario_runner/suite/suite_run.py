@@ -43,7 +43,7 @@ class Patterns(list[tuple[str, re.Pattern[str], Place]]):
         return any(text == name or pattern.search(name) for text, pattern, _ in self)
 
     def unmatched(self, names: Collection[str]) -> Iterator[tuple[str, Place]]:
-        """Yield the patterns that match none of the names."""
+        """Yield the patterns without a match among the names."""
         for text, pattern, place in self:
             if text not in names and not any(map(pattern.search, names)):
                 yield text, place

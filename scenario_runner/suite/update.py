@@ -1,4 +1,4 @@
-"""Write expectations from a run: ``--update``."""
+"""Expectations written from a run: ``--update``."""
 
 import codecs
 import hashlib
@@ -29,10 +29,10 @@ from scenario_runner.suite.worker_task import Runners
 
 
 class Change(NamedTuple):
-    """The change of one expectation: of an ``output``, in the file ``path``; ``message`` tells what was wrong.
+    """The change of an expectation of an ``output`` in the file ``path``. ``message`` tells how the output was wrong.
 
-    ``digest`` is the SHA-256 of the content that the run wrote, with its shape where it has one; "" where the file has
-    more in it. A "kept" one stays as it is, since the output is right.
+    ``digest`` is the SHA-256 of the output's content and shape, or "" if the file holds more. A "kept" expectation
+    stays, since the output is right.
     """
 
     path: str
@@ -50,15 +50,14 @@ class Change(NamedTuple):
 def update(
     item: Item, runners: Runners, *, write: bool = True, with_kept: bool = False, with_types: bool = False
 ) -> list[Change]:
-    """Run an item and replace the expectations that its results do not meet; returns the changes.
+    """Run an item, replace broken expectations, and return the changes.
 
-    Content within its tolerances stays. Expected files, values, digests, exit codes and codes change in place; new
-    files go into the folder of expected files. Files appear together, when the run has ended well; without ``write``
-    none does. ``with_kept`` adds the expected files that are kept: another item may change them. ``with_types`` gives
-    buffers whose type nothing gives the type that shaders see in them.
+    Expected files, values, digests, exit codes and codes change in place; new files go into the folder of expected
+    files. All files appear together after the run, and only with ``write``. ``with_kept`` adds expected files that are
+    kept, since another item may change them. ``with_types`` takes the types of buffers from shaders.
 
-    Raises ExpectationError for problems that no run can solve (unknown keys, names of no output), for files that the
-    item reads, and for content that would not pass; and whatever the run raises where no error is expected.
+    Raises ExpectationError for problems that no run can solve, such as unknown keys, for files that the item reads, and
+    for content that would not pass. Raises the errors of the run if no error is expected.
     """
     with OutputSet() as files:
         work = _Update(item, runners, files if write else None, with_types)
@@ -67,7 +66,7 @@ def update(
 
 
 class _Update(ItemRun):
-    """One update; ``files`` get what changes, None where nothing is written."""
+    """An update. ``files`` gets the changed files, or is None to write nothing."""
 
     with_misfits = True
 
@@ -75,11 +74,11 @@ class _Update(ItemRun):
         super().__init__(item, load(item), runners)
         self._files = files
         self._with_types = with_types
-        self._values: dict[str, object] = {}  # by pointers into the text of the expectations
+        self._values: dict[str, object] = {}  # by JSON pointers into the expectations
         self.changes: list[Change] = []
 
     def run(self) -> None:
-        """Run the item, and note and write what changes."""
+        """Run the item, and write the changes."""
         try:
             self.execute()
         except Refused as refusal:
@@ -95,7 +94,7 @@ class _Update(ItemRun):
             self._expect(error)
         else:
             if self.expectations.expects_failure:
-                message = "the run ended well: remove 'exit_code', 'codes' and 'any_error' to expect that"
+                message = "the run ended without an error: remove 'exit_code', 'codes' and 'any_error' to expect that"
                 raise ExpectationError(self.expectations.problem("SR-EXPECT-006", "", message))
         self._write_text()
         problems, _ = refused([(self.item, self.changes)])
@@ -103,7 +102,7 @@ class _Update(ItemRun):
             raise ExpectationError(problems)
 
     def _expect(self, error: ScenarioRunnerError) -> None:
-        """Expect the error that the run ended with."""
+        """Expect the error of the run from now on."""
         check, codes = self.expectations.check, error_codes(error)
         if check.exit_code not in (None, error.exit_code):
             self._set("/exit_code", "", error.exit_code, f"{check.exit_code} becomes {error.exit_code}")
@@ -111,7 +110,7 @@ class _Update(ItemRun):
             self._set("/codes", "", codes, f"{', '.join(check.codes)} becomes {', '.join(codes)}")
 
     def _write_text(self) -> None:
-        """Write the file of the expectations, where values in it change."""
+        """Write the expectations if values in them change."""
         if not self._values or self._files is None:
             return
         path = self.expectations.path
@@ -124,7 +123,7 @@ class _Update(ItemRun):
             file.write(text)
 
     def compare(self, bound: Bound, actual: memoryview) -> None:
-        """Note what the run gives for an output, where that is not right."""
+        """Note the change of an expectation if an output is wrong."""
         name, expected = bound.output.name, bound.expected
         element = self._default_element(bound.output)
         message = "; ".join(problem.message for problem in bound.misfits)
@@ -137,9 +136,8 @@ class _Update(ItemRun):
             element, message = bound.element, check.message
         if expected.tosa is not None:
             help = "compute them with TOSA's reference model again, or expect a 'file' of this output"
-            raise bound.error(
-                "SR-EXPECT-012", "/tosa", f"an update does not write the reference model's results: {message}", help
-            )
+            message = f"an update does not write results of the reference model: {message}"
+            raise bound.error("SR-EXPECT-012", "/tosa", message, help)
         rebound = self._rebound(bound, element, actual)
         if expected.sha256 is not None:
             self._set(self.expectations.pointer_to(name, "/sha256"), name, hashlib.sha256(actual).hexdigest(), message)
@@ -150,7 +148,7 @@ class _Update(ItemRun):
             self._write(rebound, actual, message)
 
     def _default_element(self, output: Output) -> Element:
-        """Return the type of a buffer that nothing gives: bytes, as in the file of its ``dst``, or of shaders."""
+        """Return the default type of an output: bytes, or for a buffer the type that shaders use."""
         if self._with_types and output.resource is not None:
             seen = ELEMENTS.get(Accesses(self._plan).elements().get(output.resource.uid, ""))
             if seen is not None and output.size_bytes % seen.size_bytes == 0:
@@ -158,13 +156,13 @@ class _Update(ItemRun):
         return ELEMENTS["int8"]
 
     def _rebound(self, bound: Bound, element: Element, actual: memoryview) -> Bound:
-        """Bind an output to its own content. Refuse content that would not pass once it is expected."""
+        """Expect the content of this run. Raises ExpectationError if this content would not pass."""
         content = ArraySource(actual, bound.output.name), element
         rebound = bind_output(self.expectations, bound.output, bound.path, content)
         if rebound.misfits:
             raise error_of(rebound.misfits)
         if rebound.expected.sha256 is None and (check := check_output(rebound, actual)).status == "Fail":
-            message = f"this run would not pass even with its own content expected: {check.message}"
+            message = f"this run fails even if its own content is expected: {check.message}"
             help = "correct these keys of the expectation, or the scenario"
             raise rebound.error("SR-EXPECT-012", "", message, help)
         return rebound
@@ -173,7 +171,7 @@ class _Update(ItemRun):
         path = self.expectations.path
         assert path is not None
         if self.item.parameters:
-            message = "an update does not change values in a file that other combinations of parameters share"
+            message = "an update does not change values that other combinations of parameters share"
             help = "expect a 'file' with a parameter in its name"
             raise ExpectationError(self.expectations.problem("SR-EXPECT-012", pointer, message, help))
         self._values[self.expectations.pointer + pointer] = value
@@ -204,8 +202,10 @@ def _digest(output: Output, actual: memoryview) -> str:
 
 
 def refused(updates: Iterable[tuple[Item, Iterable[Change]]]) -> tuple[list[Diagnostic], set[str]]:
-    """The reasons why updates must not be written, and the ids of their items: a file is an input of an item, or others
-    would give it another content."""
+    """Return errors about updates that must not be written, and the ids of the items.
+
+    An update is refused if its file is an input of an item, or if another item wants other content in the file.
+    """
     inputs: dict[str, str] = {}
     users: dict[str, list[tuple[Item, Change]]] = {}
     for item, changes in updates:
@@ -232,8 +232,7 @@ TASK = "scenario_runner.suite.update:update_item"
 
 
 def update_item(item: Item, runners: Runners, write: bool, with_types: bool = False) -> Outcome:
-    """Update the expectations of an item in a worker: Pass with the changes (see `changes_of`), or Missing with the
-    reason why there is nothing to expect."""
+    """Update the expectations of an item in a worker. The outcome has the changes (`changes_of`), or an error."""
     start = time.perf_counter()
     try:
         changes = update(item, runners, write=write, with_kept=True, with_types=with_types)
@@ -244,12 +243,12 @@ def update_item(item: Item, runners: Runners, write: bool, with_types: bool = Fa
 
 
 def changes_of(outcome: Outcome) -> list[Change]:
-    """The changes that `update_item` has made, and the files that it has kept."""
+    """Return the changes and kept files in an outcome of `update_item`."""
     return [Change(**check.files) for check in outcome.outputs]  # type: ignore[arg-type]
 
 
 def with_values(text: str, values: Mapping[str, Json]) -> str:
-    """The text with other values at the JSON pointers, which must lead to values."""
+    """Replace the values at JSON pointers in a text."""
     places, decoder = Places(text), json.JSONDecoder()
     starts = {place[1]: value for pointer, value in values.items() if (place := places.offsets(pointer))}
     for start in sorted(starts, reverse=True):

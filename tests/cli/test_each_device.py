@@ -114,7 +114,7 @@ def test_one_device(suite: Path, program: Program) -> None:
     assert ended.code == 0
     assert ended.out.splitlines()[0].startswith("device 1 of 1: ")
     assert ended.out.splitlines()[-2:] == [
-        "there is one device, and none to compare it with",
+        "there is only one device, so nothing is compared",
         "suite passed: 1 item on 1 device",
     ]
     assert list(suite.glob("*.csv")) == []

@@ -54,7 +54,7 @@ def test_a_suite(tmp_path: Path, program: Program, job: dict[str, str]) -> None:
     )
     assert second == (
         "::error file=suite/good.check.json,line=3,title=Fail suite/good.json"
-        "::the run ended well, expected the exit code 4"
+        "::the run ended without an error, expected the exit code 4"
     )
     summary = (tmp_path / "summary.md").read_text()
     assert summary.startswith("### scenario-runner test\n\n| | place | finding |\n|---|---|---|\n| error | suite/")

@@ -87,7 +87,7 @@ def test_the_name_of_an_item_as_a_file(program: Program, tmp_path: Path, command
     ended = program(command[0], "a.json[int-4-3]", *command[1:])
     assert (ended.code, ended.err) == (
         2,
-        "error: a.json[int-4-3]: is the name of an item of a suite, expected a file\n"
+        "error: a.json[int-4-3]: names an item of a suite, expected a file\n"
         "  help: a.json '--set=type=\"int\"' --set=n=4 --set=factor=3\n",
     )
 

@@ -161,8 +161,8 @@ def test_a_results_folder_that_vanishes(tmp_path: Path, program: Program, replac
     compiler = executable(tmp_path / "compiler", text)
     options = ("--glslang", compiler, "--no-cache", "--jobs", "1", "--junit", "junit.xml", "--quiet")
     ended = program("test", "suite", "--results", "r", *options)
-    message = "the journal was removed or replaced while the suite ran, or the folder of the results was"
-    help = "leave the folder alone while a suite runs, and run it again"
+    message = "the journal or the folder of results was removed or replaced while the suite ran"
+    help = "run the suite again, and leave the folder alone meanwhile"
     assert ended.err == f"error: {results}/journal.jsonl: {message}\n  help: {help}\n"
     assert (ended.code, ended.out.splitlines()[-1]) == (4, "suite stopped by an error: 0 of 1 item unexpected")
     assert [each.name for each in results.glob("*")] == (["journal.jsonl"] if replaced else [])
@@ -176,7 +176,7 @@ def test_evidence_is_bounded_and_removed(tmp_path: Path, program: Program) -> No
     names = {path.name for path in (tmp_path / "r" / "suite" / "wrong.json").iterdir()}
     assert names == {"x.actual.npy", "x.expected.npy", "x.error.npy"}
     ended = program("test", "suite", "--results", "r", "--max-evidence", "0")
-    assert "(its content is not kept: more than --max-evidence 0 MiB)" in ended.out
+    assert "(content left out: more than --max-evidence 0 MiB)" in ended.out
     assert not (tmp_path / "r" / "suite").exists()
     program("test", "suite", "--results", "r")
     assert (tmp_path / "r" / "suite" / "wrong.json" / "x.actual.npy").exists()

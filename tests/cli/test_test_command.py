@@ -183,7 +183,7 @@ def test_strict_tells_all_that_is_wrong(suite: Path, program: Program) -> None:
         [" known", "2"],
         [" missing", " the list does not exist"],
         [" skips", "1"],
-        [" suite", " the name b'a\\nb.json' has control characters, or bytes that are not UTF-8; it is left out"],
+        [" suite", " the name b'a\\nb.json' has control characters or invalid UTF-8, and is left out"],
         [" known", "1"],
         [" skips", "2"],
     ]
@@ -198,7 +198,7 @@ def test_the_journal_to_resume_is_none(suite: Path, program: Program) -> None:
     journal.write_text("other\n")
     ended = program("test", "suite/good.json", "--results", "r", "--resume")
     assert (ended.code, ended.out.splitlines()[-1]) == (4, "suite passed: 1 item")
-    assert ended.err.startswith("error: r/journal.jsonl:1: this is no journal")
+    assert ended.err.startswith("error: r/journal.jsonl:1: the file is no journal")
     assert program("report", "r").out == "1 Pass\nsuite passed: 1 item\n"
     assert (journal.parent / "journal.previous.jsonl").read_text() == "other\n"
     journal.write_text(journal.read_text().splitlines(keepends=True)[0])
@@ -352,7 +352,7 @@ def test_a_killed_suite_goes_on(tmp_path: Path, program: Program) -> None:
     process.communicate()
     report = program("report", "r", "--junit", "j.xml", "--json", "j.json", "--html", "j.html")
     assert (report.code, report.out.splitlines()[-1]) == (4, "suite did not end: 0 of 2 items unexpected")
-    message = "the suite did not end, as after a kill: there are results of 2 items, and 3 items were to run"
+    message = "the suite was killed or still runs: the journal has results of 2 of 3 items"
     assert report.err.startswith(f"error: r/journal.jsonl: {message} [SR-SUITE-014]\n")
     for name in ("j.xml", "j.json", "j.html"):
         assert message in (tmp_path / name).read_text()
@@ -392,10 +392,10 @@ def test_a_suite_that_was_stopped_says_so(tmp_path: Path, program: Program) -> N
     cases = {case.get("name"): case for case in ElementTree.parse(tmp_path / "j.xml").iter("testcase")}
     error = cases["suite is incomplete"].find("error")
     assert error is not None
-    assert error.text == "the suite was stopped: there are results of 2 items, and 4 items were to run"
+    assert error.text == "the suite was stopped: the journal has results of 2 of 4 items"
     report = program("report", "r")
     assert (report.code, report.out.splitlines()[-1]) == (1, "suite stopped: 1 of 2 items unexpected")
-    assert "the suite was stopped: there are results of 2 items" in report.err
+    assert "the suite was stopped: the journal has results of 2 of 4 items" in report.err
     whole = program("test", "suite", "--fraction", "4", *stopping)
     assert (whole.code, whole.out.splitlines()[-1]) == (1, "suite failed: 1 of 1 item unexpected")
 

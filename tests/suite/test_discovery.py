@@ -66,10 +66,10 @@ def test_expectations_of_no_scenario(tree: Tree) -> None:
     for name in ("a/add.json", "a/check.json", "a/old.check.json", "b/m.vgf", "b/m.check.json", "b/scenario.json"):
         tree.file(name)
     assert tree.ids("a", "b") == ["a/add.json", "b/m.vgf", "b/scenario.json"]
-    said = "is beside these expectations, which nothing is compared with"
+    said = "these expectations belong to no scenario: there is no"
     assert tree.problems.shown == [
-        f"SR-SUITE-018 {tree.folder / 'a' / 'check.json'}: no scenario.json {said}",
-        f"SR-SUITE-018 {tree.folder / 'a' / 'old.check.json'}: no old.json {said}",
+        f"SR-SUITE-018 {tree.folder / 'a' / 'check.json'}: {said} scenario.json beside them",
+        f"SR-SUITE-018 {tree.folder / 'a' / 'old.check.json'}: {said} old.json beside them",
     ]
     assert tree.problems.exit_code == 0
 
@@ -126,7 +126,7 @@ def test_links_in_a_circle(tree: Tree) -> None:
     (tree.folder / "a" / "c").symlink_to(tree.folder / "a" / "b")
     assert tree.ids("a") == ["a/b/x.json"]
     place = tree.folder / "a" / "b" / "up"
-    assert tree.problems.shown == [f"SR-SUITE-007 {place}: this link leads to a folder above it, and is not followed"]
+    assert tree.problems.shown == [f"SR-SUITE-007 {place}: the link leads to a parent folder, and is not followed"]
     assert tree.problems.exit_code == 0
 
 

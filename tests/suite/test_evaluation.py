@@ -77,7 +77,7 @@ def test_digests(doubled: Scene, run: Run) -> None:
     digest = hashlib.sha256((VALUES * 2).tobytes()).hexdigest()
     assert run(outputs={"x": {"sha256": ["0" * 64, digest]}}).status == "Pass"
     outcome = run(outputs={"x": {"sha256": "0" * 64}})
-    assert outcome.reason == f"x: the content has the SHA-256 {digest}, not the one that is expected"
+    assert outcome.reason == f"x: the content has the SHA-256 {digest}, not the expected one"
     assert set(outcome.outputs[0].files) == {"actual"}
 
 
@@ -165,8 +165,8 @@ def test_scenarios_that_are_wrong_on_purpose(doubled: Scene, run: Run) -> None:
 
 def test_an_error_that_does_not_come(doubled: Scene, run: Run) -> None:
     """A successful run fails if an error is expected. A failed write of an output counts as the run's error."""
-    assert run(exit_code=3).reason == "the run ended well, expected the exit code 3"
-    assert run(codes="SR-REF-001").reason == "the run ended well, expected SR-REF-001"
+    assert run(exit_code=3).reason == "the run ended without an error, expected the exit code 3"
+    assert run(codes="SR-REF-001").reason == "the run ended without an error, expected SR-REF-001"
     doubled.buffer("y", np.zeros(4, "u1"), dst="x.npy")  # which the scenario reads
     assert run(codes="SR-FILE-003").status == "Pass"
 
@@ -191,7 +191,7 @@ def test_a_refusal_that_needs_do_not_name(scene: Scene, run: Run, runners: Runne
     assert (outcome.status, outcome.exit_code) == ("NotSupported", 6)
     outcome = run(needs={"features": "robustBufferAccess"})
     assert outcome.status == "Fail"
-    assert outcome.reason.startswith("the device has all that 'needs' names, and yet: ")
+    assert outcome.reason.startswith("the device meets 'needs', but the run ended with: ")
     assert run(exit_code=6).status == "Pass"
 
 
@@ -259,7 +259,7 @@ def test_results_that_cannot_be_written(doubled: Scene, run: Run) -> None:
     doubled.file("results", "a file in the place of the folder")
     outcome = run(outputs=expected(values=0))
     assert outcome.outputs[0].files == {}
-    assert "(no files about it: " in outcome.outputs[0].message
+    assert "(files about it could not be written: " in outcome.outputs[0].message
 
 
 def test_in_a_sandbox(doubled: Scene, tmp_path_factory: pytest.TempPathFactory) -> None:

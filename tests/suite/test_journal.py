@@ -80,7 +80,7 @@ def test_a_truncated_journal(tmp_path: Path, cut: int) -> None:
         assert set(verdicts(path, problems=problems)) == {"a", "b"}
     else:
         assert verdicts(path, problems=problems) == {"a": "Pass"}
-        message = "the journal ends in the middle of a line, as after a kill; that result is ignored"
+        message = "the journal ends in the middle of a line, as after a kill: that result does not count"
         assert problems.shown == [f"SR-SUITE-012 {path}:3: {message}"]
     again = Collected()
     assert verdicts(write(tmp_path, result("c"), resume=True), problems=again) == {"a": "Pass", "c": "Pass"}
@@ -110,7 +110,7 @@ def test_a_shard_that_did_not_end(tmp_path: Path) -> None:
     ]
     merged = MergedJournals([str(path) for path in paths], Collected())
     (incomplete,) = merged.incomplete()
-    assert (incomplete.path, incomplete.message[-22:]) == (str(paths[1]), "are results of 2 items")
+    assert (incomplete.path, incomplete.message[-22:]) == (str(paths[1]), "has results of 2 items")
 
 
 @pytest.mark.parametrize(
@@ -137,17 +137,17 @@ def test_a_line_that_no_suite_writes(tmp_path: Path, change: dict[str, object], 
     merged = MergedJournals([str(path)], problems)
     assert list(merged.results) == ["b"]
     (incomplete,) = merged.incomplete()
-    assert incomplete.message == "results are lost: there are results of 1 item, and 2 items were to run"
+    assert incomplete.message == "results are lost: the journal has results of 1 of 2 items"
     (shown,) = problems.shown
-    assert shown.startswith(f"SR-SUITE-012 {path}:3: the line is damaged, and is ignored: {message}")
+    assert shown.startswith(f"SR-SUITE-012 {path}:3: the line is damaged and does not count: {message}")
 
 
 @pytest.mark.parametrize(
     "text, message",
     [
         ("", "the journal is empty"),
-        ("\0\n", "this is no journal"),
-        ("[" * 100_000, "this is no journal"),
+        ("\0\n", "the file is no journal"),
+        ("[" * 100_000, "the file is no journal"),
         ('{"journal": 1}\n', "the journal has version 1, expected 2"),
         ('{"journal": 2}\n', "the header of the journal is wrong: program: Field required"),
         (' {"journal": 2}\n', "the header of the journal is wrong: program: Field required"),

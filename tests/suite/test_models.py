@@ -166,7 +166,7 @@ def test_keys_of_models_in_a_scenario(tmp_path: Path) -> None:
     path.write_text('{"resources": [], "commands": []}')
     (tmp_path / "check.json").write_text('{"inputs": {"x": "x.npy"}}')
     (problem,) = check(item_of(str(path), "i"))
-    message = "/inputs: is for a model; a scenario names its files itself"
+    message = "/inputs: is only for models: a scenario names its files itself"
     assert (problem.code, str(problem)) == ("SR-EXPECT-006", f"{tmp_path}/check.json:1:12: {message}")
     (tmp_path / "check.json").unlink()
     path.write_text('{"expect": {"shaders": {}}, "resources": [], "commands": []}')
@@ -191,9 +191,8 @@ def test_models_of_a_folder(tmp_path: Path) -> None:
     for name in names.split():
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_text("{}")
-    orphan = (
-        f"SR-SUITE-018 {tmp_path}/e.check.json: no e.json is beside these expectations, which nothing is compared with"
-    )
+    message = "these expectations belong to no scenario: there is no e.json beside them"
+    orphan = f"SR-SUITE-018 {tmp_path}/e.check.json: {message}"
     assert found(tmp_path, ".", problems=[orphan]) == ["a.vgf", "b.pte", "d.json", "scenario.json"]
     assert found(tmp_path, "c.vgf", "scenario.vgf") == ["c.vgf", "scenario.vgf"]
     assert item_of(str(tmp_path / "scenario.vgf"), "").expectations is None

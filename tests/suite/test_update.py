@@ -65,8 +65,8 @@ def test_new_expectations(scene: Scene, changed: Update) -> None:
         "image", uid="i", format="VK_FORMAT_R8_UNORM", dims=[1, 4, 4, 1], mips=3, shader_access="readwrite", dst="i.dds"
     )
     assert [each._replace(digest="") for each in changed()] == [
-        Change("expected/x.npy", "x", "new", "nothing is said about the output 'x'"),
-        Change("expected/i.dds", "i", "new", "nothing is said about the output 'i'"),
+        Change("expected/x.npy", "x", "new", "the output 'x' has no expectation"),
+        Change("expected/i.dds", "i", "new", "the output 'i' has no expectation"),
     ]
     array = np.load(scene.folder / "expected" / "x.npy")
     assert (array.dtype, array.view("f4").tolist()) == (np.int8, [2, 4, 6, 8])
@@ -254,7 +254,7 @@ def test_one_file_for_two_outputs(scene: Scene, runners: Runners) -> None:
 
 def test_values_without_a_type(scene: Scene, runners: Runners) -> None:
     """Values without a type cannot be updated."""
-    with pytest.raises(ExpectationError, match="say nothing of their type"):
+    with pytest.raises(ExpectationError, match="have no type"):
         update(checked(scene, {"outputs": {"x": {"values": 1}}}), runners)
 
 
@@ -276,7 +276,7 @@ def test_nan_that_are_an_error(scene: Scene, runners: Runners) -> None:
         update(checked(scene, {"outputs": given}), runners)
     (problem,) = caught.value.problems
     assert (problem.code, problem.pointer) == ("SR-EXPECT-012", "/outputs/n")
-    assert problem.message.startswith("this run would not pass even with its own content expected: 4 of 4 elements")
+    assert problem.message.startswith("this run fails even if its own content is expected: 4 of 4 elements")
 
 
 def test_nothing_is_half_written(scene: Scene, runners: Runners) -> None:

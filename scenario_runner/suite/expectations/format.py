@@ -20,7 +20,7 @@ from scenario_runner.scenario.parameters import is_value
 
 VERSION: Final = 1
 SOURCES: Final = ("file", "values", "sha256", "tosa")
-"""The keys of an output of which one has the expected content."""
+"""The keys for the expected content of an output, which has one of them."""
 
 # PCI ids, and VkVendorId of the Vulkan registry.
 VENDORS: Final = {
@@ -38,7 +38,7 @@ VENDORS: Final = {
 _VENDOR = "|".join("".join(f"[{letter}{letter.upper()}]" for letter in vendor) for vendor in VENDORS)
 _VENDOR_ID = "0[xX][0-9a-fA-F]{1,8}"
 _COMPARISON: Final = re.compile(r"(<=|>=|==|!=|<|>)\s*(\d+(?:\.\d+)*)\s*")
-_MOST_VALUES: Final = 1 << 20  # of values in the text; more of them belong in a file
+_MOST_VALUES: Final = 1 << 20  # more values belong in a file
 _PARAMETERS: Final = {"type": "object", "additionalProperties": {"type": ["number", "boolean"]}}
 
 
@@ -51,7 +51,7 @@ def _code(code: str) -> str:
 
 
 def _features(names: tuple[str, ...]) -> tuple[str, ...]:
-    """Refuse unknown features, which would make the result NotSupported on every device."""
+    """Check the names of features: an unknown feature would make the item NotSupported on every device."""
     from scenario_runner.vulkan.capabilities import known_features
 
     known = known_features() if names else ()
@@ -62,7 +62,7 @@ def _features(names: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def _vendor(value: Json) -> int:
-    """The id of a vendor, given by name or as a hexadecimal number."""
+    """Return the id of a vendor. The value is a name or a hexadecimal number."""
     text = str(value).lower()
     id = int(text, 16) if re.fullmatch(_VENDOR_ID, text) else VENDORS.get(text)
     if id is None:
@@ -269,7 +269,7 @@ class Needs(_Model):
 
 
 class Condition(_Model):
-    """A device or driver, and what is expected differently of it. All keys that are given must match."""
+    """Other expectations for a device or driver. All given keys must match."""
 
     device: str | None = None
     """Pattern of the device's name: `*` stands for any text."""
@@ -288,7 +288,7 @@ class Condition(_Model):
 
 
 class Parameters(_Model):
-    """Parameters of scenarios, each combination of which is an item."""
+    """Parameters of scenarios. Each combination of values is an item."""
 
     parameters: dict[ParameterName, ParameterValues] = Field(default={})
     """Values by the names that stand for them: `${name}` in the strings of the scenario and its expectations."""
@@ -351,7 +351,7 @@ class Check(Defaults):
 
 
 def json_schema() -> dict[str, object]:
-    """The schema (draft 2020-12) as JSON data. It leaves to `validation.check` which outputs there are."""
+    """Return the schema (draft 2020-12) as JSON data. The schema does not know the names of outputs."""
     schema = _schema(Check, "Expectations")
     values = {"$ref": "#/$defs/Values"}
     parts = schema["$defs"]
@@ -368,7 +368,7 @@ def json_schema() -> dict[str, object]:
 
 
 def suite_schema() -> dict[str, object]:
-    """The schema of a `suite.json`."""
+    """Return the schema of a `suite.json`."""
     return _schema(Suite, "Defaults of a suite")
 
 

@@ -1,7 +1,7 @@
-"""The scenario of an item, its outputs, and the content that is expected of them.
+"""The scenario of an item, the outputs of a scenario, and expected content.
 
-For a model, the scenario is one with the files that stand beside the model. Outputs that can be compared are results
-with a ``dst`` and captured frames. Expected content is bytes of a file or of values, read in pieces.
+For a model, the scenario is made from the model and the files beside it. Comparable outputs are resources with a
+``dst`` and captured frames. Expected content comes from a file or from values, and is read in pieces.
 """
 
 from __future__ import annotations
@@ -37,16 +37,16 @@ from scenario_runner.suite.outcomes import Item
 from scenario_runner.view.contents import trimmed
 
 MOST_CAPTURES: Final = 100_000
-"""Most captured resources of all iterations that can be compared; one takes half a kilobyte of memory."""
+"""Most captured resources in all iterations. Each takes half a kilobyte of memory."""
 _UNFIT: Final = "SR-EXPECT-013"
 _KEYS: Final[dict[Kind, str]] = dict(zip(("input", "shader", "raw_data"), MODEL_KEYS, strict=True))
 
 
 def scenario_of(item: Item, expectations: Expectations) -> str | ParameterizedFile | Scenario:
-    """The path of a scenario, or the scenario that runs a model, with the files that its expectations name and those in
-    the folder of its inputs.
+    """Return the path of a scenario, or make a scenario that runs a model.
 
-    Raises ExpectationError with every problem of these, and for the model FileError and UnsupportedError.
+    A model gets the files that expectations name, and the files in the folder of inputs. Raises ExpectationError with
+    all problems of these files; FileError and UnsupportedError for the model.
     """
     if not is_model(item.path):
         return scenario_path(item)
@@ -59,19 +59,19 @@ def scenario_of(item: Item, expectations: Expectations) -> str | ParameterizedFi
 
 
 def load_model(path: str | os.PathLike[str]) -> Scenario:
-    """The scenario that a suite runs for a model. Raises as `reading.load` and `scenario_of` do."""
+    """Make the scenario that a suite runs for a model. Raises the errors of `reading.load` and `scenario_of`."""
     item = item_at(os.fspath(path))
     return as_scenario(scenario_of(item, load(item)))
 
 
 def _give_named(model: BareModel, expectations: Expectations) -> Iterator[Diagnostic]:
-    """Give a model the files that expectations name; yields what is wrong with them."""
+    """Give a model the files that expectations name, and yield problems."""
     for kind, key in _KEYS.items():
         for name, file in getattr(expectations.check, key).items():
             path, pointer = expectations.path_to(file), f"/{key}/{escape(name)}"
             try:
                 model.give(kind, name, path, partial(_placed, expectations, pointer), key)
-            except (FileError, UsageError) as error:  # no such input, one that is given twice, a file without a header
+            except (FileError, UsageError) as error:  # an unknown or repeated input, or a damaged file
                 yield from (_placed(expectations, pointer, problem, _UNFIT) for problem in error.problems)
             except SandboxError as error:
                 yield from (_placed(expectations, pointer, problem) for problem in error.problems)
@@ -85,7 +85,7 @@ def _placed(expectations: Expectations, pointer: str, problem: Diagnostic, code:
 
 
 def _give_inputs(model: BareModel, path: str) -> Iterator[Diagnostic]:
-    """Give a model the files in the folder of its inputs that nothing else gives; yields what is missing."""
+    """Give a model other inputs from the folder of inputs, and yield an error for each missing one."""
     folder = inputs_folder(path)
     stem = os.path.splitext(os.path.basename(path))[0]
     for lack in model.lacks():
@@ -101,11 +101,12 @@ def _give_inputs(model: BareModel, path: str) -> Iterator[Diagnostic]:
 
 
 class Output(NamedTuple):
-    """One output.
+    """An output.
 
-    ``name`` is the uid of the resource, or ``frame_1/uid`` for a captured frame; ``file_name`` is that of its expected
-    file, relative to the folder, without an extension. ``size_bytes`` of the resource count: all levels of an image,
-    or the first one where the ``dst`` holds one. ``resource`` is None where only a run tells what it is like.
+    ``name`` is the uid of the resource, or ``frame_1/uid`` for a captured frame. ``file_name`` is the path of the
+    expected file in the folder of expected files, without extension. The first ``size_bytes`` of the resource are
+    compared: all levels of an image, or only the first if the ``dst`` holds one level. ``resource`` is None if it is
+    unknown before a run.
     """
 
     name: str
@@ -116,22 +117,22 @@ class Output(NamedTuple):
 
 
 class Outputs(dict[str, Output]):
-    """The outputs of a run by name. More captures than `MOST_CAPTURES` are left out; ``left_out`` is their number."""
+    """The outputs of a run by name. ``left_out`` is the number of captures if there are more than `MOST_CAPTURES`."""
 
     left_out = 0
 
     def leaves_out(self, name: str) -> bool:
-        """Return whether this is the name of a capture that is not there."""
+        """Return whether a name may belong to a capture that is left out."""
         return bool(self.left_out) and "/" in name
 
 
 def outputs_of_plan(plan: Plan, repeat: int) -> Outputs:
-    """The outputs of a run."""
+    """Return the outputs of a run."""
     return _outputs(plan.outputs, ((frame.frame_id, frame.captures) for frame in plan.frames), plan.resources, repeat)
 
 
 def outputs_of_scenario(scenario: Scenario, repeat: int) -> Outputs:
-    """The outputs of a scenario as far as its own text tells; reads no other file."""
+    """Return the outputs of a scenario, without reading any other file."""
     bodies = [body for body in scenario.resources if isinstance(body, Buffer | Image | Tensor)]
     resources = {body.uid: _described(body) for body in bodies}
     destinations = [(body.uid, body.dst) for body in bodies]
@@ -149,7 +150,7 @@ def _outputs(
     resources: Mapping[str, ResourcePlan | None],
     repeat: int,
 ) -> Outputs:
-    """The outputs with a destination, and the captures of frames in every iteration."""
+    """Collect the outputs with a destination, and the captures in all iterations."""
     outputs, names, folders = Outputs(), FileNames(), FrameFolders(repeat)
     for uid, destination in destinations:
         if destination is not None:
@@ -174,7 +175,7 @@ def _outputs(
 
 
 def _stored_bytes(resource: ResourcePlan, destination: str) -> int:
-    """The number of bytes of a resource that the file of its ``dst`` holds."""
+    """Return how many bytes of a resource the file of the ``dst`` holds."""
     if not resource.is_image or resource.mips == 1:
         return resource.size_bytes
     levels = stored_levels(destination, resource.mips)
@@ -182,7 +183,7 @@ def _stored_bytes(resource: ResourcePlan, destination: str) -> int:
 
 
 def _described(resource: Buffer | Image | Tensor) -> ResourcePlan | None:
-    """A resource as plans have it, as far as the scenario tells; None where it is wrong, or does not tell enough."""
+    """Describe a resource like a plan. Return None if the scenario is wrong or tells too little."""
     if isinstance(resource, Buffer):
         return BufferPlan(resource.uid, "", resource.size)
     format, dims = find_format(resource.format), tuple(resource.dims)
@@ -199,7 +200,7 @@ def _described(resource: Buffer | Image | Tensor) -> ResourcePlan | None:
 
 
 def extension_of(output: Output) -> str:
-    """The extension of a file that holds all of an output: ``.npy``, or where that holds too little another one."""
+    """Return the extension of a file that can hold all of an output, if possible ``.npy``."""
     resource = output.resource
     if resource is None or not resource.is_image:
         return ".npy"
@@ -207,8 +208,7 @@ def extension_of(output: Output) -> str:
 
 
 def can_hold(path: str, output: Output) -> bool:
-    """Return whether a file of this name can hold all of an output. Raises FileError where the name is that of no
-    format for its kind."""
+    """Return whether a file can hold all of an output, by the extension. Raises FileError for another extension."""
     resource = output.resource
     assert resource is not None
     codec = codec_of(path, resource.kind)
@@ -222,7 +222,7 @@ def _levels(image: ImagePlan, size_bytes: int) -> int:
 def write_output(
     path: str, output: Output, element: Element, data: memoryview, create: CreateOutput = OutputFile
 ) -> None:
-    """Write the bytes of an output; a buffer has items of the type of ``element``. Raises FileError."""
+    """Write the bytes of an output. ``element`` is the type of the items in a buffer. Raises FileError."""
     resource = output.resource
     assert resource is not None
     if isinstance(resource, BufferPlan):
@@ -236,14 +236,14 @@ def write_output(
 
 
 def source_of(path: str, resource: ResourcePlan, size_bytes: int) -> Source:
-    """The content of a file as an output would have it. Raises FileError where it has another type or shape."""
+    """Open a file with the content of an output. Raises FileError for another type or shape."""
     if resource.is_image:
         image = ImageFileSource(path, resource.format, resource.width, resource.height, resource.mips)
         levels = _levels(resource, size_bytes)
         if image.levels >= levels:
             return image
         message = f"has {image.levels} of the {levels} mip levels of the output"
-        raise file_error(path, message, help="a .dds file holds all of them", code="SR-FILE-002")
+        raise file_error(path, message, help="a .dds file holds all levels", code="SR-FILE-002")
     codec_of(path, resource.kind)
     source = NpySource(path)
     header, message = source.header, f"holds {source.size_bytes} bytes, but the output has {size_bytes} bytes"
@@ -261,5 +261,5 @@ def source_of(path: str, resource: ResourcePlan, size_bytes: int) -> Source:
 
 
 def element_of_source(source: Source) -> Element | None:
-    """The type of the items of a file that says so."""
+    """Return the type of the items in a file, if the file tells it."""
     return element_of(f"{source.header.kind}{source.header.item_size_bytes}") if isinstance(source, NpySource) else None

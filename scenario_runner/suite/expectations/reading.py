@@ -1,5 +1,4 @@
-"""Reading of a ``check.json``, or the ``expect`` of a scenario, as `Expectations` that hold on a device, and of the
-folder beside it."""
+"""Reading of expectations: a ``check.json``, or ``expect`` in a scenario, and the folder of expected files."""
 
 from __future__ import annotations
 
@@ -33,15 +32,15 @@ from scenario_runner.suite.outcomes import Item
 if TYPE_CHECKING:
     from scenario_runner.vulkan.physical_device import PhysicalDevice
 
-# The keys of an output that take no other one, with the reason.
-ALONE = {"sha256": "a digest says only that bytes are equal", "tosa": "its mode says which elements are right"}
-_KEY = "expect"  # of the expectations in a scenario
+# Keys of an output that exclude all other keys, with the reason.
+ALONE = {"sha256": "a digest says only that bytes are equal", "tosa": "the mode says which elements are right"}
+_KEY = "expect"  # of expectations in a scenario
 _POINTER = f"/{_KEY}"
 _ABOUT_KEYS = ("SR-EXPECT-002",)
 _DEFAULT = Check()
 _PLAIN = Output()
 _NO_DEFAULTS: Final[Mapping[str, Json]] = {}
-# An output with no other keys may have the tolerances of the suite: its content is compared.
+# An output with only these keys takes the tolerances of the suite.
 _COMPARED: Final = frozenset({"file", "values", "dtype", "mask", "border"})
 _Parsed = TypeVar("_Parsed", Check, Suite)
 
@@ -50,7 +49,7 @@ _SIGNS = {"<": lt, "<=": le, ">": gt, ">=": ge, "==": eq, "!=": ne}
 
 
 def driver_version(physical: PhysicalDevice) -> tuple[int, ...]:
-    """The first version in the text of a driver; without one, the packing that Vulkan itself uses."""
+    """Return the first version in the driver's text, or the driver's version as Vulkan packs it."""
     match = _VERSION.search(physical.driver)
     if match is not None:
         return tuple(map(int, match.group().split(".")))
@@ -75,12 +74,12 @@ def _holds(sign: str, version: tuple[int, ...], bound: tuple[int, ...]) -> bool:
     return bool(_SIGNS[sign](padded, padded_bound))
 
 
-# Where one of a group is given, it takes the place of all others.
+# A key of a group replaces all others of the group.
 _ALTERNATIVES = (frozenset(SOURCES), frozenset({"allowed_count", "allowed_share"}))
 
 
 def merged(check: Check, condition: Condition) -> Check:
-    """The expectations with what an entry of ``when`` changes."""
+    """Apply an entry of ``when`` to expectations."""
     outputs = dict(check.outputs)
     for name, changed in condition.outputs.items():
         keys = changed.model_fields_set
@@ -95,12 +94,12 @@ def merged(check: Check, condition: Condition) -> Check:
 class Expectations(NamedTuple):
     """The expectations of a scenario or a model.
 
-    ``check`` is what counts: what was ``written``, with what the entry of ``when`` changes whose index is
-    ``condition``. ``defaults`` has the keys of both that come from a ``suite.json``, and its tolerances. Relative paths
-    start from ``folder``; files that nothing names are in ``expected_folder``. ``path`` is the file that it stands in,
-    at the JSON pointer ``pointer``, and ``text`` the text of that file, for places; both are None where nothing was
-    written. ``parameters`` have their values in the checks, not in the text. ``named_files``
-    are the paths of the files that keys of outputs name, on any device.
+    ``written`` are the expectations in the file. ``check`` are the expectations that count: an entry of ``when``, with
+    the index ``condition``, may change them. ``defaults`` has the keys and tolerances from a ``suite.json``. Relative
+    paths start from ``folder``; ``expected_folder`` has expected files without a key. The expectations stand in the
+    file ``path`` with the content ``text``, at the JSON pointer ``pointer``; ``path`` and ``text`` are None without
+    written expectations. ``parameters`` are replaced in the checks, not in the text. ``named_files`` has the paths of
+    all files that keys of outputs name, on any device.
     """
 
     check: Check
@@ -116,13 +115,13 @@ class Expectations(NamedTuple):
     named_files: Mapping[str, None] = _NO_DEFAULTS
 
     def with_defaults(self, defaults: Mapping[str, object]) -> Expectations:
-        """The expectations with values for keys that they lack."""
+        """Add values for missing keys."""
         values = {key: value for key, value in defaults.items() if key not in self.written.model_fields_set}
         written = self.written.model_copy(update={key: values[key] for key in values.keys() - {"tolerances"}})
         return self._replace(check=written, written=written, defaults=values)
 
     def outputs_with_defaults(self, name: str) -> Iterator[Output]:
-        """The expectation of an output: with the tolerances of the suite, where it may have them, then without."""
+        """Yield the expectation of an output: first with the tolerances of the suite, if possible, then without."""
         expected = self.check.outputs.get(name, _PLAIN)
         tolerances: Tolerances | None = self.defaults.get("tolerances")
         if tolerances is not None and expected.model_fields_set <= _COMPARED:
@@ -130,18 +129,18 @@ class Expectations(NamedTuple):
         yield expected
 
     def with_condition(self, index: int | None) -> Expectations:
-        """The expectations where an entry of ``when`` counts; None: none does."""
+        """Apply the entry of ``when`` with an index. None applies no entry."""
         check = self.written if index is None else merged(self.written, self.written.when[index])
         return self._replace(check=check, condition=index)
 
     def for_device(self, physical: PhysicalDevice) -> Expectations:
-        """The expectations on a device: the first entry of ``when`` that matches counts."""
+        """Apply the first entry of ``when`` that matches a device."""
         conditions = enumerate(self.written.when)
         return self.with_condition(next((at for at, condition in conditions if matches(condition, physical)), None))
 
     @property
     def timeout(self) -> tuple[float | None, str]:
-        """Seconds that a run may take, where they are given, and the place where they are."""
+        """The time limit of a run in seconds, if there is one, and the place of the key."""
         file = os.path.basename(self.path or "")
         if self.condition is not None and self.written.when[self.condition].timeout is not None:
             file = f"when[{self.condition}] of {file}"
@@ -150,13 +149,13 @@ class Expectations(NamedTuple):
         return self.check.timeout, f"'timeout' in {file}"
 
     def pointer_to(self, name: str, key: str = "") -> str:
-        """The place of an output or one of its keys ("/file"), which may be in the entry of ``when`` that counts."""
+        """Return the JSON pointer to an output or a key, such as "/file". The key may be in an entry of ``when``."""
         changed = None if self.condition is None else self.written.when[self.condition].outputs.get(name)
         is_changed = changed is not None and (not key or key.split("/")[1] in changed.model_fields_set)
         return f"{f'/when/{self.condition}' if is_changed else ''}/outputs/{escape(name)}{key}"
 
     def path_to(self, name: str) -> str:
-        """The path of a file that a key names."""
+        """Return the path of a file that a key names."""
         return os.path.normpath(os.path.join(self.folder, name))
 
     @property
@@ -165,7 +164,7 @@ class Expectations(NamedTuple):
         return self.check.expects_failure
 
     def problem(self, code: str, pointer: str, message: str, help: str | None = None) -> Diagnostic:
-        """An error at a place of the expectations."""
+        """Make an error at a place in the expectations."""
         if self.text is None or self.path is None:
             return Diagnostic(code, "error", None, message, help, path=self.expected_folder)
         problem = with_parameters(Diagnostic(code, "error", pointer, message, help), self.parameters)
@@ -173,10 +172,9 @@ class Expectations(NamedTuple):
 
 
 def load(item: Item) -> Expectations:
-    """The expectations of an item with the defaults of its suite; neither the scenario nor the files that they name are
-    checked.
+    """Read the expectations of an item, with the defaults of the suite. The scenario and expected files stay unread.
 
-    Raises ExpectationError with every problem of a text, FileError where it cannot be read, and SandboxError.
+    Raises ExpectationError with all problems of a text, FileError for an unreadable file, and SandboxError.
     """
     defaults: dict[str, object] = {}
     with around(item.path, *item.defaults):
@@ -187,7 +185,7 @@ def load(item: Item) -> Expectations:
         expectations = _load(item)
     for key in MODEL_KEYS if not is_model(item.path) else ():
         if key in expectations.check.model_fields_set:
-            message = "is for a model; a scenario names its files itself"
+            message = "is only for models: a scenario names its files itself"
             raise ExpectationError(expectations.problem("SR-EXPECT-006", f"/{key}", message, "remove it"))
     return expectations.with_defaults(defaults)
 
@@ -200,15 +198,15 @@ def _load(item: Item) -> Expectations:
             return Expectations(_DEFAULT, _DEFAULT, folder, expected)
         expectations = of_text(inside, item.path, folder, expected, _POINTER, item.parameters)
         if expectations.check.parameters:
-            message, help = "are given in the scenario itself", "write them in a check.json or suite.json"
+            message, help = "are not possible in a scenario", "write them in a check.json or suite.json"
             raise ExpectationError(expectations.problem("SR-EXPECT-006", "/parameters", message, help))
         return expectations
     if inside is not None:
-        message, help = "the scenario has expectations of its own under the key 'expect'", "keep one of the two"
+        message, help = "the scenario has other expectations under the key 'expect'", "keep one of the two"
         raise ExpectationError(Diagnostic("SR-EXPECT-006", "error", None, message, help, path=item.expectations))
     text = _text(item.expectations)
     if item.parameters and (missing := list(unset(text, item.expectations, item.parameters))):
-        help = f"it can use {', '.join(item.parameters)}; $${{name}} stands for the text itself"
+        help = f"use {', '.join(item.parameters)}, or write $${{name}} for the text ${{name}}"
         raise ScenarioError(limited([problem._replace(help=help) for problem in missing]))
     return of_text(text, item.expectations, folder, expected, "", item.parameters)
 
@@ -221,8 +219,10 @@ def of_text(
     pointer: str = "",
     parameters: Mapping[str, Json] = _NO_DEFAULTS,
 ) -> Expectations:
-    """The expectations that a file has with this text: all of it, or "expect" in a scenario. Raises ExpectationError
-    with every problem."""
+    """Read expectations from the text of a file, or from "expect" in a scenario.
+
+    Raises ExpectationError with all problems.
+    """
     check = _parsed(Check, text, path, pointer, parameters)
     expectations = Expectations(check, check, folder, expected, path, text, pointer, parameters)
     entries = [*check.outputs.values(), *(entry for when in check.when for entry in when.outputs.values())]
@@ -233,7 +233,7 @@ def of_text(
 
 
 def _parsed(model: type[_Parsed], text: str, path: str, pointer: str, parameters: Mapping[str, object]) -> _Parsed:
-    """Parse a text, or what is at a place of it. Raises ExpectationError with every problem."""
+    """Parse a text, or the part at a JSON pointer. Raises ExpectationError with all problems."""
     try:
         complete = replaced(text, parameters)
         tree = parse(complete)
@@ -250,7 +250,7 @@ def _parsed(model: type[_Parsed], text: str, path: str, pointer: str, parameters
             faults = [with_parameters(limit, parameters)]
         if faults or not pointer:
             raise ExpectationError(limited(faults)) from None
-        tree = parse(complete, is_lenient=True)  # what is wrong is elsewhere in the scenario
+        tree = parse(complete, is_lenient=True)  # the error is elsewhere in the scenario
     tree = tree[_KEY] if pointer else tree
     if isinstance(tree, dict) and isinstance(tree.get("$schema"), str):  # for editors
         del tree["$schema"]
@@ -270,7 +270,7 @@ def _parsed(model: type[_Parsed], text: str, path: str, pointer: str, parameters
 
 
 def _inside(path: str) -> str | None:
-    """The text of a scenario that has expectations; None for one that is wrong or too large, which its run reports."""
+    """Return the text of a scenario with expectations, else None. The run reports a wrong scenario."""
     with suppress(ScenarioRunnerError, ValueError):
         text = _text(path)
         if f'"{_KEY}"' in text or "\\u" in text:  # an escape hides letters
@@ -292,21 +292,19 @@ def _text(path: str) -> str:
 
 
 def expected_files(folder: str) -> dict[str, list[str]]:
-    """The files below a folder by their names without extension, in lists.
+    """Find the files below a folder by name without extension, also files with an unknown extension.
 
-    They include files with other extensions than those of expected content, which may be meant for an output.
-
-    Raises ExpectationError where a folder cannot be searched, and SandboxError.
+    Raises ExpectationError for an unreadable folder, and SandboxError.
     """
     files: dict[str, list[str]] = {}
     folders, searched = [("", folder)], {os.path.realpath(folder)}  # links may lead in a circle
     for prefix, path in folders:
         check_path(path)
         try:
-            entries = sorted(os.scandir(path), key=lambda entry: entry.name)  # so that problems have one order
+            entries = sorted(os.scandir(path), key=lambda entry: entry.name)  # for a stable order of problems
         except OSError as error:
             if not os.path.lexists(path):
-                continue  # there need not be one
+                continue  # the folder is optional
             message = f"cannot be searched for expected files: {reason_of(error)}"
             raise ExpectationError(Diagnostic("SR-EXPECT-007", "error", None, message, path=path)) from error
         for entry in entries:
@@ -321,14 +319,14 @@ def expected_files(folder: str) -> dict[str, list[str]]:
 
 
 def _placed(problem: Diagnostic, path: str, pointer: str, places: Places) -> Diagnostic:
-    """The problem at its place, which is below ``pointer``."""
+    """Add file, line and column to a problem below a JSON pointer."""
     pointer += problem.pointer or ""
     line, column = places.find(pointer, key=problem.code in _ABOUT_KEYS)
     return problem._replace(path=path, pointer=pointer, line=line, column=column)
 
 
 def _contradictions(parsed: Check | Suite) -> Iterator[Diagnostic]:
-    """Keys that contradict each other; pointers start at the object."""
+    """Yield errors about contradicting keys. Pointers start at the object."""
     yield from problems_of(parsed.parameters, parsed.exclude)
     if isinstance(parsed, Check):
         yield from _of_check(parsed)
@@ -364,14 +362,14 @@ def _of_output(output: Output) -> Iterator[Diagnostic]:
     keys = {key: repr(key) for key in Output.model_fields if key in output.model_fields_set}
     sources = [keys[key] for key in SOURCES if key in keys]
     if len(sources) > 1:
-        yield _contradiction("", f"{' and '.join(sources)} are given; one output has one of them")
+        yield _contradiction("", f"{' and '.join(sources)} are given, but an output has only one of them")
     for key, is_alone, reason in (
         *((key, keys.keys() <= set(SOURCES), reason) for key, reason in ALONE.items()),
         ("unchecked", not output.unchecked or len(keys) == 1, "any content is right"),
     ):
         if key in keys and not is_alone:
             others = ", ".join(shown for other, shown in keys.items() if other != key)
-            yield _contradiction(f"/{key}", f"{reason}, so that {others} cannot be checked")
+            yield _contradiction(f"/{key}", f"{reason}, so {others} cannot be checked")
     yield from _of_tolerances(output)
     if output.tosa is not None:
         yield from rule_problems(output.tosa.mode, output.tosa.parameters, has_bounds=output.tosa.bounds is not None)
@@ -387,7 +385,7 @@ def _of_tolerances(output: Tolerances) -> Iterator[Diagnostic]:
             message = f"expected 'warn', {metric.limit!r} or both"
             yield Diagnostic("SR-EXPECT-003", "error", f"/metrics/{name}", message)
         if warn is not None and limit is not None and not metric.is_within(warn, limit):
-            message = f"lies beyond {metric.limit!r} ({limit}), so that nothing is a warning"
+            message = f"lies beyond {metric.limit!r} ({limit}), so there is never a warning"
             yield _contradiction(f"/metrics/{name}/warn", message)
 
 

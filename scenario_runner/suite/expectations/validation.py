@@ -1,4 +1,4 @@
-"""Bind expectations to the outputs of a scenario, and report all that does not fit."""
+"""The binding of expectations to the outputs of a scenario, and the check that they fit."""
 
 import math
 import os
@@ -40,16 +40,16 @@ from scenario_runner.view.contents import has_numbers, trimmed
 _PLAIN = Expected()
 _IN_DOUBT = ""
 _MISFITS = ("SR-FILE-002", "SR-FILE-004")
-_UNFIT = ("SR-EXPECT-008", "SR-EXPECT-009")  # the output has no such numbers, or is no such picture
+_UNFIT = ("SR-EXPECT-008", "SR-EXPECT-009")  # the output has other numbers, or is no suitable picture
 _BY_VALUE = frozenset({*Rule._fields, "metrics"})  # keys that compare numbers, not bytes
 
 
 class Bound(NamedTuple):
-    """One output and what it must hold, or the ``misfits`` of the two.
+    """An output with its expectation. ``misfits`` are errors about an expectation that does not fit.
 
-    ``source`` has the expected content, of the file ``path`` or of values. Both are None where it is given by its
-    SHA-256, by the reference model's result, or not checked. ``element`` is what a buffer or a tensor holds, ``rule``
-    that for single elements, and ``data_type`` TOSA's name of the type where one of its modes judges the output.
+    ``source`` is the expected content, from the file ``path`` or from values. Both are None for a SHA-256, a rule of
+    TOSA, or an unchecked output. ``element`` is the type in a buffer or tensor, ``rule`` the rule for single elements.
+    ``data_type`` is TOSA's name of the type, for a rule of TOSA.
     """
 
     expectations: Expectations
@@ -64,12 +64,12 @@ class Bound(NamedTuple):
 
     @property
     def resource(self) -> ResourcePlan:
-        """The resource, once a plan tells what it is like."""
+        """The resource, after planning."""
         assert self.output.resource is not None
         return self.output.resource
 
     def expected_bytes(self) -> memoryview:
-        """All of the expected content; the reference model's result is rounded. Raises FileError."""
+        """Return the complete expected content. Results of the reference model are rounded. Raises FileError."""
         if self.expected.tosa is not None:
             array = self.tosa_rule().expected
             return memoryview(
@@ -81,7 +81,7 @@ class Bound(NamedTuple):
         return data
 
     def tosa_rule(self) -> TosaRule:
-        """The rule with its files. Raises FileError."""
+        """Read the files of the rule of TOSA, and return the rule. Raises FileError."""
         tosa = self.expected.tosa
         assert tosa is not None
         expected = read_array(self.expectations.path_to(tosa.expected))
@@ -89,9 +89,10 @@ class Bound(NamedTuple):
         return TosaRule(tosa.mode, self.data_type, expected, bounds, tosa.parameters)
 
     def ignored(self) -> Array | None:
-        """Return a flag for each element that does not count, or None where all count. Raises FileError and ValueError.
+        """Return flags of ignored elements, or None if all elements count. Raises FileError and ValueError.
 
-        It is not kept, since outputs may be large and many."""
+        Outputs may be large and many, so each call reads the mask again.
+        """
         mask, border = self.expected.mask, self.expected.border or 0
         if mask is None and not border:
             return None
@@ -99,12 +100,12 @@ class Bound(NamedTuple):
 
     @property
     def planes(self) -> tuple[Plane, ...]:
-        """The planes into which its bytes are split as elements."""
+        """The planes of elements in the output."""
         return planes_of(self.resource, self.output.size_bytes, self.element)
 
     @property
     def compared_planes(self) -> tuple[Plane, ...]:
-        """The planes that are compared: where every byte must be equal, blocks are not decoded."""
+        """The planes to compare. If all bytes must be equal, compressed blocks are not decoded."""
         size_bytes = self.output.size_bytes
         return planes_of(self.resource, size_bytes, self.element, with_blocks=not self.needs_numbers)
 
@@ -114,7 +115,7 @@ class Bound(NamedTuple):
         return bool(self.expected.model_fields_set - {"file", "values"})
 
     def error(self, code: str, key: str, message: str, help: str | None = None) -> ExpectationError:
-        """An error at a key ("/file") of the output, or at the whole of it ("")."""
+        """Make an error at a key of the output, such as "/file", or at the output ("")."""
         if self.expectations.text is None and not key:
             message = f"{self.output.name!r}: {message}"
         pointer = self.expectations.pointer_to(self.output.name, key)
@@ -128,11 +129,10 @@ def bind(
     with_misfits: bool = False,
     known: dict[tuple[str, int], Expected | None] | None = None,
 ) -> dict[str, Bound]:
-    """Bind the expectations of every output, by name; empty where nothing is expected of any.
+    """Bind expectations to outputs, and return them by name. Raises ExpectationError with all problems.
 
-    Raises ExpectationError with every problem. With ``with_misfits`` those of single outputs are left in them, for an
-    update: a missing expectation is one, so that each output that must have one is there. ``known`` gets what is
-    expected of each output, by its name and identity; what is there already, from another device, is left out.
+    ``with_misfits`` leaves problems of single outputs in ``Bound.misfits``, also missing expectations. ``known``
+    collects bound expectations by name and identity: an expectation in it, from another device, is not bound again.
     """
     check = expectations.check
 
@@ -154,14 +154,14 @@ def bind(
     for name in check.outputs:
         if name not in outputs and not outputs.leaves_out(name) and is_new(name):
             names = [output for output in outputs if ("/" in output) == ("/" in name)] or list(outputs)
-            there = f"the outputs: {listed(names[:20])}" if names else "the scenario has no resource with a dst"
+            there = f"outputs: {listed(names[:20])}" if names else "the scenario has no resource with a dst"
             message = f"{name!r:.100} is no output of the scenario{close_match(name, outputs)}"
-            help = f"{there}; a resource is one where it has a 'dst'"
+            help = f"{there}; a resource with a 'dst' is an output"
             problems.append(expectations.problem("SR-EXPECT-004", expectations.pointer_to(name), message, help))
     if any(map(outputs.leaves_out, (*files, *check.outputs))):
-        message = f"the iterations capture {outputs.left_out:,} resources, and no more than {MOST_CAPTURES:,} are"
-        help = "repeat it less often, or let the last iteration write what matters to an output with a 'dst'"
-        problems.append(expectations.problem("SR-EXPECT-004", "/repeat", f"{message} compared", help))
+        message = f"the iterations capture {outputs.left_out:,} resources, expected at most {MOST_CAPTURES:,}"
+        help = "repeat it less often, or let the last iteration write an output with a 'dst'"
+        problems.append(expectations.problem("SR-EXPECT-004", "/repeat", message, help))
     named = {*stored, *check.outputs}
     frames_count = any(outputs[name].is_frame for name in named if name in outputs)
     for name, output in outputs.items():
@@ -177,8 +177,7 @@ def bind(
 def _stored(
     expectations: Expectations, files: Mapping[str, list[str]], outputs: Outputs, problems: list[Diagnostic]
 ) -> dict[str, str]:
-    """The files in the folder of the expected ones that no key names, by the outputs that they are of; where one cannot
-    be told, `_IN_DOUBT`."""
+    """Find expected files that no key names, by output. An output with several files gets `_IN_DOUBT`."""
     check = expectations.written
     by_file = {output.file_name: output.name for output in outputs.values()}
     stored: dict[str, str] = {}
@@ -194,15 +193,15 @@ def _stored(
         others += (f"the key {key!r}" for key in SOURCES if getattr(written, key) is not None)
         unknown = next((path for path in unnamed if not is_known(path)), None)
         if name is None:
-            code, message = "SR-EXPECT-004", f"is the expectation of {stem!r:.100}, which is no output of the scenario"
+            code, message = "SR-EXPECT-004", f"belongs to {stem!r:.100}, which is no output of the scenario"
             message += close_match(stem, by_file)
-            help = "a resource is an output where it has a 'dst'; captured frames are in folders such as 'frame_0'"
+            help = "a resource with a 'dst' is an output; captured frames are in folders such as 'frame_0'"
         elif unknown is not None:
             known = ", ".join(codec.extension for codec in CODECS)
-            code, message = "SR-EXPECT-008", f"is named like the output {name!r}, but its extension is none of {known}"
+            code, message = "SR-EXPECT-008", f"is named like the output {name!r}, but the extension is none of {known}"
             path, help = unknown, "convert it, or move it elsewhere"
         elif others:
-            code, message = "SR-EXPECT-006", f"and {others[0]} are both the expectation of {name!r}"
+            code, message = "SR-EXPECT-006", f"and {others[0]} are both expectations of {name!r}"
         else:
             stored[name] = path
             continue
@@ -215,9 +214,10 @@ def _stored(
 def bind_output(
     expectations: Expectations, output: Output, stored: str | None = None, content: tuple[Source, Element] | None = None
 ) -> Bound:
-    """Bind one output to the file ``stored`` in the folder, or to what its keys name; ``content`` replaces both, with
-    elements of its type where nothing else gives one. Tolerances of the suite are left out where they do not fit
-    the output."""
+    """Bind an output to named content, or to the file ``stored`` in the folder of expected files.
+
+    ``content`` replaces both, and gives a default type. Tolerances of the suite count only if they fit the output.
+    """
     source, element = content or (None, None)
     for expected in expectations.outputs_with_defaults(output.name):
         path = stored if expected.file is None else expectations.path_to(expected.file)
@@ -234,12 +234,12 @@ def bind_output(
 
 
 def _completed(bound: Bound, source_element: Element | None) -> Bound:
-    """The binding with its source, its element and what does not count. Raises ExpectationError with its misfits."""
+    """Add source and element to a binding. Raises ExpectationError with all misfits."""
     name, expected, resource = bound.output.name, bound.expected, bound.output.resource
     for key, reason in ALONE.items():
         others = expected.model_fields_set - {key}
-        if getattr(expected, key) is not None and others:  # an entry of 'when' has made it so
-            message = f"{reason}, so that {listed(sorted(others))} cannot count"
+        if getattr(expected, key) is not None and others:  # an entry of 'when' has added a key
+            message = f"{reason}, so {listed(sorted(others))} cannot count"
             raise bound.error("SR-EXPECT-006", f"/{key}", message)
     if expected.unchecked or expected.sha256 is not None:
         return bound
@@ -247,11 +247,11 @@ def _completed(bound: Bound, source_element: Element | None) -> Bound:
         return bound if resource is None else _with_tosa(bound, expected.tosa)
     if bound.path is None and expected.values is None and bound.source is None:
         if name in bound.expectations.check.outputs:
-            message = "has neither 'file', 'values' nor 'sha256', and no file in 'expected'"
+            message = "has neither 'file', 'values' nor 'sha256', nor a file in 'expected'"
             raise bound.error("SR-EXPECT-005", "", message)
         file = f"{os.path.basename(bound.expectations.expected_folder)}/{bound.output.file_name}.npy"
         help = f"make {file!r} (--update does), or give it an entry in 'outputs': {{ \"unchecked\": true }}"
-        message = f"nothing is said about the output {name!r:.100}"
+        message = f"the output {name!r:.100} has no expectation"
         raise ExpectationError(bound.expectations.problem("SR-EXPECT-005", "/outputs", message, help))
     if resource is None:
         return bound
@@ -274,7 +274,7 @@ def _completed(bound: Bound, source_element: Element | None) -> Bound:
 
 
 def _with_tosa(bound: Bound, tosa: Tosa) -> Bound:
-    """The binding of an output that one of TOSA's modes judges. Raises ExpectationError with its misfits."""
+    """Complete the binding of an output with a rule of TOSA. Raises ExpectationError with all misfits."""
     resource = bound.resource
     if verifier_path() is None:
         raise bound.error("SR-EXPECT-010", "/tosa", f"needs the package {PACKAGE!r}, which is not installed", INSTALL)
@@ -287,7 +287,7 @@ def _with_tosa(bound: Bound, tosa: Tosa) -> Bound:
         message += f", not {name}" * bool(name)
         raise bound.error("SR-EXPECT-008", "/tosa", message, "expected a tensor, or a buffer with a 'data_type'")
     if not judges(tosa.mode, name):
-        raise bound.error("SR-EXPECT-008", "/tosa/mode", f"{tosa.mode} does not judge {name}", "EXACT judges all types")
+        raise bound.error("SR-EXPECT-008", "/tosa/mode", f"{tosa.mode} cannot judge {name}", "EXACT judges all types")
     element = known or ELEMENTS[DATA_TYPES[name][1]]
     bound = bound._replace(data_type=name, element=element)
     (shape,) = (plane.shape for plane in bound.planes)
@@ -313,7 +313,7 @@ def _with_tosa(bound: Bound, tosa: Tosa) -> Bound:
 
 
 def _declared_element(bound: Bound) -> Element | None:
-    """The type of the elements, where the output or ``dtype`` says so; values need one. Raises ExpectationError."""
+    """Return the type of elements from the output or ``dtype``, if any. Raises ExpectationError for values without."""
     resource, dtype, size = bound.resource, bound.expected.dtype, bound.output.size_bytes
     element = None if dtype is None else ELEMENTS[dtype]
     message = ""
@@ -332,12 +332,12 @@ def _declared_element(bound: Bound) -> Element | None:
         if resource.is_image:
             message = f"values of {resource.format.name} cannot be written as numbers"
             raise bound.error("SR-EXPECT-008", "/values", message, "give a 'file'")
-        raise bound.error("SR-EXPECT-003", "/values", "say nothing of their type", "give 'dtype', such as 'float32'")
+        raise bound.error("SR-EXPECT-003", "/values", "have no type", "give 'dtype', such as 'float32'")
     return element
 
 
 def _source(bound: Bound, element: Element | None) -> Source:
-    """The content of the file, or of the values in the expectations themselves."""
+    """Open the expected content: a file, or the values in the expectations."""
     if element is None or bound.expected.values is None:
         assert bound.path is not None
         try:
@@ -356,32 +356,32 @@ def _source(bound: Bound, element: Element | None) -> Source:
 def _file_problems(bound: Bound, error: FileError, key: str) -> Iterator[Diagnostic]:
     for problem in error.problems:
         code = "SR-EXPECT-008" if problem.code in _MISFITS else "SR-EXPECT-007"
-        if key == "/file" and bound.expected.file is None:  # the file in the folder, which nothing names
+        if key == "/file" and bound.expected.file is None:  # no key names the file
             yield problem._replace(code=code)
         else:
             yield from bound.error(code, key, f"{problem.path}: {problem.message}", problem.help).problems
 
 
 def _check_element(bound: Bound, element: Element | None) -> None:
-    """Refuse a file of a buffer without ``dtype`` whose elements its keys cannot be applied to."""
+    """Check that keys about numbers fit the elements in a file of a buffer without ``dtype``."""
     fields = bound.expected.model_fields_set
     message = help = ""
     if element is None and fields - {"file"}:
-        message, help = "has elements that are no numbers", "'dtype' says what they are"
+        message, help = "has elements that are no numbers", "give the type of the elements as 'dtype'"
     elif element is not None and element.name == "int8" and fields & _BY_VALUE:
         key = min(fields & _BY_VALUE)
-        message = f"has elements of one byte (int8), as every file of a buffer; {key!r} would be taken of single bytes"
-        help = "'dtype' says what the elements are: 'float32' for instance, or 'int8' where they are that"
+        message = f"has no 'dtype': {key!r} would compare single bytes (int8)"
+        help = "give the type of the elements as 'dtype', such as 'float32', or 'int8' for bytes"
     if message:
         raise bound.error("SR-EXPECT-008", "", message, help)
 
 
 def _misfits_of_numbers(bound: Bound) -> Iterator[Diagnostic]:
-    """Keys that need other numbers than the output has, and metrics that cannot be computed of it."""
+    """Yield errors about keys and metrics that need other numbers than the output has."""
     resource, expected = bound.resource, bound.expected
     if bound.needs_numbers and resource.is_image and not has_numbers(resource.format):
         keys = listed(key for key in Expected.model_fields if key in expected.model_fields_set)
-        message = f"blocks of {resource.format.name} are not decoded to numbers, which {keys} would need"
+        message = f"blocks of {resource.format.name} cannot be decoded to numbers, but {keys} need numbers"
         help = "let a shader copy them into an uncompressed image"
         yield from bound.error("SR-EXPECT-009", "", message, help).problems
     for name in expected.metrics.model_fields_set if expected.metrics is not None else ():
@@ -390,9 +390,9 @@ def _misfits_of_numbers(bound: Bound) -> Iterator[Diagnostic]:
 
 
 def check(item: Item) -> list[Diagnostic]:
-    """All problems of the expectations of an item, in themselves and against its scenario.
+    """Return all problems of an item's expectations, alone and together with the scenario.
 
-    Of expected files the headers are read. Problems of the scenario itself are left to its run.
+    Only the headers of expected files are read. The run reports problems of the scenario itself.
     """
     with around(item.path, *item.defaults):
         return _check(item)

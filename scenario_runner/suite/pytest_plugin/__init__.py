@@ -1,7 +1,6 @@
 """The pytest plugin: scenario files as tests, and the fixture ``scenario_runner`` for tests written in Python.
 
-Where the package is installed, every run of pytest loads this module, so it imports nothing else: what it offers is
-imported when it is used.
+Every run of pytest loads this module if the package is installed, so other modules are imported only for scenarios.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ _LISTS: Final = {
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """The options; each is described in docs/pytest_plugin.md."""
+    """Add the options in docs/pytest_plugin.md."""
     group = parser.getgroup("scenario-runner")
     group.addoption("--scenarios", action="store_true", help="collect scenario files (.json) as tests")
     group.addoption("--scenario-device", metavar="DEVICE", help="index, UUID or name of the device that scenarios use")
@@ -37,7 +36,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Check the options and read the lists, where scenarios are collected; the end closes what runs them."""
+    """Check the options and read the lists if scenarios are collected."""
     if _is_on(config):
         from scenario_runner.suite.pytest_plugin.items import begin
 
@@ -45,7 +44,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> ScenarioFile | None:
-    """The items of a file that is a scenario, a model with expectations, or named in the command line."""
+    """Collect a scenario, a model with expectations, or a file in the command line."""
     if file_path.suffix not in (".json", ".vgf", ".pte") or not _is_on(parent.config):
         return None
     from scenario_runner.suite.pytest_plugin.items import collected
@@ -55,7 +54,7 @@ def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> ScenarioFi
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_sessionfinish(session: pytest.Session) -> None:
-    """Fail a run that would pass although this machine lacks tools that scenarios need."""
+    """Fail a passed run if scenarios did not run because this machine lacks tools."""
     if session.exitstatus == pytest.ExitCode.OK and _lacking(session.config):
         from scenario_runner.errors import MissingToolError
 
@@ -71,7 +70,7 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
 
 
 def _lacking(config: pytest.Config) -> list[str]:
-    """Reasons why scenarios did not run, as this machine lacks a tool; with xdist, those of all workers."""
+    """Return the reasons of all MissingTool results, with xdist from all workers."""
     reporter = config.pluginmanager.get_plugin("terminalreporter")
     reports = reporter.stats.get("skipped", []) if reporter is not None and _is_on(config) else []
     lacking = (report for report in reports if ("verdict", "MissingTool") in report.user_properties)
@@ -80,7 +79,7 @@ def _lacking(config: pytest.Config) -> list[str]:
 
 @pytest.fixture(scope="session")
 def scenario_runner(request: pytest.FixtureRequest) -> Iterator[ScenarioRunner]:
-    """Runs scenarios in this process, on one device that stays open: see `ScenarioRunner`."""
+    """Give tests a `ScenarioRunner`, which runs scenarios in this process on one open device."""
     from scenario_runner.suite.pytest_plugin.items import ScenarioRunner
 
     config = request.config

@@ -1,4 +1,4 @@
-"""Scenario files as items of pytest, the processes that run them, verdicts as outcomes, and the fixture."""
+"""Scenario files as items of pytest, their runs in processes, verdicts as outcomes, and the fixture."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ if TYPE_CHECKING:
 
 
 class Session:
-    """Life cycle: made when pytest starts; the first scenario starts the pool and a worker; `close`.
+    """Life cycle: created when pytest starts; the first scenario starts the pool and a worker; closed.
 
-    Names of scenarios are relative to pytest's root directory, as its node ids are. Raises ScenarioRunnerError for
-    lists that cannot be used, and pytest.UsageError for other options.
+    Names of scenarios are relative to pytest's root directory, like node ids. Raises ScenarioRunnerError for unusable
+    lists, and pytest.UsageError for wrong options.
     """
 
     def __init__(self, config: pytest.Config) -> None:
@@ -63,14 +63,13 @@ class Session:
         self.info = SuiteInfo(folder=folder, results=self._results or "", repeat=lambda result: repeat)
 
     def _mark(self, name: str) -> pytest.MarkDecorator:
-        """A mark for items. Each is registered once, as --strict-markers wants it: pytest goes through all of them for
-        each that is new to it."""
+        """Return a mark for items, after registering it for --strict-markers. The caller caches marks."""
         self._config.addinivalue_line("markers", f"{name}: scenarios in a folder of this name")
         mark: pytest.MarkDecorator = getattr(pytest.mark, name)
         return mark
 
     def run(self, item: Item) -> Result:
-        """Run an item, again where its first result is unexpected, and judge it. Raises ScenarioRunnerError."""
+        """Run an item, with retries after an unexpected status, and judge it. Raises ScenarioRunnerError."""
         return self._workers.run_one(item, self.lists.expected(item.id))
 
     @cached_property
@@ -89,7 +88,7 @@ _KEY: Final = pytest.StashKey[Session]()
 
 
 def begin(config: pytest.Config) -> None:
-    """Make the session of a run, which is closed with it. Raises pytest.UsageError."""
+    """Make the session of a run of pytest, which closes the session. Raises pytest.UsageError."""
     try:
         session = config.stash[_KEY] = Session(config)
     except ScenarioRunnerError as error:
@@ -107,24 +106,24 @@ def _seconds(text: str) -> float:
     return seconds
 
 
-_NAMELESS: Final = "scenario.json"  # the folder of such a file names it
+_NAMELESS: Final = "scenario.json"  # such a file is named like the folder
 
-# Marks that do something.
+# Marks with a meaning for pytest.
 _PYTEST_MARKS: Final = frozenset(
     {"filterwarnings", "parametrize", "skip", "skipif", "tryfirst", "trylast", "usefixtures", "xfail"}
 )
 
 
 class ScenarioWarning(pytest.PytestWarning):
-    """A bound for warnings is exceeded."""
+    """Warning about a metric beyond a bound."""
 
 
 class ScenarioFlakeWarning(ScenarioWarning):
-    """A scenario passed only when it ran again."""
+    """Warning about a scenario that passed only in another attempt."""
 
 
 class ScenarioFailure(Exception):  # noqa: N818  (what failed is the scenario)
-    """A scenario whose result is an unexpected failure."""
+    """Unexpected failure of a scenario."""
 
     def __init__(self, result: Result) -> None:
         super().__init__(headline(result))
@@ -132,27 +131,27 @@ class ScenarioFailure(Exception):  # noqa: N818  (what failed is the scenario)
 
 
 class ScenarioFile(pytest.File):
-    """A scenario file. It has one item, or one for each combination of its parameters."""
+    """A scenario file with one item, or one for each combination of parameters."""
 
     def collect(self) -> Iterator[ScenarioItem]:
-        """The items, named like the file, or like its folder where the file is a scenario.json."""
-        # none where it was found before, or where lists cannot hold its name
+        """Yield items with the name of the file, or of the folder for a scenario.json."""
+        # no item if the scenario was found before, or if lists cannot hold the name
         for scenario in self.config.stash[_KEY].discovery.items([str(self.path)]):
             name = self.path.parent.name if self.path.name == _NAMELESS else self.path.stem
             yield ScenarioItem.from_parent(self, name=one_line(name + scenario.variant), scenario=scenario)
 
 
 def collected(file_path: Path, parent: pytest.Collector) -> ScenarioFile | None:
-    """The collector of a file that is a scenario, that cannot be read, or that was named in the command line."""
+    """Return the collector for a scenario, an unreadable file, or a file in the command line."""
     if not parent.session.isinitpath(file_path):
-        with suppress(OSError):  # its run says why it cannot be read
+        with suppress(OSError):  # the run reports an unreadable file
             if not (_is_searched(file_path.parent, parent.session) and is_item(str(file_path))):
                 return None
     return ScenarioFile.from_parent(parent, path=file_path)
 
 
 def _is_searched(folder: Path, session: pytest.Session) -> bool:
-    """Return whether no folder is excluded from the search, from this one up to the one that was named."""
+    """Return whether the search may enter a folder: no folder between it and a named folder is excluded."""
     for parent in (folder, *folder.parents):
         if session.isinitpath(parent):
             return True
@@ -162,7 +161,7 @@ def _is_searched(folder: Path, session: pytest.Session) -> bool:
 
 
 class ScenarioItem(pytest.Item):
-    """A scenario with expectations. Its marks are 'scenario' and the names of the folders that it lies in."""
+    """A scenario with expectations. The marks are 'scenario' and the names of all folders."""
 
     def __init__(self, *, scenario: Item, **arguments: Any) -> None:
         super().__init__(**arguments)
@@ -175,7 +174,7 @@ class ScenarioItem(pytest.Item):
         return self.config.stash[_KEY]
 
     def runtest(self) -> None:
-        """Run the scenario in a process of its own, and end as its verdict says."""
+        """Run the scenario in a worker, and end according to the verdict."""
         if self._suite.lists.skips.match(self.scenario.id):
             raise _skipped("scenario_skips names it")
         result = self._suite.run(self.scenario)
@@ -200,7 +199,7 @@ class ScenarioItem(pytest.Item):
             self.warn(category(one_line(f"{result.verdict}: {first}")))
 
     def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> Any:
-        """The short text of a failure; pytest's own where this program or pytest is the cause."""
+        """Return a short text about a failure. Other exceptions get pytest's text."""
         error = excinfo.value
         if isinstance(error, ScenarioFailure):
             result = error.result
@@ -213,38 +212,37 @@ class ScenarioItem(pytest.Item):
         return super().repr_failure(excinfo, style)
 
     def reportinfo(self) -> tuple[Path, int, str]:
-        """The place of the item, and its name in reports."""
+        """Return the place of the item and the name for reports."""
         return self.path, 0, one_line(self.scenario.id)
 
 
 def _skipped(reason: str) -> BaseException:
-    """The exception that ends a test as skipped. Its place is that of the scenario, not a line of this file."""
+    """Make the exception for a skipped test, with the place of the scenario."""
     return pytest.skip.Exception(reason, _use_item_location=True)
 
 
 def _marks(id: str) -> Iterator[str]:
-    """The folders that an item lies in as names of marks; one that has the item alone is its name."""
+    """Yield the names of folders as marks. The folder of a scenario.json is the name of the item, and no mark."""
     *folders, name = id.split("/")
     for folder in folders[:-1] if name == _NAMELESS else folders:
-        name = re.sub(r"[^\w+.-]", "_", folder).lstrip("_")  # what -m understands
+        name = re.sub(r"[^\w+.-]", "_", folder).lstrip("_")  # for the syntax of -m
         if name and name not in _PYTEST_MARKS:
             yield name
 
 
 class ScenarioRunner:
-    """One `Runner` for all tests of a run of pytest, in this process: ``runner``, if more of it is needed.
+    """One `Runner` for all tests of a run of pytest, in this process. The `Runner` itself is ``runner``.
 
-    A scenario that needs what the device lacks skips the test that runs it.
+    If the device cannot run a scenario, the test is skipped.
     """
 
     def __init__(self, device: str | None = None) -> None:
         self.runner = Runner(device)
 
     def run(self, scenario: AnyScenario, inputs: Mapping[str, object] | None = None, **options: Any) -> RunResult:
-        """Run a scenario, and return what it wrote: see `Runner.run`, whose options can be given. No file is written
-        unless ``write_files=True``.
+        """Run a scenario, and return the result, with the options and errors of `Runner.run`.
 
-        Raises what `Runner.run` raises.
+        By default no file is written: ``write_files=False``.
         """
         try:
             return self.runner.run(scenario, inputs, **{"write_files": False, **options})
@@ -261,11 +259,11 @@ class ScenarioRunner:
         rtol: float = 0.0,
         **options: Any,
     ) -> RunResult:
-        """Run a scenario, and compare what it wrote with ``expected``, arrays by uid.
+        """Run a scenario, and compare outputs with ``expected`` arrays by uid.
 
-        The content of a buffer is taken as items of the type of its array. An element may differ by ``atol`` plus
-        ``rtol`` times the expected value; NaN equals NaN. Raises AssertionError with the number of wrong elements, the
-        first of them and the greatest error.
+        The array gives the type of the items in a buffer. An element may differ by ``atol`` plus ``rtol`` times the
+        expected value; NaN equals NaN. Raises AssertionError with the number of wrong elements, the first wrong element
+        and the greatest error.
         """
         __tracebackhide__ = True
         import numpy
@@ -280,7 +278,7 @@ class ScenarioRunner:
             reference = numpy.asarray(value)
             actual = result[uid]
             is_buffer = actual.ndim == 1 and actual.dtype == "int8"
-            if is_buffer and actual.nbytes % reference.dtype.itemsize == 0:  # its bytes are what is expected
+            if is_buffer and actual.nbytes % reference.dtype.itemsize == 0:
                 actual = result.array(uid, reference.dtype)
             assert actual.size == reference.size, f"{uid!r} has {actual.size} elements, expected {reference.size}"
             actual = actual.reshape(reference.shape)

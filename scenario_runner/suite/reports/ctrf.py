@@ -1,4 +1,4 @@
-"""Results as CTRF, the JSON of CI systems."""
+"""Results as CTRF, a JSON format of CI systems."""
 
 import json
 import mimetypes
@@ -27,9 +27,9 @@ SPECIFICATION_VERSION: Final = "0.0.0"
 
 
 def write_ctrf(path: str, results: Iterable[Result], info: SuiteInfo) -> list[str]:
-    """Write ``path``, one test a line, and return the files; the counts come last.
+    """Write a file with a line for each test, and the counts at the end. Return the paths of files.
 
-    It appears complete or not at all. Raises FileError.
+    The file appears only when it is complete. Raises FileError.
     """
     devices = [{"uuid": uuid, "name": name} for uuid, name in info.devices]
     extra = {"host": info.host, "command": info.command[:1000], "devices": devices, "drivers": info.drivers}
@@ -94,7 +94,7 @@ def _attempt(number: int, attempt: Outcome, info: SuiteInfo) -> dict[str, object
 
 
 def _about(outcome: Outcome, info: SuiteInfo) -> dict[str, object]:
-    """The reason, the end of standard error and the files of one run."""
+    """Return the reason, the end of standard error, and the files of an attempt."""
     attachments = [
         {"name": name, "contentType": mimetypes.guess_type(path)[0] or "application/octet-stream", "path": path}
         for name, path in attached_files(outcome, info)

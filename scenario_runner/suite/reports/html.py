@@ -1,8 +1,7 @@
-"""Results as one HTML page that needs no network and no other file: page/ has its style, script and frame.
+"""Results as one HTML page without network access or other files. The folder page/ has style, script and frame.
 
-The page begins with a row for each result, so that a browser shows the list before it has read the rest. Behind them
-come the details, an element for each result that has any, and in these the pictures as data URIs, as far as the page
-stays below its limits; larger pictures are links to their files.
+The page begins with a row for each result, so a browser shows the list early. Details follow, with pictures as data
+URIs. Pictures beyond the size limits are links to files.
 """
 
 import base64
@@ -23,7 +22,7 @@ from scenario_runner.files.output import OutputFile
 from scenario_runner.suite.outcomes import Outcome, OutputCheck, Result
 from scenario_runner.suite.reports.summary import SuiteInfo, is_same, printable, seconds_text, shortened
 
-# Limits that keep a page small enough to open, in bytes: one picture, all pictures, all details.
+# Limits in bytes, so that browsers can open a page: one picture, all pictures, all details.
 PICTURE_MAX, PICTURES_MAX, DETAILS_MAX = 2 << 20, 32 << 20, 64 << 20
 _COMMAND: Final = "scenario-runner test"
 _PNG_SIGNATURE: Final = b"\x89PNG\r\n\x1a\n"
@@ -32,7 +31,7 @@ _ENTRIES_MAX, _ATTEMPTS_MAX = 200, 20
 
 
 def write_html(path: str, results: Iterable[Result], info: SuiteInfo) -> list[str]:
-    """Write the page ``path``, and return the files. It appears complete or not at all. Raises FileError."""
+    """Write a page, and return the paths of files. The page appears only when it is complete. Raises FileError."""
     page = _Page(info, os.path.dirname(os.path.abspath(path)))
     for result in results:
         page.add(result)
@@ -49,7 +48,7 @@ def write_html(path: str, results: Iterable[Result], info: SuiteInfo) -> list[st
 
 
 class _Page:
-    """The content of the page: the rows and the details as JSON texts."""
+    """The content of a page: rows and details as JSON texts."""
 
     def __init__(self, info: SuiteInfo, folder: str) -> None:
         self.details: list[str] = []
@@ -84,7 +83,7 @@ class _Page:
         self._rows.append(_json(row))
 
     def data(self) -> str:
-        """The JSON text of everything but the details."""
+        """Return everything but the details as JSON."""
         info = self._info
         when = time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime(info.started)) if info.started else ""
         about = ", ".join(filter(None, (when, seconds_text(info.seconds) if info.seconds else "", info.host)))
@@ -140,7 +139,7 @@ class _Page:
             yield {name: value for name, value in fields.items() if value}
 
     def _embedded(self, path: str) -> str | None:
-        """A PNG file as a data URI; None where it is too large, the page has enough, or it is not there."""
+        """Return a PNG file as a data URI, or None if the file is missing or too large for the page."""
         size_max = min(PICTURE_MAX, PICTURES_MAX - self._pictures_size)
         try:
             with open(path, "rb") as file:
@@ -154,7 +153,7 @@ class _Page:
 
 
 def _link(path: str, folder: str) -> str:
-    """An address relative to the page."""
+    """Return the address of a file relative to the page."""
     with suppress(ValueError):  # of a path on another drive
         path = os.path.relpath(path, folder)
     address = quote(os.fsencode(path.replace(os.sep, "/")))
@@ -166,6 +165,6 @@ def _page_file(name: str) -> str:
 
 
 def _json(value: Json) -> str:
-    """JSON that can stand inside a script element."""
+    """Return JSON that is safe inside of a script element."""
     text = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
     return text.replace("<", "\\u003c")

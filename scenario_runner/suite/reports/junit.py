@@ -27,12 +27,12 @@ from scenario_runner.suite.reports.summary import (
 FILE_SIZE_MAX: Final = 30_000_000
 """GitLab reads no larger file (bytes)."""
 
-_HEAD_SIZE: Final = 256 << 10  # room for the elements around the cases
+_HEAD_SIZE: Final = 256 << 10  # room for other elements than cases
 _ATTEMPTS_MAX: Final = 10
 _ATTACHMENTS_MAX: Final = 100
 
 _TestSuite = tuple[SuiteInfo, list[tuple[str, str]]]
-"""A suite and the text and the outcome of each of its cases."""
+"""A suite, and the text and the outcome of each case."""
 
 
 def write_junit(
@@ -42,11 +42,10 @@ def write_junit(
     *others: tuple[Iterable[Result], SuiteInfo],
     size_max: int = FILE_SIZE_MAX,
 ) -> list[str]:
-    """Write ``path`` with a testsuite, and one for each of ``others``; return the files: further ones, such as
-    'junit-2.xml' after 'junit.xml', hold what would make it larger than ``size_max`` bytes. Those of a longer report
-    before are removed.
+    """Write a file with a testsuite for the results, and for each of ``others``. Return the paths of files.
 
-    Each file appears complete or not at all. Raises FileError.
+    Files have at most ``size_max`` bytes: other cases go into 'junit-2.xml' after 'junit.xml', and so on. Further files
+    of an earlier report are removed. A file appears only when it is complete. Raises FileError.
     """
     written: list[str] = []
     part: list[_TestSuite] = []
@@ -60,7 +59,7 @@ def write_junit(
             part[-1][1].append((text, outcome))
             size += len(text.encode())
     written.append(_write_part(path, len(written) + 1, part))
-    with suppress(OSError):  # what an earlier report has left: numbered files that say which part of it they are
+    with suppress(OSError):  # numbered files of an earlier report contain their number
         for number in count(len(written) + 1):
             with open(_numbered(path, number), "rb") as file:
                 if _part_property(number).encode() not in file.read(_HEAD_SIZE):
@@ -70,7 +69,7 @@ def write_junit(
 
 
 def _numbered(path: str, number: int) -> str:
-    """The path of a file of the report, which are numbered from 1."""
+    """Return the path of a file of the report. The first file has the number 1."""
     stem, extension = os.path.splitext(path)
     return path if number == 1 else f"{stem}-{number}{extension}"
 
@@ -90,7 +89,7 @@ def _write_part(path: str, number: int, part: Sequence[_TestSuite]) -> str:
 
 
 def _counts(cases: Sequence[tuple[str, str]], *infos: SuiteInfo) -> dict[str, str]:
-    """The attributes that testsuites and testsuite have in common."""
+    """Return the common attributes of the elements testsuites and testsuite."""
     outcomes = Counter(outcome for _, outcome in cases)
     counts = {"name": ", ".join(info.title for info in infos), "tests": str(len(cases))}
     counts |= {"failures": str(outcomes["failure"]), "errors": str(outcomes["error"])}
@@ -98,7 +97,7 @@ def _counts(cases: Sequence[tuple[str, str]], *infos: SuiteInfo) -> dict[str, st
 
 
 def _test_suite(number: int, cases: Sequence[tuple[str, str]], info: SuiteInfo) -> str:
-    """The element of one suite in the part ``number``."""
+    """Return the element testsuite in a numbered file."""
     stamp = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(info.started))
     properties = [
         ("version", info.version),
@@ -114,9 +113,9 @@ def _test_suite(number: int, cases: Sequence[tuple[str, str]], info: SuiteInfo) 
 
 
 def _cases(results: Iterable[Result], info: SuiteInfo) -> Iterator[tuple[str, str]]:
-    """The text of each case, and the element that says how it ended ('' where it passed).
+    """Yield the text of each case, and the name of the element for the outcome ('' for a passed case).
 
-    A name that was there already gets a number: GitLab would drop the case.
+    Repeated names get a number, since GitLab would drop the case.
     """
     seen: set[str] = set()
     for result in results:
@@ -126,7 +125,7 @@ def _cases(results: Iterable[Result], info: SuiteInfo) -> Iterator[tuple[str, st
             name = f"{plain} ({next(numbers)})"
         seen.add(name)
         outcome, inside = _inside(result, info)
-        # the folder, with the points between its parts that Jenkins takes for packages
+        # Jenkins takes a folder with points for a package
         folder = os.path.dirname(one_line(result.item.id.removesuffix(result.item.variant), 4096))
         folder = folder.strip("/").replace(".", "_").replace("/", ".")
         folder = ".".join(filter(None, (info.package, folder))) or "suite"
@@ -138,7 +137,7 @@ def _cases(results: Iterable[Result], info: SuiteInfo) -> Iterator[tuple[str, st
 
 
 def _inside(result: Result, info: SuiteInfo) -> tuple[str, list[str]]:
-    """The element that says how the case ended, and the lines within the case."""
+    """Return the name of the element for the outcome, and the lines in the case."""
     kind, last, verdict = kind_of(result), result.last, result.verdict
     reason = last.reason if last is not None else ""
     lines: list[str] = []
@@ -163,7 +162,7 @@ def _inside(result: Result, info: SuiteInfo) -> tuple[str, list[str]]:
 
 
 def _attempts(tag: str, result: Result) -> Iterator[str]:
-    """The attempts before the last one, as Surefire writes tests that were repeated."""
+    """Yield elements for failed attempts before the last one, like Surefire."""
     for attempt in result.attempts[:-1][-_ATTEMPTS_MAX:]:
         if attempt.status in BAD:
             inside = _element("stackTrace", _content(attempt.stack or attempt.reason, 8192))
@@ -173,7 +172,7 @@ def _attempts(tag: str, result: Result) -> Iterator[str]:
 
 
 def _attachments(result: Result, info: SuiteInfo) -> str:
-    """A line for each file, as GitLab and Jenkins want it."""
+    """Return a line for each file, in the format of GitLab and Jenkins."""
     paths = () if result.last is None else (path for _, path in attached_files(result.last, info))
     usable = [path for path in paths if path.isprintable() and "]]" not in path]
     return "".join(f"\n[[ATTACHMENT|{path}]]\n" for path in usable[:_ATTACHMENTS_MAX])
@@ -188,6 +187,6 @@ def _content(text: str, longest: int) -> str:
 
 
 def _element(tag: str, content: str = "", **attributes: str) -> str:
-    """An XML element; ``content`` is XML."""
+    """Return an XML element. ``content`` is XML."""
     start = tag + "".join(f" {name}={quoteattr(visible(value))}" for name, value in attributes.items())
     return f"<{start}>{content}</{tag}>" if content else f"<{start}/>"

@@ -1,4 +1,4 @@
-"""Verdicts of one suite on several devices: a table with a column for each, those that differ first."""
+"""Verdicts of one suite on several devices, as a table with a column for each device and different rows first."""
 
 import csv
 import io
@@ -16,15 +16,17 @@ from scenario_runner.suite.reports.summary import SuiteInfo, kind_of
 
 MATRIX_NAME: Final = "matrix.csv"
 NO_RESULT: Final = "-"
-"""Stands in a table where a device has no result of an item."""
+"""The cell of an item without a result on a device."""
 _STYLE: Final = """body{font:14px sans-serif;margin:2em}td,th{padding:2px 10px;text-align:left}
 td{border-top:1px solid #ccc}a{color:inherit}.failed{background:#fbb}.passed{background:#dfd}.tolerated{background:#def}
 .skipped{color:#777}"""
 
 
 class Column(NamedTuple):
-    """The results of a suite on one device by id; ``name`` is the device in names of files, ``page`` the path of its
-    HTML page, if it has one."""
+    """The results of a suite on one device, by id.
+
+    ``name`` is the device in names of files. ``page`` is the path of the device's HTML page, if there is one.
+    """
 
     label: str
     name: str
@@ -38,13 +40,13 @@ class Column(NamedTuple):
         return sum(result.is_bad for result in self.results.values())
 
     def summary(self) -> str:
-        """The counts of the verdicts, and the first line of why not all items have one."""
+        """Return the counts of verdicts, and the reason if verdicts are missing."""
         counts = Counter(result.verdict for result in self.results.values()).most_common()
         parts = [", ".join(f"{count} {verdict}" for verdict, count in counts), self.info.incomplete.partition("\n")[0]]
         return "; ".join(filter(None, parts))
 
     def test_suite(self) -> tuple[Collection[Result], SuiteInfo]:
-        """The results and their suite in a JUnit report of all devices."""
+        """Return results and suite for a JUnit report about all devices."""
         return self.results.values(), self.info._replace(title=self.label, package=self.name.replace(".", "_"))
 
 
@@ -60,15 +62,15 @@ class Matrix:
         self.alike = {id: verdicts for id, verdicts in rows.items() if id not in self.different}
 
     def summary(self) -> str:
-        """A sentence about the number of items that differ."""
+        """Return a sentence about the number of different items."""
         count, devices = len(self.different), counted(len(self.columns), "device")
         if len(self.columns) == 1:
-            return "there is one device, and none to compare it with"
+            return "there is only one device, so nothing is compared"
         items = counted(count + len(self.alike), "item")
         return f"{count or 'none'} of {items} {'differs' if count < 2 else 'differ'} between {devices}"
 
     def write_csv(self, folder: str) -> None:
-        """Write ``matrix.csv`` into a folder: a line for each item, those that differ first. Raises FileError."""
+        """Write ``matrix.csv`` into a folder, with a line for each item, different items first. Raises FileError."""
         text = io.StringIO()
         writer = csv.writer(text, lineterminator="\n")
         writer.writerow(["test", *(column.label for column in self.columns)])
@@ -77,7 +79,7 @@ class Matrix:
             file.write(text.getvalue().encode())
 
     def write_html(self, path: str) -> None:
-        """Write a page with both parts of the table; verdicts are links to the columns' own pages. Raises FileError."""
+        """Write a page with the table. Verdicts are links to the pages of devices. Raises FileError."""
         folder = os.path.dirname(os.path.abspath(path))
         with OutputFile(path) as file:
             file.write("\n".join(self._page(folder)).encode())

@@ -12,8 +12,11 @@ from scenario_runner.suite.reports.summary import SuiteInfo
 
 
 def findings_of(result: Result) -> Iterator[Diagnostic]:
-    """Findings about a failure, a Flake or a Warn: wrong outputs, and errors other than the expected ones, at the lines
-    of their expectations; else errors of the run at their places; else one about the scenario."""
+    """Yield findings about a failure, a Flake or a Warn.
+
+    Wrong outputs and unexpected errors have the lines of their expectations. Without them, the errors of the run are
+    the findings, or a finding about the scenario.
+    """
     item, last = result.item, result.last
     if not result.is_bad and result.verdict not in ("Flake", "Warn"):
         return
@@ -38,7 +41,7 @@ def findings_of(result: Result) -> Iterator[Diagnostic]:
 
 
 def write_sarif(path: str, results: Iterable[Result], info: SuiteInfo) -> list[str]:
-    """Write ``path``, and return it. It appears complete or not at all. Raises FileError."""
+    """Write a file, and return the path. The file appears only when it is complete. Raises FileError."""
     findings = (
         finding._replace(message=f"{result.verdict} {result.item.id}: {finding.message}")
         for result in results
@@ -49,6 +52,6 @@ def write_sarif(path: str, results: Iterable[Result], info: SuiteInfo) -> list[s
 
 
 def write_file(path: str, findings: Iterable[Diagnostic], version: str, incomplete: str = "") -> None:
-    """Write a log, which appears complete or not at all. Raises FileError."""
+    """Write a log. The file appears only when it is complete. Raises FileError."""
     with OutputFile(path) as file:
         file.write(json.dumps(sarif(findings, version, incomplete), indent=2).encode() + b"\n")

@@ -1,4 +1,4 @@
-"""Text that all reports share: the whole suite, results in a few lines, commands that repeat an item."""
+"""Common texts of reports: the suite, results in a few lines, and commands that run an item again."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from scenario_runner.suite.combinations import scenario_path
 from scenario_runner.suite.outcomes import NOT_RUN, Outcome, OutputCheck, Result
 
 INCOMPLETE: Final = "suite is incomplete"
-"""The name of the failed test that CI systems are shown where not every item has a result."""
+"""The name of a failed test for CI systems, if items have no result."""
 
 Kind = Literal["passed", "failed", "skipped", "tolerated"]
 
@@ -25,11 +25,10 @@ Kind = Literal["passed", "failed", "skipped", "tolerated"]
 class SuiteInfo(NamedTuple):
     """A suite that has run.
 
-    ``started`` is in seconds since 1970 (UTC), ``seconds`` how long it took. ``devices`` are pairs of the UUID of a
-    device and its name. ``command`` is the command line that started it, ``folder`` the folder that it was started in,
-    and ``results`` the folder of the results, to which the paths in `OutputCheck.files` are relative; no report names
-    them where it ``is_temporary``. ``incomplete`` says why not every item has a result, where one has none. ``repeat``
-    tells how the item of a result runs again. ``package`` is what JUnit's class names begin with.
+    ``started`` is in seconds since 1970 (UTC), ``seconds`` is the duration. ``devices`` are pairs of UUID and name.
+    ``command`` is the command line, ``folder`` the current folder of the command. Paths in `OutputCheck.files` are
+    relative to the folder ``results``; reports name no paths in a temporary folder. ``incomplete`` tells why items
+    have no result. ``repeat`` returns the options to run an item again. JUnit's class names begin with ``package``.
     """
 
     title: str = "scenario-runner"
@@ -48,35 +47,34 @@ class SuiteInfo(NamedTuple):
     package: str = ""
 
     def repeat_command(self, result: Result) -> str:
-        """The command that runs one item again, for a shell in ``folder``."""
+        """Return the command to run an item again, for a shell in ``folder``."""
         return self.repeat(result).command(result, self.folder)
 
     def repeat_commands(self, result: Result) -> list[str]:
-        """The command that runs one item again, and after a crash or a timeout of a scenario the one for a debugger."""
+        """Return the command to run an item again, and after a crash or timeout also a command for a debugger."""
         commands = [self.repeat_command(result)]
         if not is_model(result.item.path) and result.last is not None and result.last.status in ("Crash", "Timeout"):
             commands.append(self.repeat(result).debug_command(result, self.folder))
         return commands
 
     def files_of(self, output: OutputCheck) -> dict[str, str]:
-        """The absolute paths of an output's files, by what they show, in the order in which they are shown."""
+        """Return the absolute paths of the files about an output, by content, in the order of reports."""
         return {name: os.path.join(self.results, path) for name, path in output.files.items()}
 
 
 def kind_of(result: Result) -> Kind:
-    """Map a verdict to formats that know fewer: a tolerated result is a failure that lists expect."""
+    """Map a verdict to one of four kinds. A tolerated result is a failure that a list expects."""
     if result.is_bad or result.verdict in NOT_RUN:
         return "failed" if result.is_bad else "skipped"
     return "passed" if result.verdict in ("Pass", "Warn", "Flake") else "tolerated"
 
 
 class Repeat(NamedTuple):
-    """The arguments of a suite, as words of a command line.
+    """Options to run an item again, as words of a command line.
 
-    ``options`` decide every result. ``lists`` decide what a status is called: pairs of an option and an absolute path,
-    of which the one of --root says what the names in the others are relative to, and which ``suite.json`` count.
-    ``devices`` are those that were asked for, if any. ``run_options`` are those of the options that ``scenario-runner
-    run`` has as well.
+    ``options`` affect every result. ``lists`` affect verdicts: pairs of an option and an absolute path; names in lists
+    are relative to the path of --root. ``devices`` are the requested devices. ``run_options`` are options of
+    ``scenario-runner run``.
     """
 
     options: tuple[str, ...] = ()
@@ -85,12 +83,12 @@ class Repeat(NamedTuple):
     run_options: tuple[str, ...] = ()
 
     def command(self, result: Result, folder: str) -> str:
-        """The command that runs an item again, for a shell in ``folder``."""
+        """Return the command to run an item again, for a shell in ``folder``."""
         words = [*self.options, *self._device(result), *self._lists(result, folder)]
         return shlex.join(["scenario-runner", "test", *words, _path(result, folder)])
 
     def debug_command(self, result: Result, folder: str) -> str:
-        """The command that runs its scenario in a debugger."""
+        """Return the command to run the scenario of an item in a debugger."""
         values = as_options(getattr(scenario_path(result.item), "parameters", {}))
         path = _path(result, folder).removesuffix(result.item.variant)
         words = [*self.run_options, *self._device(result), *values, path]
@@ -99,7 +97,7 @@ class Repeat(NamedTuple):
     def _device(self, result: Result) -> Iterator[str]:
         if len(self.devices) == 1 and self.devices[0] != "all":
             yield f"--device={self.devices[0]}"
-        elif self.devices and not result.host:  # of several the one that it ran on; those of other hosts are not here
+        elif self.devices and not result.host:  # another host has other devices
             yield f"--device={result.device}" if result.device else f"--devices={','.join(self.devices)}"
 
     def _lists(self, result: Result, folder: str) -> Iterator[str]:
@@ -116,7 +114,7 @@ def _path(result: Result, folder: str) -> str:
 
 
 def shown_path(path: str, folder: str) -> str:
-    """A path as the user would write it: relative to ``folder`` where it lies below it."""
+    """Return a path relative to ``folder`` if the path lies below."""
     below = folder.rstrip(os.sep) + os.sep
     return path[len(below) :] if folder and path.startswith(below) else path
 
@@ -125,10 +123,10 @@ _MOST_SHOWN = 5
 
 
 def missing_tools(results: Sequence[Result]) -> MissingToolError | None:
-    """The error for a suite with these results of items that could not run for want of a tool, if there are any."""
+    """Return the error for a suite with MissingTool results, if there are any."""
     if not results:
         return None
-    lacks: dict[str, str] = {}  # the message of the first item, by what is to be done
+    lacks: dict[str, str] = {}  # messages by advice
     for last in filter(None, (result.last for result in results)):
         problem = last.diagnostics[0] if last.diagnostics else {}  # a journal may have been edited
         lacks.setdefault(str(problem.get("help") or ""), problem.get("message", last.reason))
@@ -139,17 +137,17 @@ def missing_tools(results: Sequence[Result]) -> MissingToolError | None:
 
 
 WORST_MAX: Final = 5
-"""Most elements in the short text of an output."""
+"""Most elements in a short text about an output."""
 
 FULL_TEXT_MAX: Final = 65536
 """Most characters of `full_text`, and of a text in a report."""
 
 _REASON_MAX: Final = 50  # lines
-_BEFORE_MAX: Final = 100  # items that ran before
+_BEFORE_MAX: Final = 100  # items
 
 
 class _Limits(NamedTuple):
-    """The number of elements of an output, messages and lines that are shown."""
+    """Limits for a text: elements of an output, messages, and lines."""
 
     worst: int = WORST_MAX
     messages: int = 10
@@ -163,19 +161,21 @@ _EVERYTHING: Final = _Limits(64, 1000, 1000, 1000, 1000)
 
 
 def headline(result: Result) -> str:
-    """The verdict, the item and the first line of the reason: 'Fail a/scenario.json: 3 of 16 elements differ'."""
+    """Return verdict, item and first line of the reason: 'Fail a/scenario.json: 3 of 16 elements differ'."""
     reason = "" if result.last is None else result.last.reason.partition("\n")[0]
     reason = f": {reason}" if reason else ""
-    about_item = f": {result.item.path}:"  # whose name comes first already
+    about_item = f": {result.item.path}:"  # the name of the item comes first already
     if reason.startswith(about_item):
         reason = reason[len(about_item) - 1 :]
     return one_line(f"{result.verdict} {result.item.id}{reason}", 2000)
 
 
 def details(result: Result) -> list[str]:
-    """Details of the last attempt, a few lines: the rest of the reason (those of a compiler), the
-    outputs that are wrong with their worst elements, messages, the stack of a crash and the last output of the driver.
-    Empty for one that passed."""
+    """Return a few lines about the last attempt, or nothing for a Pass.
+
+    The lines have the rest of the reason, wrong outputs with their worst elements, messages, the stack of a crash, and
+    the last output of the driver.
+    """
     last = result.last
     if last is None or last.status == "Pass":
         return []
@@ -184,14 +184,14 @@ def details(result: Result) -> list[str]:
 
 
 def full_text(result: Result, info: SuiteInfo) -> str:
-    """All that is known of a result, for a report without pictures; no longer than `FULL_TEXT_MAX` characters."""
+    """Return all details of a result as text, at most `FULL_TEXT_MAX` characters."""
     lines = [f"{result.verdict}: {result.item.id}"]
     count = len(result.attempts)
     for number, attempt in enumerate(result.attempts, 1):
         if count > 1:
             lines += ["", f"attempt {number} of {count}: {attempt.status} after {seconds_text(attempt.seconds)}"]
         if number < count and is_same(attempt, result.attempts[-1]):
-            lines[-1] += ", as the last one"
+            lines[-1] += ", like the last one"
             continue
         if attempt.reason:
             lines.append(attempt.reason)
@@ -199,7 +199,7 @@ def full_text(result: Result, info: SuiteInfo) -> str:
         if attempt.before and attempt.status not in ("Pass", *NOT_RUN):
             shown = attempt.before[-_BEFORE_MAX:]
             before = counted(max(attempt.before_count, len(shown)), "item")
-            lines.append(f"the same process had run {before} before, at last:")
+            lines.append(f"the same process had run {before} before, most recently:")
             lines += (f"  {item_id}" for item_id in shown)
     lines.append("")
     lines += [f"device: {result.device}"] if result.device else []
@@ -209,13 +209,13 @@ def full_text(result: Result, info: SuiteInfo) -> str:
 
 
 def is_same(one: Outcome, other: Outcome) -> bool:
-    """Return whether two attempts gave the same, whatever time they took and whatever had run before."""
+    """Return whether two attempts are equal, except for time, output and items before."""
     varying: dict[str, Any] = {"seconds": 0.0, "output": "", "before": (), "before_count": 0, "printed": ()}
     return one._replace(**varying) == other._replace(**varying)
 
 
 def printable(value: Json, entries_max: int | None = None) -> Json:
-    """Data for JSON without control characters, infinite numbers, and more than a reader wants."""
+    """Copy data for JSON without control characters, infinite numbers and overlong parts."""
     match value:
         case str():
             return visible(shortened(value, FULL_TEXT_MAX))
@@ -229,7 +229,7 @@ def printable(value: Json, entries_max: int | None = None) -> Json:
 
 
 def shortened(text: str, longest: int) -> str:
-    """Text without its middle where it has more characters than ``longest``: how it began, and how it ended."""
+    """Cut the middle out of a text with more than ``longest`` characters."""
     if len(text) <= longest:
         return text
     half = longest // 2 - 40
@@ -237,7 +237,7 @@ def shortened(text: str, longest: int) -> str:
 
 
 def seconds_text(seconds: float) -> str:
-    """A time with a unit: '12 ms', '3.20 s', '4 min 05 s', '2 h 03 min'."""
+    """Format a time with a unit: '12 ms', '3.20 s', '4 min 05 s', '2 h 03 min'."""
     if seconds < 1:
         return f"{seconds * 1000:.0f} ms"
     if seconds < 60:
@@ -276,7 +276,7 @@ def _details(outcome: Outcome, limits: _Limits) -> Iterator[str]:
 
 
 def diagnostic_text(diagnostic: dict[str, Json]) -> str:
-    """A message of a run in one line: 'error[SR-BIND-003]: a.json:3:4: /commands/0: ...'."""
+    """Format a message of a run in one line: 'error[SR-BIND-003]: a.json:3:4: /commands/0: ...'."""
     place = ":".join(str(diagnostic[part]) for part in ("path", "line", "column") if diagnostic.get(part) is not None)
     parts = [part for part in (place, diagnostic.get("pointer"), diagnostic.get("message")) if part]
     return f"{diagnostic.get('severity', 'error')}[{diagnostic.get('code', '')}]: {': '.join(parts)}"
@@ -292,7 +292,7 @@ def _output(output: OutputCheck, reason: str, limits: _Limits) -> Iterator[str]:
 
 
 def attached_files(outcome: Outcome, info: SuiteInfo) -> Iterator[tuple[str, str]]:
-    """Yield title and path of each file about a wrong output."""
+    """Yield the title and path of each file about a wrong output."""
     for output in () if info.is_temporary else outcome.outputs:
         if output.status != "Pass":
             for what, path in info.files_of(output).items():

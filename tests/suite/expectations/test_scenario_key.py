@@ -68,6 +68,6 @@ def test_a_file_beside_it_is_a_contradiction(scene: Scene) -> None:
     """A scenario has its expectations in one place."""
     path = str(with_key(scene, {}))
     scene.file("check.json", "{}")
-    with pytest.raises(ExpectationError, match="expectations of its own under the key 'expect'") as caught:
+    with pytest.raises(ExpectationError, match="other expectations under the key 'expect'") as caught:
         reading.load(Item("i", path, expectations_file(path)))
     assert caught.value.problems[0].code == "SR-EXPECT-006"

@@ -93,7 +93,7 @@ def test_a_crash_that_does_not_come_again_is_a_flake(
     assert ended.code == 0, ended.out
     assert outcomes(ended.out) == {"a.json::a": "PASSED", "b.json::b": "PASSED"}
     assert "ScenarioFlakeWarning: Flake: the process that ran it was ended by SIGSEGV" in ended.out
-    assert "the same process had run 1 item before, at last:\n  a.json" in ended.out
+    assert "the same process had run 1 item before, most recently:\n  a.json" in ended.out
 
 
 def test_a_crash_is_a_failure(run_pytest: RunPytest, tmp_path: Path, fault_layer: dict[str, str]) -> None:

@@ -303,7 +303,7 @@ def test_a_crash_tells_how_it_came(cases: dict[str, ElementTree.Element]) -> Non
 def test_attempts_that_gave_the_same_are_described_once(cases: dict[str, ElementTree.Element]) -> None:
     """A failure that came twice is written once, with the times of both."""
     text = cases["twice/scenario.json"].findtext("failure") or ""
-    assert "attempt 1 of 2: Fail after 250 ms, as the last one\n\nattempt 2 of 2: Fail after 500 ms\n" in text
+    assert "attempt 1 of 2: Fail after 250 ms, like the last one\n\nattempt 2 of 2: Fail after 500 ms\n" in text
     assert text.count("[0, 1, 2]: expected 0, got 255") == 1
 
 
