@@ -38,7 +38,8 @@ from scenario_runner.plan.records import (
 from scenario_runner.scenario import Scenario, Shader
 from scenario_runner.scenario.inline_contents import ShaderText, file_of
 from scenario_runner.scenario.scenario import Problems
-from scenario_runner.shaders.compile import Compiled, compile_each
+from scenario_runner.shaders.compile import compile_each
+from scenario_runner.shaders.compilers.search import Compiled
 from scenario_runner.shaders.compilers.table import dxc_install_line
 from scenario_runner.shaders.source import CompileRequest
 from scenario_runner.shaders.spirv import EntryPoint, Interface, Module, read_module

@@ -8,7 +8,8 @@ from scenario_runner.checks.bindings import Slot, described, slots_of
 from scenario_runner.checks.entry_points import check_blocks, check_workgroup, find_entry_point
 from scenario_runner.errors import ScenarioRunnerError
 from scenario_runner.errors.diagnostic import Diagnostic, error, note, warning
-from scenario_runner.shaders.compile import Compiled, compile_each
+from scenario_runner.shaders.compile import compile_each
+from scenario_runner.shaders.compilers.search import Compiled
 from scenario_runner.shaders.source import CompileRequest
 from scenario_runner.shaders.spirv import Interface, Module, read_module
 from scenario_runner.shaders.spirv_val import check_modules

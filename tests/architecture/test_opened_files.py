@@ -37,7 +37,7 @@ ALLOWED: dict[str, tuple[int, str]] = {
     "reduce/reduction.py": (4, "the packed copy in a private temporary folder"),
     "run/capture_tools.py": (3, "the caller's capture"),
     "run/dump_files.py": (1, "the index in the checked folder of a dump, as a new file that replaces none"),
-    "shaders/compile.py": (4, "files of compilers in a private temporary folder"),
+    "shaders/compilers/compile_jobs.py": (4, "files of compilers in a private temporary folder"),
     "shaders/compilers/dxc_process.py": (2, "files of compilers in a private temporary folder"),
     "shaders/spirv_val.py": (1, "a module in a private temporary folder"),
     "suite/cluster_host.py": (2, "kept files, named by their hashes"),

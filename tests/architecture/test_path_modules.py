@@ -55,7 +55,7 @@ PLANNING = modules(
         "plan": "commands dispatches graph_records image_layouts image_records resolve resources"
         " shader_modules tensors",
         "processes": "programs",
-        "shaders.compilers": "compiler_processes",
+        "shaders.compilers": "compile_jobs compiler_processes",
         "scenario": "commands entries inline_contents json_model loader parameters resources scenario shaders syntax",
         "shaders.spirv": "access block_layout constants declarations index interface module stage_interface types",
         "shaders.spirv._generated": "enumerants opcodes",

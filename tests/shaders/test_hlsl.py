@@ -9,8 +9,8 @@ import pytest
 
 from scenario_runner.errors import CompileError, CompilerNotFoundError
 from scenario_runner.errors.installation import requirement
-from scenario_runner.shaders.compile import Compiled, compile_all, compile_each
-from scenario_runner.shaders.compilers.search import find_compilers
+from scenario_runner.shaders.compile import compile_all, compile_each
+from scenario_runner.shaders.compilers.search import Compiled, find_compilers
 from scenario_runner.shaders.compilers.table import DXC_PACKAGE
 from scenario_runner.shaders.source import CompileRequest
 from scenario_runner.shaders.spirv import read_module
@@ -199,7 +199,7 @@ def test_the_cache_needs_no_library(dxc: str, monkeypatch: pytest.MonkeyPatch, t
     shutil.copyfile(dxc, copy)
     monkeypatch.setenv("SCENARIO_RUNNER_DXC", str(copy))
     (module,) = compile_all([hlsl(source(1.25))])
-    monkeypatch.setattr("scenario_runner.processes.programs.Processes.run", None)
+    monkeypatch.setattr("scenario_runner.shaders.compilers.compiler_processes.Processes.run", None)
     assert compile_all([hlsl(source(1.25))]) == [module]
     monkeypatch.setenv("SCENARIO_RUNNER_DXC", dxc)
     with pytest.raises(TypeError):

@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 
 from scenario_runner.errors import CompileError, FileError, ScenarioError
-from scenario_runner.shaders.compile import Compiled, compile_all, compile_each
+from scenario_runner.shaders.compile import compile_all, compile_each
+from scenario_runner.shaders.compilers.search import Compiled
 from scenario_runner.shaders.source import CompileRequest
 from tests.program import executable
 from tests.shaders.modules import holds, made_by, version

@@ -1,4 +1,4 @@
-"""Finds the shader compilers of this machine with their versions, a shader's suitable compilers, and spirv-val.
+"""Finds the shader compilers of this machine with their versions, spirv-val, and a shader's suitable compilers (`Job`).
 
 A compiler's version is cached by path, modification time and size, so that a warm run starts no process to ask.
 """
@@ -10,7 +10,7 @@ import time
 from collections.abc import Iterable, Iterator
 from typing import Literal, NamedTuple
 
-from scenario_runner.errors import CompilerNotFoundError, ScenarioError, UsageError
+from scenario_runner.errors import CompilerNotFoundError, ScenarioError, ScenarioRunnerError, UsageError
 from scenario_runner.errors.installation import glslc_command_line, install_here
 from scenario_runner.files.cache_folder import ContentCache
 from scenario_runner.shaders.compilers.table import (
@@ -250,3 +250,48 @@ def find_validator() -> Validator | None:
         help = f"name spirv-val by its path, unset the variable, or set it to {OFF!r}"
         raise UsageError(f"{VALIDATOR_VARIABLE} names {named!r}, which is not a program", help=help)
     return None
+
+
+class Compiled(NamedTuple):
+    """A SPIR-V module, the files that its source includes (as far as this program resolves includes), and its compiler.
+
+    The compiler is None for a module that was given.
+    """
+
+    module: bytes
+    includes: list[str]
+    compiler: Compiler | None = None
+
+
+_FORMAT = 2  # part of every key: raise it if the same key would mean another module
+
+
+class Job:
+    """One shader. ``compilers`` can compile it, the preferred one first. ``batch`` first tries it with other
+    shaders."""
+
+    def __init__(self, source: ShaderSource, compilers: list[Compiler]) -> None:
+        self.source = source
+        self.compilers = compilers
+        batching = (compiler for compiler in compilers if compiler.batches(source, preferred=compiler is compilers[0]))
+        self.batch = next(batching, None)
+        self.result: Compiled | ScenarioRunnerError | None = None
+
+    def finish(self, module: bytes, compiler: Compiler | None) -> None:
+        """Take a compiled module."""
+        self.result = Compiled(module, self.source.files[1:], compiler)
+
+    def key(self, compiler: Compiler) -> bytes:
+        """Return the cache key: all inputs of the module that ``compiler`` would make."""
+        request, options, target = self.source.request, self.source.options, compiler.target_for(self.source)
+        called = request.language, request.stage, request.entry, target, options.optimise, options.debug
+        head = repr((_FORMAT, compiler.identity, called)).encode("utf-8", "backslashreplace")
+        return head + b"\n" + self.source.text
+
+    def load(self, cache: ContentCache) -> None:
+        """Take the module from the cache; the batch's compiler comes first."""
+        for compiler in (self.batch, *self.compilers):
+            module = None if compiler is None else cache.load(self.key(compiler))
+            if module is not None:
+                self.finish(module, compiler)
+                return
