@@ -37,7 +37,7 @@ class Classifier(torch.nn.Module):
 
 
 def lower(model, inputs, path, profile):
-    """Write ``model`` as the ExecuTorch program ``path``, its operators in VGF models. Returns the edge program."""
+    """Write ``model`` as the ExecuTorch program ``path`` with VGF models. Return the edge program."""
     program = torch.export.export(model, inputs)
     edge = to_edge_transform_and_lower(program, partitioner=[VgfPartitioner(VgfCompileSpec(profile))])
     with open(path, "wb") as file:
@@ -46,7 +46,7 @@ def lower(model, inputs, path, profile):
 
 
 def quantise(model, inputs, samples, profile):
-    """Return ``model`` in int8, its ranges being those that ``samples`` (tuples like ``inputs``) reach."""
+    """Return ``model`` in int8, with the ranges of ``samples`` (tuples like ``inputs``)."""
     quantizer = VgfQuantizer(VgfCompileSpec(profile))
     quantizer.set_global(get_symmetric_quantization_config())
     prepared = prepare_pt2e(torch.export.export(model, inputs).module(check_guards=False), quantizer)
@@ -56,7 +56,7 @@ def quantise(model, inputs, samples, profile):
 
 
 def quantisation(edge):
-    """Return scale and zero point of each input, and of each output, that is quantised outside of the VGF model."""
+    """Return scale and zero point of each input and each output with quantisation outside of the VGF model."""
     graph = edge.exported_program().graph
     inputs = [node.args[1:3] for node in graph.nodes if "quantized_decomposed.quantize_" in str(node.target)]
     return inputs, [node.args[1:3] for node in graph.output_node().args[0]]
