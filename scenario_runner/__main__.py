@@ -9,10 +9,10 @@ _ALLOCATIONS_BETWEEN_COLLECTIONS = 50_000
 def console() -> None:
     """Run the command line and end the process.
 
-    The interpreter's own tear-down is skipped: every device object and file is closed by now, and freeing all modules
-    one by one takes longer than a small scenario. Garbage is looked for seldom: what is imported stays in use.
+    ``os._exit`` skips the tear-down of the interpreter: all device objects and files are closed, and freeing modules
+    takes longer than a small scenario. The garbage collector runs seldom, since imported modules stay in use.
     """
-    # Python's own handler would show a traceback of the imports that it struck
+    # during imports, Python's handler would print a traceback
     if _signal.getsignal(_signal.SIGINT) != _signal.SIG_IGN:
         _signal.signal(_signal.SIGINT, _signal.SIG_DFL)
     import gc
@@ -26,11 +26,11 @@ def console() -> None:
     try:
         signals.handle(signals.interrupt)
         code = main()
-    except KeyboardInterrupt:  # before main or after it
+    except KeyboardInterrupt:  # outside of main
         code = signals.exit_code()
     for stream in (sys.stdout, sys.stderr):
         try:
-            if stream is not None:  # closed by whoever started us
+            if stream is not None:  # the caller closed it
                 stream.flush()
         except OSError as error:
             code = code or 1

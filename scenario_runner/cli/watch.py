@@ -6,17 +6,17 @@ import os
 import shlex
 import sys
 from argparse import Namespace
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, NoReturn
 
 from scenario_runner.cli import console
 from scenario_runner.errors import LimitError, MissingPackageError, NoDeviceError, ScenarioRunnerError, UsageError
 from scenario_runner.errors.installation import pip_install
-from scenario_runner.errors.text import counted, first_of
+from scenario_runner.errors.text import Json, counted, first_of
 from scenario_runner.files.input import is_stream
 from scenario_runner.processes import progress
 from scenario_runner.suite.discovery import Discovery
-from scenario_runner.suite.hashes import dependencies, file_hash
+from scenario_runner.suite.hashes import dependencies, file_hash, sources_of
 from scenario_runner.suite.problems import SuiteProblems
 
 if TYPE_CHECKING:
@@ -40,6 +40,11 @@ def check_watchable(paths: Iterable[str]) -> None:
     for path in paths:
         if path == "-" or (is_stream(path) and not os.path.isdir(path)):
             raise UsageError(f"{path}: --watch cannot read a pipe or standard input again", help="name a file")
+
+
+def hashes_of(paths: Iterable[str], model_files: Sequence[str], parameters: Mapping[str, Json]) -> Files:
+    """Hash the files that scenarios or models read, and the files that options give to a model."""
+    return dict(file for path in paths for file in sources_of(path, model_files, parameters))
 
 
 def watch(run: Callable[[], object], reads: Callable[[], Files], folders: Callable[[], set[str]] = set) -> NoReturn:
@@ -112,7 +117,6 @@ def _shortest(path: str) -> str:
 def _next_changes(before: Files, reads: Callable[[], Files], folders: Callable[[], set[str]]) -> Sequence[str]:
     """Wait until files differ from ``before``, and return these files. Ignore other files in the folders."""
     from watchfiles import watch
-    from watchfiles._rust_notify import WatchfilesRustInternalError
 
     while True:
         watched = _folders_of(before) | _folders_of(reads()) | folders()
@@ -141,7 +145,7 @@ def _next_changes(before: Files, reads: Callable[[], Files], folders: Callable[[
                     break
         except FileNotFoundError:  # someone removed a folder
             continue
-        except (OSError, WatchfilesRustInternalError) as error:
+        except (OSError, RuntimeError) as error:  # RuntimeError is from the part in Rust
             message = f"cannot watch the folders of the files: {error}"
             help = "raise fs.inotify.max_user_watches and fs.inotify.max_user_instances with sysctl"
             raise LimitError(message, help=help) from error

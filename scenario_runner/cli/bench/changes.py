@@ -213,4 +213,4 @@ def _run_bench(side: Side, options: Sequence[str], *, quiet: bool) -> None:
     if process.returncode < 0:
         raise DriverCrashError(f"{side.files[0]}: a process of the measurement {process.failure}")
     if process.returncode:
-        raise SystemExit(process.returncode)  # the process has printed the error
+        raise SystemExit(process.returncode)

@@ -139,15 +139,13 @@ def _watch(paths: Sequence[str], options: argparse.Namespace) -> NoReturn:
 
     Raises UsageError, MissingPackageError and KeyboardInterrupt.
     """
-    from scenario_runner.cli.watch import Files, check_watchable, watch  # imports suite/
-    from scenario_runner.suite.hashes import sources_of
+    from scenario_runner.cli.watch import Files, check_watchable, hashes_of, watch  # imports suite/
 
     check_watchable(paths)
     run_files([] if any(map(is_model, paths)) else paths, options)  # checks the options
 
     def reads() -> Files:
-        parameters = dict(options.set)
-        files = dict(file for path in paths for file in sources_of(path, model_files(options), parameters))
+        files = hashes_of(paths, model_files(options), dict(options.set))
         if any(map(is_model, paths)):
             return files
         written = {os.path.realpath(path) for file in run_files(paths, options) for path in file.named().writes}

@@ -50,7 +50,7 @@ class RunTask:
                     self._runner = FileRunner(*self._work)
                 with sandboxed(self._work.options):
                     end = self._runner.run_file(file)
-            if sys.stdout is not None:  # closed by whoever started us
+            if sys.stdout is not None:  # the caller closed it
                 sys.stdout.flush()
         except BaseException as error:
             end = FileEnd(report_error(error), is_over=True)

@@ -5,8 +5,9 @@ from __future__ import annotations
 import argparse
 import os
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, suppress
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from scenario_runner.cli.arguments import shared_arguments, value_of
@@ -188,10 +189,13 @@ class FileRunner(AbstractContextManager["FileRunner"]):
         self._options = options
         self._runner_tools: Mapping[str, Any] = {}
         self._run_tools: Mapping[str, Any] = {}
+        self._show_times: Callable[[], None] = lambda: None
         if needs_tools(options):
-            from scenario_runner.cli.run.run_tools import tool_arguments
+            from scenario_runner.cli.run.run_tools import show_times, tool_arguments
 
             self._runner_tools, self._run_tools = tool_arguments(options, paths[0])
+            if options.profiling:
+                self._show_times = partial(show_times, self._run_tools["timings"], self._runner_tools["graph_reports"])
         self._is_alone = len(paths) == 1 and not options.watch
         starting, options.starting = options.starting, None  # only one Runner can take the instance
         self._runner = Runner(
@@ -239,10 +243,7 @@ class FileRunner(AbstractContextManager["FileRunner"]):
         if not options.quiet:
             took = f"{(time.perf_counter() - started) * 1e3:.1f} ms on {runner.physical_device.name}"
             print(f"{_summary(file.path, plan, options)}, {took}", flush=True)
-        if options.profiling:
-            from scenario_runner.cli.run.run_tools import show_times
-
-            show_times(self._run_tools["timings"], self._runner_tools["graph_reports"])
+        self._show_times()
         return FileEnd(has_captures=any(frame.captures for frame in plan.frames))
 
 

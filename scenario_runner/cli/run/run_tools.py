@@ -21,7 +21,7 @@ from scenario_runner.run.traces import WRITERS, TimingFiles
 _MOST_ROWS = 20
 
 
-def tool_arguments(options: argparse.Namespace, scenario: str) -> tuple[dict[str, object], dict[str, Any]]:
+def tool_arguments(options: argparse.Namespace, scenario: str) -> tuple[dict[str, Any], dict[str, Any]]:
     """Make the tools of the options, as arguments for Runner and for `Runner.run_to_files`.
 
     Also set up gfxreconstruct. Raises UsageError, UnsupportedError and FileError.
