@@ -411,7 +411,7 @@ def execute(objects: DeviceObjects, plan: Plan, options: RunOptions) -> None:
     Raises DeviceError or a subclass, OutOfMemoryError, UnsupportedError, and FileError from sources and callbacks.
     """
     device = objects.device
-    if not _can_keep(device, plan, options):
+    if options.keep is not None and not _can_keep(device, plan, options):
         options = options._replace(keep=None)
     with ExitStack() as stack:
         try:
