@@ -79,7 +79,7 @@ def _pipeline_caching(cache: bool | StrPath | PipelineCaching, cache_dir: str | 
 
 
 def _path_of(scenario: AnyScenario) -> str | None:
-    """Return the file of a scenario for messages; None for data and scenarios without one."""
+    """Return a scenario's file for messages; None for data and scenarios without one."""
     return os.fspath(scenario) if isinstance(scenario, str | os.PathLike) else getattr(scenario, "path", None)
 
 
@@ -214,7 +214,7 @@ class Runner(DeviceSession):
         outputs: Collection[str] | None,
         output_dir: StrPath | None,
     ) -> Prepared:
-        """Read and plan a scenario or a model with the inputs of a call."""
+        """Read and plan a scenario or a model, with the inputs from a call."""
         from scenario_runner.run.result import inputs_of_call, prepare
 
         arguments = inputs_of_call(*inputs)
@@ -236,7 +236,7 @@ class Runner(DeviceSession):
     ) -> Result:
         """Run a scenario and return its outputs as NumPy arrays by uid.
 
-        ``scenario`` is a path, a `Scenario`, a dict with the JSON's content, or the path of a model. A model takes
+        ``scenario`` is a path, a `Scenario`, a dict with the JSON's content, or a model's path. A model takes
         ``inputs`` by position (``run(model, x, h)``), name or binding number (``run(model, {"x": x})``), and writes
         files only with ``output_dir``. An array is a NumPy array, bytes or an object with ``__array__`` or
         ``__dlpack__``.
@@ -309,7 +309,7 @@ class Runner(DeviceSession):
             return plan
 
     def _plan_for_files(self, scenario: AnyScenario, output_dir: StrPath | None) -> Plan:
-        """Return the plan of a scenario, from the plan cache where no file has changed."""
+        """Return a scenario's plan, from the plan cache where no file has changed."""
         if not (isinstance(scenario, (str, os.PathLike)) and self.compiler.use_cache):
             return self.plan(scenario, output_dir=output_dir)
         folder = None if output_dir is None else os.fspath(output_dir)
@@ -331,7 +331,7 @@ class Runner(DeviceSession):
         return plan
 
     def _confined(self, scenario: AnyScenario) -> AbstractContextManager[None]:
-        """Return the sandbox of a scenario, where the Runner has one."""
+        """Return a scenario's sandbox, where the Runner has one."""
         if not self.sandbox:
             return nullcontext()
         path = _path_of(scenario)

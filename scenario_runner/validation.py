@@ -47,7 +47,7 @@ class Validation(NamedTuple):
     exit_code: int
 
     def count(self, severity: Severity) -> int:
-        """Count the findings of this severity."""
+        """Count findings with this severity."""
         return sum(finding.severity == severity for finding in self.findings)
 
     def as_json(self) -> dict[str, object]:
@@ -191,7 +191,7 @@ def steps_of(scenario: Scenario, examination: Examination) -> Iterator[Step]:
 
 
 def _name(command: object) -> str:
-    """Name the work of a command in messages."""
+    """Name a command's work in messages."""
     for key, kind in (("shader_ref", "shader"), ("fragment_shader_ref", "shader"), ("graph_ref", "graph")):
         if hasattr(command, key):
             return f"{kind} {getattr(command, key)!r}"

@@ -56,7 +56,7 @@ class Accesses:
                 self._sharing[plan_of_member.uid] = {plan_of_member.uid, *same}
 
     def accesses_of(self, operation: Operation) -> tuple[ResourceAccess, ...]:
-        """Return the accesses of an operation; a draw also accesses its attachments."""
+        """Return an operation's accesses; a draw also accesses its attachments."""
         if operation.kind == "barrier":
             return ()
         targets = operation.targets if operation.kind == "draw" else ()
@@ -117,7 +117,7 @@ class Accesses:
                     yield descriptor, stage, variables[descriptor.set, descriptor.binding]
 
     def _variables(self, kind: str, pipeline: int) -> Iterator[tuple[str, _Variables]]:
-        """Yield the stages of a pipeline, with their variables by set and binding."""
+        """Yield a pipeline's stages, with their variables by set and binding."""
         plan: Any = self._plan
         stages = {"compute": plan.pipelines[pipeline]} if kind == "dispatch" else {}
         if kind == "draw":
@@ -164,7 +164,7 @@ class DumpTarget(NamedTuple):
 class DumpPoint(NamedTuple):
     """A point in a run to read resources back: after ``command`` (`START`: before all), or a ``segment`` of its graph.
 
-    ``end`` is the place in the plan: the index of a frame, and the number of its operations before the point.
+    ``end`` is the place in the plan: a frame's index, and the number of its operations before the point.
     ``label`` names the segment.
     """
 

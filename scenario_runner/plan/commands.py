@@ -63,7 +63,7 @@ class Entries(list[Any]):
 
 
 class Tables:
-    """The tables of a plan in the making: resources by uid, pipelines of all kinds, descriptor lists and frames.
+    """A plan's tables in the making: resources by uid, pipelines of all kinds, descriptor lists and frames.
 
     ``operations`` belong to the frame that has not ended. ``made`` are uids of resources inside graphs, which the
     scenario does not declare. ``graph_modules`` are the SPIR-V modules of graphs by label, with the pointer of the
@@ -110,7 +110,7 @@ class PushConstants(NamedTuple):
     def bytes_for(
         self, shaders: Sequence[LoadedShader], uid: str | None, pointer: str, place: str, size: int = 0
     ) -> bytes | None:
-        """Return the push constants of a command at ``pointer``; zeros without raw_data, None after an error.
+        """Return a command's push constants at ``pointer``; zeros without raw_data, None after an error.
 
         ``place`` names the raw_data ``uid``. ``size`` is the command's push_constants_size; 0 takes the sizes of the
         shaders, and a shader without a size takes the size of its block.
@@ -245,7 +245,7 @@ def descriptors(
     problems: Problems,
     readonly: Collection[str] = (),
 ) -> tuple[Descriptor, ...]:
-    """Return the descriptors of a command at ``pointer``; none after noting errors in its bindings.
+    """Return a command's descriptors at ``pointer``; none after noting errors in its bindings.
 
     ``resources`` lacks resources with errors of their own. ``readonly`` has the uids of readonly resources.
     """
@@ -272,7 +272,7 @@ def descriptors(
 
 
 def _level(binding: Binding, kind: DescriptorKind, image: Any) -> int | None:
-    """Return the mip level of a binding. Without ``lod``, return the first for a storage image, else None for all."""
+    """Return a binding's mip level. Without ``lod``, return the first for a storage image, else None for all."""
     if kind == "sampler":
         return None
     return 0 if image.mips == 1 or (binding.lod is None and kind == "storage_image") else binding.lod

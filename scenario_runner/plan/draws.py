@@ -58,7 +58,7 @@ class Stage(NamedTuple):
 
 
 class Attachment(NamedTuple):
-    """A mip level to draw into. ``declared`` is the color_attachment of the image."""
+    """A mip level to draw into. ``declared`` is the image's color_attachment."""
 
     image: ImagePlan
     level: int
@@ -109,7 +109,7 @@ class DrawResolver(CommandResolver):
 
 
 class _DrawPlanner:
-    """Resolves the first command of one content, and notes errors."""
+    """Plans the first command with this content, and notes errors."""
 
     def __init__(self, context: CommandContext, command: DispatchFragment, index: int, pointer: str) -> None:
         self._context = context
@@ -293,7 +293,7 @@ class _DrawPlanner:
                 self._check_values(attachment.image, outputs, fragment.label, place)
 
     def _check_values(self, image: ImagePlan, outputs: dict[int, StageVariable], shader: str, place: str) -> None:
-        """Check outputs by component against the format of one attachment."""
+        """Check outputs by component against one attachment's format."""
         format, variables = image.format, dict.fromkeys(outputs.values())
         expected_class = TEXEL_KINDS.get(format.numeric, "float")
         for output in variables:

@@ -1,4 +1,4 @@
-"""Commands that run graphs: the segments of a VGF file, or a SPIR-V module, become operations of the plan."""
+"""Commands that run graphs: a VGF file's segments, or a SPIR-V module, become operations of the plan."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _THE_SHADER_DECIDES = "the type of the shader is used; the tables of the model s
 
 
 class _Inside(Problems):
-    """Problems of a segment, at the place of the command and with the segment's name in the file.
+    """Problems of a segment, at the command's place and with the segment's name in the file.
 
     Descriptor types in the file's tables are hints. A type that differs from the shader becomes a warning.
     """
@@ -69,7 +69,7 @@ class VgfDispatch:
         self._problems = context.problems
 
     def operations(self) -> list[Operation]:
-        """Return the operations of the segments, and note errors."""
+        """Return the segments' operations, and note errors."""
         self._check_targets()
         plans = {binding.id: self._tables.resources.get(binding.resource_ref) for binding in self._command.bindings}
         bound = {binding: plan.dims for binding, plan in plans.items() if isinstance(plan, TensorPlan)}
@@ -85,7 +85,7 @@ class VgfDispatch:
         names: list[str] = []
         segments = self._graph.vgf.segments
         for segment in segments:
-            # a later segment may read the results of this segment; after the last, the scenario decides
+            # a later segment may read this segment's results; after the last, the scenario decides
             barrier = self._command.implicit_barrier or segment is not segments[-1]
             operation = self._operation(segment, barrier)
             if operation is not None:
@@ -143,7 +143,7 @@ class VgfDispatch:
         return len(problems.errors) == before
 
     def _operation(self, segment: Segment, barrier: bool) -> Operation | None:
-        """Return the operation of a segment; None after an error."""
+        """Return a segment's operation; None after an error."""
         where = f"segment {segment.name or segment.index!r} of graph {self._graph.graph.uid!r}"
         inside = _Inside(self._problems, self._pointer, where)
         bound: list[Binding] = []  # like the bindings of a dispatch_compute
@@ -163,7 +163,7 @@ class VgfDispatch:
     def _compute_segment(
         self, segment: Segment, bindings: list[Binding], barrier: bool, inside: _Inside
     ) -> Dispatch | None:
-        """Return the dispatch of a compute segment; None after an error."""
+        """Return a compute segment's dispatch; None after an error."""
         graph, context, tables = self._graph, self._context, self._tables
         name = graph.vgf.modules[segment.module_index].name
         declared_shader = graph.shader_of(self._command, name, context.scenario)
@@ -190,7 +190,7 @@ class VgfDispatch:
         return Dispatch(pipeline, tables.lists.add(sets, sets), workgroups, push_constants, barrier, self._index)
 
     def _push_constants(self, segment: Segment, name: str, loaded: LoadedShader) -> bytes | None:
-        """Return the push constants of a compute segment, with the size in the scenario, the file or the shader."""
+        """Return a compute segment's push constants, with the size in the scenario, the file or the shader."""
         ranges = max((part.offset_bytes + part.size_bytes for part in segment.push_constant_ranges), default=0)
         size = self._graph.graph.push_constants_size or loaded.push_constants_size or ranges
         targets = self._graph.targets()
@@ -204,7 +204,7 @@ class VgfDispatch:
     def _graph_segment(
         self, segment: Segment, bound: list[Binding], barrier: bool, where: str, inside: _Inside
     ) -> GraphDispatch | None:
-        """Return the operation of a graph segment; None after an error."""
+        """Return a graph segment's operation; None after an error."""
         graph = self._graph
         row = graph.vgf.modules[segment.module_index]
         tensors: dict[tuple[int, int], TensorPlan] = {}
@@ -230,7 +230,7 @@ class VgfDispatch:
         return graph_dispatch(called, tensors, constants, self._context, self._index, barrier, report)
 
     def _constants(self, segment: Segment) -> Iterator[GraphConstantPlan]:
-        """Yield the constants of a graph segment; note an error for an unknown format."""
+        """Yield a graph segment's constants; note an error for an unknown format."""
         vgf = self._graph.vgf
         for link in segment.constants:
             constant = vgf.constants[link.constant_index]
@@ -269,7 +269,7 @@ class GraphResolver(CommandResolver):
 
 
 class Values:
-    """The values of a VGF model in one dispatch: the resource of the plan for each row of the file.
+    """A VGF model's values in one dispatch: the plan's resource for each row of the file.
 
     A value has a row for each of its views, which form an alias group: a tensor for graphs, a buffer or an image for
     shaders. A bound resource of the scenario is one view; the planner makes resources in the same memory for the
@@ -317,7 +317,7 @@ class Values:
         return False
 
     def uid(self, index: int) -> str | None:
-        """Return the uid of the resource for a row, and make a new resource if needed; None after an error."""
+        """Return the uid that stands for a row, and make a new resource if needed; None after an error."""
         uid = self._uids.get(index)
         if uid is None:
             uid = self._make(index)

@@ -80,7 +80,7 @@ class VgfGraph:
 
     @staticmethod
     def key(binding: Binding) -> int:
-        """Return the key of a binding, the number alone: a VGF has no sets."""
+        """Return a binding's key, the number alone: a VGF has no sets."""
         number: int = binding.id
         return number
 
@@ -99,9 +99,9 @@ class VgfGraph:
         return self._modules[index]
 
     def constant(self, index: int) -> ConstantData:
-        """Return the data of a constant."""
+        """Return a constant's data."""
         row = self.vgf.constants[index]
-        if row.data is None:  # the data of a file on disk stays there
+        if row.data is None:  # a file's data on disk stays there
             return FilePart(self.path, self.identity, row.offset_bytes, row.size_bytes)  # type: ignore[arg-type]
         if index not in self._constants:  # a copy, because the caller may change other data than bytes later
             is_fixed = isinstance(row.data.obj, bytes)
@@ -116,7 +116,7 @@ class VgfGraph:
     def targets(self) -> dict[str, frozenset[str]]:
         """Map each name for a substitution, push constants or specialization to the compute modules that it means.
 
-        A name is the name of a module, or of a segment if no module has it. Segments of a converted model have the
+        A name is a module's name, or of a segment if no module has it. Segments of a converted model have the
         names of the custom operations.
         """
         targets: dict[str, frozenset[str]] = {}
@@ -171,7 +171,7 @@ class SpirvGraph:
 
     @staticmethod
     def key(binding: Binding) -> tuple[int, int]:
-        """Return the key of a binding."""
+        """Return a binding's key."""
         return binding.set, binding.id
 
     def inferred(self, bound: Mapping[Any, Shape]) -> dict[Any, Shape]:

@@ -103,7 +103,7 @@ class GraphPipelinePlan(NamedTuple):
 
     ``largest`` has the name and shape of the largest value between operators, for messages. ``unbuildable`` has the
     reason why the emulation layers cannot build the graph ({device} stands for the device), and a help. ``name`` is the
-    name of the module in its model, or the uid of the SPIR-V shader.
+    name of the module in its model, or the SPIR-V shader's uid.
     """
 
     code: bytes

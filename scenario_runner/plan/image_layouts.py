@@ -48,7 +48,7 @@ class LevelLayouts:
 
 
 class LayoutTracker(LevelLayouts):
-    """Follows the images of a scenario from barrier to barrier, and moves them back to "general" at the end.
+    """Follows a scenario's images from barrier to barrier, and moves them back to "general" at the end.
 
     ``_actual`` has the actual layouts of images that share memory with tensors, which the planner moves as well.
     """
@@ -198,5 +198,5 @@ class LayoutTracker(LevelLayouts):
 
 
 def _move(uid: str, old: ImageLayout, new: ImageLayout, level: int = 0) -> ImageBarrier:
-    """Return a barrier that only changes the layout of a level."""
+    """Return a barrier that only changes a level's layout."""
     return ImageBarrier(("all",), ("all",), "memory_write", "memory_read", uid, old, new, level, 1)

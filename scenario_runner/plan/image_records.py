@@ -85,7 +85,7 @@ class ImagePlan(NamedTuple):
         return tuple(part.size_bytes for part in self.parts if part.end_bytes <= self.size_bytes)
 
     def part_of(self, level: int) -> ImagePart:
-        """Return the first aspect of a level, even if a run does not read it back."""
+        """Return a level's first aspect, even if a run does not read it back."""
         return self.parts[level * len(self.format.aspects)]
 
     def level_name(self, level: int) -> str:

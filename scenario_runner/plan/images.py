@@ -1,6 +1,6 @@
 """Images: their plans, their uses by commands, and shaders that declare storage images of another format.
 
-The planner gives such a shader the format of the image. HLSL names no format, so compilers declare Rgba32f for every
+The planner gives such a shader the image's format. HLSL names no format, so compilers declare Rgba32f for every
 RWTexture2D<float4>.
 """
 
@@ -93,7 +93,7 @@ class ImageResolver(ResourceResolver):
                 self._shown.update(command.resources)
 
     def resolve(self, resource: Image, pointer: str) -> ImagePlan | None:
-        """Return the plan without the uses of the image, which the commands decide (`ImageUses`)."""
+        """Return the plan without the image's uses, which the commands decide (`ImageUses`)."""
         problems = self.context.problems
         dims = resource.dims
         if len(dims) != 4 or dims[0] != 1 or dims[3] != 1 or not dims[1] or not dims[2]:
@@ -159,7 +159,7 @@ class ImageUses:
     """The uses of images by commands, and shaders with formats of storage images that match these images.
 
     ``declared`` maps code without formats to the code as shaders declare their storage images. ``capabilities`` are
-    needed by code without formats, each with the uid of a shader. ``special_accesses`` has the images with accesses to
+    needed by code without formats, each with a shader's uid. ``special_accesses`` has the images with accesses to
     texels that need support for their format.
     """
 

@@ -91,7 +91,7 @@ def exceeded_limits(plan: Plan, limits: Limits, device: str) -> list[Diagnostic]
 
 
 def misaligned(plan: ResourcePlan, alignment: int, device: str) -> Diagnostic:
-    """Make the error for an offset in a memory group that lacks the alignment of a device."""
+    """Make the error for an offset in a memory group that lacks a device's alignment."""
     what = f"memory group {plan.group!r} places {plan.uid!r} at offset {plan.offset_bytes}"
     message = f"{what}, which is not a multiple of the alignment {alignment} that {device!r} needs"
     help = "multiples of 256 suit nearly all devices"
@@ -99,7 +99,7 @@ def misaligned(plan: ResourcePlan, alignment: int, device: str) -> Diagnostic:
 
 
 def _compute_demands(pipeline: PipelinePlan) -> list[_Demand]:
-    """List the demands of a compute pipeline."""
+    """List a compute pipeline's demands."""
     place, label = pipeline.pointer, f"shader {pipeline.label!r}"
     invocations, shared = prod(pipeline.local_size), pipeline.workgroup_memory_bytes
     demands: list[_Demand] = []
@@ -133,7 +133,7 @@ def _graphics_demands(pipeline: GraphicsPipelinePlan) -> list[_Demand]:
 def _layout_demands(
     pipeline: PipelinePlan | GraphicsPipelinePlan, place: str, label: str, stages: Iterable[str]
 ) -> list[_Demand]:
-    """Count the bindings of a pipeline for each stage; ``place`` declares the shaders that ``label`` names."""
+    """Count a pipeline's bindings for each stage; ``place`` declares the shaders that ``label`` names."""
     layouts, size = pipeline.set_layouts, pipeline.push_constants_size
     what = f"push_constants_size is {size}"
     demands: list[_Demand] = [("maxPushConstantsSize", size, f"{place}/push_constants_size", what, None)]

@@ -111,7 +111,7 @@ class OpticalFlowResolver(CommandResolver):
         return (OpticalFlowDispatch(pipeline, lists, command.implicit_barrier, index, flags, hint),)
 
     def _image(self, name: str, binding: Binding, place: str) -> _Image | None:
-        """Return the mip level of a binding; None for an image that cannot be bound."""
+        """Return a binding's mip level; None for an image that cannot be bound."""
         plan = self.context.tables.resources.get(binding.resource_ref)
         if not isinstance(plan, ImagePlan):
             return None

@@ -74,12 +74,12 @@ _current: ContextVar[Clock | None] = ContextVar("clock", default=None)
 
 
 def current() -> Clock | None:
-    """Return the clock of this context, if any."""
+    """Return this context's clock, if any."""
     return _current.get()
 
 
 def phase(name: str, what: str = "", subject: str = "") -> AbstractContextManager[object]:
-    """Return a context manager that counts the time of a block to one of the `PHASES`."""
+    """Return a context manager that counts a block's time to one of the `PHASES`."""
     clock = _current.get()
     return _NOT_MEASURED if clock is None else clock.span(name, what, subject)
 

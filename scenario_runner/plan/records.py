@@ -49,7 +49,7 @@ class CompilerOptions(NamedTuple):
 class BufferPlan(NamedTuple):
     """A buffer. Members of one ``group`` share memory, each at its own ``offset_bytes``.
 
-    A buffer has no ``format``: shaders decide the meaning of the bytes.
+    A buffer has no ``format``: shaders decide the bytes' meaning.
     """
 
     uid: str
@@ -239,7 +239,7 @@ class Requirements(NamedTuple):
 
     ``capabilities`` and ``spirv_extensions`` map SPIR-V's names to the uid of a shader that declares them. ``features``
     are Vulkan features that no SPIR-V declares. ``graph_capabilities`` come from graph modules, and do not matter where
-    an emulation layer runs the graphs. ``newest_shader`` is the uid of a shader with ``spirv_version``. ``places`` has
+    an emulation layer runs the graphs. ``newest_shader`` is a shader with ``spirv_version``. ``places`` has
     the pointers of all shaders and graphs named here. ``graphics`` is the pointer of the first draw. ``matrices`` has
     the cooperative matrices by shader.
     """
@@ -265,7 +265,7 @@ class Requirements(NamedTuple):
 class ImagePart(NamedTuple):
     """One aspect of one mip level in a Vulkan copy or a file: ``row_count`` tightly packed rows of texel blocks.
 
-    ``width`` and ``height`` count texels. ``offset_bytes`` is the start of the part in the bytes of the whole image.
+    ``width`` and ``height`` count texels. ``offset_bytes`` is the part's start in the bytes of the whole image.
     """
 
     level: int

@@ -195,7 +195,7 @@ def _check_names(declared: Mapping[str, Resource], inputs: Iterable[str], output
 
 
 def _resolve_commands(context: CommandContext) -> None:
-    """Fill the tables with the operations of the commands."""
+    """Fill the tables with the commands' operations."""
     commands, tables, images = context.scenario.commands, context.tables, context.layouts
     resolvers: dict[type[CommandResolver], CommandResolver] = {}  # kinds of commands may share one
     for index, command in enumerate(commands):

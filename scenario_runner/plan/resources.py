@@ -1,4 +1,4 @@
-"""Planning the resources of a scenario: buffers, initial contents, and memory groups, which resources share.
+"""Planning a scenario's resources: buffers, initial contents, and memory groups, which resources share.
 
 Members of a group see defined content (Vulkan specification, "Memory Aliasing"): buffers, LINEAR tensors and LINEAR
 images in the layout general interpret bytes alike, while the device alone knows the placement of texels in OPTIMAL
@@ -53,7 +53,7 @@ class ResourceResolver:
 
     @abstractmethod
     def resolve(self, resource: Any, pointer: str) -> ResourcePlan | None:
-        """Return the plan of a resource; None after noting an error. Raises ScenarioRunnerError."""
+        """Return a resource's plan; None after noting an error. Raises ScenarioRunnerError."""
 
     @staticmethod
     @abstractmethod
@@ -175,7 +175,7 @@ def _join(
     elif mismatch := _mismatch(tensor, shown):
         _report_mismatch(tensor, shown, mismatch, problems)
     else:
-        # With OPTIMAL tiling, the elements of the tensor are the texels of the image, in the same order. The image gets
+        # With OPTIMAL tiling, the elements of the tensor are the image's texels, in the same order. The image gets
         # the initial content of either.
         resources[tensor.uid] = tensor._replace(image=shown.uid, source=None, zero_fill=False)
         current: Any = resources[shown.uid]
@@ -233,7 +233,7 @@ def source_of(
 def content_source(
     scenario: Scenario, resource: Any, shape: tuple[int, ...] | None = None, format: Format | None = None
 ) -> GeneratedSource:
-    """Return the content of a resource with an object in ``src``. Raise ScenarioError with the place.
+    """Return a resource's content with an object in ``src``. Raise ScenarioError with the place.
 
     ``shape`` and ``format`` describe the array, where the resource has them.
     """
@@ -287,7 +287,7 @@ def content_source(
 def _shape(
     resource: Any, shape: tuple[int, ...] | None, item_size: int, dtype: str, fail: Callable[..., NoReturn]
 ) -> tuple[int, ...]:
-    """Return the shape of a content: ``shape``, or the shape by the size, the values or the count."""
+    """Return a content's shape: ``shape``, or the shape by the size, the values or the count."""
     content = resource.src
     given, flat = flattened(content.values) if content.values is not None else (None, [])
     if shape is None and resource.kind == "buffer":
@@ -308,7 +308,7 @@ def _shape(
 
 
 def _type_of(format: Format, fail: Callable[..., NoReturn]) -> str:
-    """Return the dtype of the items of a format; fail for a format of blocks."""
+    """Return the dtype of a format's items; fail for a format of blocks."""
     from scenario_runner.files.elements import element_of_format
 
     if format.numpy_dtype is None:

@@ -1,4 +1,4 @@
-"""The shaders of a scenario as SPIR-V: compiled side by side or read, then inspected for pipelines and requirements.
+"""A scenario's shaders as SPIR-V: compiled side by side or read, then inspected for pipelines and requirements.
 
 Source of the rules for cooperative matrices: SPV_KHR_cooperative_matrix; Vulkan specification, "Vulkan Environment for
 SPIR-V", VUID-RuntimeSpirv-OpTypeCooperativeMatrixKHR-10163 and -OpCooperativeMatrixMulAddKHR-10060.
@@ -197,7 +197,7 @@ def _compiled(
 def _place_in_lines(
     error: ScenarioRunnerError, name: str, text: Sequence[str], pointer: str, scenario: Scenario
 ) -> None:
-    """Move a compiler's error from the lines of the text ``name`` to the lines of the scenario."""
+    """Move a compiler's error from the lines of the text ``name`` to the scenario's lines."""
     entries = [index for index, entry in enumerate(text) for _ in entry.split("\n")]
 
     def in_scenario(line: int) -> Diagnostic:
@@ -373,7 +373,7 @@ class _Matrix(NamedTuple):
         return MatrixUse(f"an accumulator of {words}", self.scope, (rows, columns, None), either)
 
     def names(self, signed: bool | None) -> frozenset[str]:
-        """Return the names of the component type; None stands for both signs of an integer."""
+        """Return the component type's names; None stands for both signs of an integer."""
         if self.component.is_float:
             return frozenset({str(self.component)})
         kinds = {True: ["int"], False: ["uint"], None: ["int", "uint"]}[signed]

@@ -29,7 +29,7 @@ _LARGE_BYTES = 4 << 20
 
 
 class _FileSource(ABC):
-    """The content of a file, which is open only while it is read, so that a run can have thousands of sources.
+    """A file's content, which is open only while it is read, so that a run can have thousands of sources.
 
     Parts of a ``divisible`` file are read separately. Any other file is decoded as a whole, and stays in memory until
     its last part is read. A pickled source, as in a kept plan, is made again from its ``arguments``; loading fails if
@@ -223,7 +223,7 @@ def _word(value: int) -> Any:
 
 
 class ImageFileSource(_FileSource):
-    """The first levels of an image."""
+    """An image's first levels."""
 
     def __init__(self, path: str, format: Format, width: int, height: int, mips: int) -> None:
         """Compare the header with the scenario's declaration. Raise FileError, which begins with the path."""
@@ -304,7 +304,7 @@ def _check_array(data: ArrayLike, uid: str, format: Format, width: int, height: 
 class FilePart(NamedTuple):
     """A part of the file at ``path``, which had this identity during planning.
 
-    Parts compare by the identity of the file, because comparing the content of large models takes too long.
+    Parts compare by the file's identity, because comparing the content of large models takes too long.
     """
 
     path: str
@@ -339,7 +339,7 @@ def _unchanged_part(*fields: Any) -> FilePart:
 
 @contextmanager
 def in_memory(constants: Iterable[ConstantData]) -> Iterator[list[memoryview]]:
-    """Load the bytes of constants for the duration of the block. Raise FileError, also for a changed file."""
+    """Load the bytes of constants for the block's duration. Raise FileError, also for a changed file."""
     constants = list(constants)
     large = sum(part.size_bytes for part in constants if isinstance(part, FilePart)) >= _LARGE_BYTES
     with ExitStack() as stack:

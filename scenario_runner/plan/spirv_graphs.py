@@ -144,7 +144,7 @@ def spirv_dispatch(
 
 
 def _graph_constants(command: DispatchSpirvGraph, context: CommandContext) -> dict[int, GraphConstantPlan]:
-    """Return the constants of a command by number, without constants that have reported errors."""
+    """Return a command's constants by number, without constants that have reported errors."""
     constants: dict[int, GraphConstantPlan] = {}
     for number, uid in enumerate(command.graph_constants):
         source, constant = context.push_constants.sources.get(uid), context.scenario.resource(uid)

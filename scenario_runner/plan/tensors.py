@@ -110,7 +110,7 @@ def agrees(dims: tuple[int, ...], shape: tuple[int, ...]) -> bool:
 def _shape(
     tensor: Tensor, pointer: str, inferred: tuple[int, ...] | None, problems: Problems
 ) -> tuple[int, ...] | None:
-    """Return the shape of a tensor, ``inferred`` for an open one; None after noting an error."""
+    """Return a tensor's shape, ``inferred`` for an open one; None after noting an error."""
     shape = tensor.dims
     if any(size <= 0 for size in shape):
         if inferred is None:
@@ -133,7 +133,7 @@ def report_unknown_shape(tensor: Any, pointer: str, problems: Problems) -> None:
 
 
 def values_of_constant(context: ResourceContext, constant: GraphConstant, pointer: str) -> Source | None:
-    """Return the values of a graph constant; None after noting an error. Raise as `source_of` does."""
+    """Return a graph constant's values; None after noting an error. Raise as `source_of` does."""
     format = tensor_format(constant.format, f"{pointer}/format", context.problems)
     if format is None:
         return None
@@ -190,6 +190,6 @@ _KINDS = {"i": "int{}", "u": "uint{}", "f": "float{}", "c": "complex{}", "V": "r
 
 
 def _readable(type: str) -> str:
-    """Return the usual name of a type: float32 for ``f4``."""
+    """Return a type's usual name: float32 for ``f4``."""
     kind, size = type[:1], type[1:]
     return _KINDS[kind].format(int(size) * 8) if kind in _KINDS and size.isdigit() else repr(type)

@@ -89,7 +89,7 @@ def read_list(path: str, mark: str) -> dict[str, Json] | None:
 def check_files(plan: Plan, folder: str, listing: str, mark: str, files: Iterable[tuple[str, str, str]]) -> None:
     """Raise FileError if files or their list cannot be written to a folder, or if the scenario uses them.
 
-    Each of ``files`` is a path, the uid of a resource for the pointer of errors ("" for none), and words for the file.
+    Each of ``files`` is a path, a resource's uid for the pointer of errors ("" for none), and words for the file.
     """
     taken, path_of_list = taken_files(plan), os.path.join(folder, listing)
     for path, uid, what in ((path_of_list, "", "the list of files"), *files):
@@ -160,7 +160,7 @@ class ListedFiles(FileSink):
 
     @abstractmethod
     def _create_listed(self, uid: str) -> Iterator[tuple[dict[str, object], ContentWriter, range]]:
-        """Create the files of a resource, each with its entry for the list and its range of bytes."""
+        """Create a resource's files, each with its entry for the list and its range of bytes."""
 
     @abstractmethod
     def _is_last(self, uid: str) -> bool:
@@ -192,7 +192,7 @@ class ListedFiles(FileSink):
 
 
 class CaptureFiles(ListedFiles):
-    """Writes captured frames into folders of ``folder``. Errors have the pointer of the resource.
+    """Writes captured frames into folders of ``folder``. Errors have the resource's pointer.
 
     Files get their names at the end of their frame, so that frames before a failure stay.
     """
@@ -221,7 +221,7 @@ class CaptureFiles(ListedFiles):
             check_files(self._plan, self._folder, MANIFEST, _MARK, files)
 
     def frame(self, iteration: int, frame: FramePlan) -> Receive:
-        """Open the receiver of the captures of a frame with a boundary."""
+        """Return the receiver for captures at a boundary."""
         if not (frame.boundary and frame.captures):
             return ignore
         self._iteration, self._frame, self._paths = iteration, frame, next(self._frames)

@@ -27,7 +27,7 @@ _WITHOUT_FRAMES = ("Version 0.",)
 
 
 class RenderDocCaptures:
-    """RenderDoc's captures of the runs of one Runner, in ``folder``, which may change between runs.
+    """RenderDoc's captures of one Runner's runs, in ``folder``, which may change between runs.
 
     Make it before the first instance. `frame_capture.capture_request` explains the request. ``files`` lists the
     captures so far. Raises UsageError and UnsupportedError.
@@ -122,7 +122,7 @@ _RDC_SECTION = struct.Struct("<4sIQQQII")  # text or not, kind, size in the file
 _GFXR_MAGIC = b"GFXR"
 _GFXR_HEADER = struct.Struct("<4sIII")  # magic number, version, number of options
 _GFXR_OPTION_BYTES = 8
-_GFXR_BLOCK = struct.Struct("<QI")  # size of the rest of the block, kind
+_GFXR_BLOCK = struct.Struct("<QI")  # size after this header, kind
 
 
 def _header(file: BinaryIO, header: struct.Struct, magic: bytes) -> tuple[Any, ...] | None:

@@ -1,4 +1,4 @@
-"""The device of a Runner, opened at the first run and reopened when a plan needs more, and the runs on it."""
+"""A Runner's device, opened at the first run and reopened when a plan needs more, and the runs on it."""
 
 from __future__ import annotations
 
@@ -274,7 +274,7 @@ class DeviceSession:
     def _raise_validation_errors(self, *, close: bool = False) -> None:
         """Raise ValidationLayerError for the validation layer's new errors, except with validation="report".
 
-        ``close`` closes the device first: the layer repeats an error only a few times in the life of an instance.
+        ``close`` closes the device first: the layer repeats an error only a few times in an instance's life.
         """
         new = self._validation_errors[self._raised :]
         self._raised += len(new)
@@ -320,7 +320,7 @@ class DeviceSession:
         return objects
 
     def _needed(self, plan: Plan, instance: Instance, physical: PhysicalDevice) -> Enabled:
-        """Collect the needs of the plan, the options and the tools. Raise UnsupportedError for missing features."""
+        """Collect the needs of plan, options and tools. Raise UnsupportedError for missing features."""
         options, disabled = self._options, self._options.disabled_extensions
         needed = enabled_for(
             physical,

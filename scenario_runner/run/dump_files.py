@@ -60,7 +60,7 @@ class _Part(NamedTuple):
 
 
 def _parts_of(plan: Any) -> list[_Part]:
-    """List the files of a resource: one, or several if no file format can hold all of an image."""
+    """List a resource's files: one, or several if no file format can hold all of an image."""
     whole = range(plan.size_bytes)
     if plan.npy is not None:
         return [_Part(codec_for(plan.kind).extension, whole, plan.npy)]
@@ -94,7 +94,7 @@ class DumpFiles(ListedFiles):
     ) -> None:
         """Find the points. Raise UsageError for unknown commands and resources.
 
-        ``device`` returns the name of the device after it was opened.
+        ``device`` returns the device's name after it was opened.
         """
         self._points = dump_points(plan, scenario, request.targets, everything=request.everything)
         self.whole = with_whole_images(plan, self._points)
@@ -168,7 +168,7 @@ class DumpFiles(ListedFiles):
         return os.path.join(self._folder, entry["file"])
 
     def _files_of(self, iteration: int, point: DumpPoint, uid: str) -> Iterator[tuple[_Part, dict[str, Json]]]:
-        """Yield the files of a resource at a point, with their entries in the index."""
+        """Yield a resource's files at a point, with their entries in the index."""
         plan: Any = self.whole.resources[uid]
         name, command, kind, pointer = "start", None, None, None
         if point.command != START:
@@ -292,7 +292,7 @@ def index_text(head: Mapping[str, object], entries: Sequence[Mapping[str, object
 
 
 def _around(head: Mapping[str, object]) -> tuple[bytes, bytes]:
-    """Return the text before and after the lines of the files."""
+    """Return the text before and after the files' lines."""
     text = json.dumps({"kind": MARK, "version": VERSION, **head, "files": []}, indent=1)
     return text.removesuffix("]\n}").encode(), b"\n ]\n}\n"
 
@@ -302,7 +302,7 @@ def _lines(entries: Sequence[Mapping[str, object]]) -> bytes:
 
 
 def read_index(folder: str) -> DumpIndex:
-    """Read the index of the dump in a folder. Raise FileError for a missing or damaged index."""
+    """Read the dump's index in a folder. Raise FileError for a missing or damaged index."""
     if os.path.isfile(folder):
         above, name = os.path.split(folder)
         help = f"give its folder: {above or os.curdir}" if name == INDEX else None

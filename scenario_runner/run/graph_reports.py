@@ -1,6 +1,6 @@
 """Files about the data graphs of a run, with names and contents as in the reference runner.
 
-``n`` is the index of the graph pipeline in the plan:
+``n`` is the graph pipeline's index in the plan:
 
 - ``Graph_Pipeline_<n>_Debug_Database.bin``: the debug database of a neural accelerator
 - ``Graph_Pipeline_<n>_Statistics_<mode>.bin``: the statistics of a neural accelerator
@@ -72,7 +72,7 @@ def operator_times(graph: str, code: bytes, profile: bytes) -> list[OperatorTime
 class GraphReportFiles:
     """Writes reports about graphs to existing folders; None for reports that nobody asked for.
 
-    Profiles of the emulation layers set VMEL_GRAPH_PROFILING in the environment of this process, unless it is set.
+    Profiles of the emulation layers set VMEL_GRAPH_PROFILING in the environment, unless it is set.
     ``operators`` fills ``operator_times`` for all runs of graphs on the device.
     """
 

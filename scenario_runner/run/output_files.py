@@ -54,18 +54,18 @@ class Sink:
         """Complete the results, or remove them after an error."""
 
     def frame(self, iteration: int, frame: FramePlan) -> Receive:
-        """Return the receiver of the captures of a frame."""
+        """Return the receiver for a frame's captures."""
         return ignore
 
     def outputs(self) -> Receive:
-        """Return the receiver of the outputs."""
+        """Return the receiver for outputs."""
         return ignore
 
 
 def create_resource_file(
     path: str, plan: ResourcePlan, create: CreateOutput, array: tuple[str, tuple[int, ...]] | None = None
 ) -> ContentWriter:
-    """Create the file of a resource in the format that ``path`` names. Raise FileError.
+    """Create a resource's file in the format that ``path`` names. Raise FileError.
 
     ``array`` is the NumPy type and shape of a part of an image that gets a file of its own.
     """
@@ -82,7 +82,7 @@ class FileSink(Sink):
     """A sink that writes each resource to its files, which form one set."""
 
     def __init__(self, plan: Plan, files: OutputSet, key: str = "") -> None:
-        """``key`` follows the pointer of the resource in the pointers of errors."""
+        """``key`` follows the resource's pointer in the pointers of errors."""
         self._plan = plan
         self._files = files
         self._key = key
@@ -97,7 +97,7 @@ class FileSink(Sink):
         """Handle the complete files of a resource."""
 
     def receive(self, uid: str, view: memoryview) -> None:
-        """Write the next bytes of a resource. Raise FileError with the pointer of the resource."""
+        """Write the next bytes of a resource. Raise FileError with the resource's pointer."""
         resource = self._plan.resources[uid]
         try:
             with phases.phase("store", "file", uid):
@@ -125,7 +125,7 @@ class FileSink(Sink):
 
 
 class OutputFiles(FileSink):
-    """Writes the outputs of a plan to the files of their ``dst``. Raises FileError.
+    """Writes a plan's outputs to the files of their ``dst``. Raises FileError.
 
     The files get their names together after a good run; a failed run leaves none.
     """
@@ -209,7 +209,7 @@ def mixed_outputs(plan: Plan) -> Diagnostic | None:
 
 
 def at_resource(error: FileError, pointer: str) -> FileError:
-    """Move the problems of a file to the resource with this pointer."""
+    """Move a file's problems to the resource with this pointer."""
     error.problems = tuple(at_pointer(problem, pointer) for problem in error.problems)
     return error
 

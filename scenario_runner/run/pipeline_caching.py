@@ -70,7 +70,7 @@ class PipelineCaching:
         self.creations: list[Creation] = []
 
     def path_of(self, plan: Plan) -> str:
-        """Return the file of a scenario, named after it; the cache folder adds a hash of its path, or its shaders."""
+        """Return a scenario's file, named after it; the cache folder adds a hash of its path, or its shaders."""
         if os.path.isfile(plan.name):
             path = os.path.realpath(plan.name)
             name, key = os.path.splitext(os.path.basename(path))[0], os.fsencode(path)

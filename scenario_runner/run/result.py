@@ -147,7 +147,7 @@ def _dtype(format: Format | None, descr: str) -> object:
 
 
 class Frame(Arrays):
-    """The captures of one frame boundary. ``iteration`` counts the repetitions from 0."""
+    """The captures at one frame boundary. ``iteration`` counts the repetitions from 0."""
 
     def __init__(self, data: dict[str, bytearray], plan: Plan, frame_id: int, iteration: int) -> None:
         super().__init__(data, plan)
@@ -227,7 +227,7 @@ Execute: TypeAlias = (
 
 
 def inputs_of_call(inputs: object, *more: object) -> Inputs:
-    """Return the inputs of a call: one mapping, one tuple of arrays, or arrays. Raise UsageError for a mixture."""
+    """Return a call's inputs: one mapping, one tuple of arrays, or arrays. Raise UsageError for a mixture."""
     if isinstance(inputs, tuple) and not more:
         return inputs
     if isinstance(inputs, Mapping):
@@ -238,7 +238,7 @@ def inputs_of_call(inputs: object, *more: object) -> Inputs:
 
 
 def by_uid(inputs: Inputs) -> Mapping[str, object]:
-    """Return the inputs of a scenario. Raise UsageError for inputs by position."""
+    """Return a scenario's inputs. Raise UsageError for inputs by position."""
     if isinstance(inputs, Mapping):
         return inputs
     if inputs:
@@ -369,7 +369,7 @@ def prepare(
     execute: Execute,
     forget: Callable[[object], None],
 ) -> Prepared:
-    """Read and plan a scenario, or the file of a model. The inputs of a scenario stay part of the plan."""
+    """Read and plan a scenario, or a model's file. The inputs of a scenario stay part of the plan."""
     uids: Callable[[Inputs], Mapping[str, ArrayLike]] = by_uid
     own: Mapping[str, ArrayLike] = {}
     if is_model(scenario):

@@ -39,7 +39,7 @@ _HEADING: Final = ("", "first values", "least", "greatest", "mean", "NaN", "infi
 
 
 class Holder(Protocol):
-    """Arrays by uid: a result, or the captures of a frame."""
+    """Arrays by uid: a result, or a frame's captures."""
 
     def __getitem__(self, uid: str) -> Array: ...
 
@@ -103,7 +103,7 @@ def _channels(arrays: Holder, plan: Plan, uid: str) -> tuple[Channel, ...]:
 
 
 def _row(channel: Channel) -> tuple[str, ...]:
-    """Return the first values of a channel and statistics; a large channel counts every nth value."""
+    """Return a channel's first values and statistics; a large channel counts every nth value."""
     flat = channel.raw.reshape(-1)
     step = -(-flat.size // _MOST_ELEMENTS) or 1
     first = channel._replace(raw=numpy.ascontiguousarray(flat[:FIRST_VALUES])).numbers
@@ -119,7 +119,7 @@ def _number(value: object) -> str:
 
 
 def _picture(channels: tuple[Channel, ...], *, is_image: bool, room: int) -> str:
-    """Show the first plane of an image or tensor as an <img> element; nothing without two sides or enough room."""
+    """Show the first plane as an <img> element; nothing without two sides or enough room."""
     shape: tuple[int, ...] = channels[0].raw.shape if channels else ()
     if len(shape) < 2 or not channels[0].raw.size or not (is_image or min(shape[-2:]) > 1):
         return ""

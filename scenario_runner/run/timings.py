@@ -41,7 +41,7 @@ class DispatchTime(NamedTuple):
 
 
 class Timings:
-    """The measurements of one run; empty before it. ``clock`` has the spans of the host.
+    """The measurements of one run; empty before it. ``clock`` has the host's spans.
 
     ``valid_bits`` is 0 on a device without timestamps; then ``why_none`` tells the reason, and there are no dispatches.
     ``period_ns`` is the time of a device tick. ``calibrated_by`` is the extension that relates the device's counter to
@@ -98,7 +98,7 @@ class Timings:
         ]
 
     def summary(self) -> str:
-        """Return one line: the device, the number and time of dispatches, and the phases of the host."""
+        """Return one line: the device, the number and time of dispatches, and the host's phases."""
         host = ", ".join(f"{phase} {seconds * 1e3:.3g} ms" for phase, seconds in self.phases.items())
         total = sum(dispatch.time_ns for dispatch in self.dispatches) / 1e6
         dispatches = f", {counted(len(self.dispatches), 'dispatch')} in {total:.3g} ms" if self.dispatches else ""

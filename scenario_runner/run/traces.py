@@ -55,7 +55,7 @@ class TimingFiles(Timings):
 
 
 def profile(timings: Timings) -> str:
-    """Return the text of a profile; a dry run has no timestamps.
+    """Return a profile's text; a dry run has no timestamps.
 
     Keys, order and units follow the reference runner: iterations count from 1 for timestamps, and from 0 for memory. A
     scenario without dispatches gets an empty list; the reference runner fails.
@@ -127,7 +127,7 @@ Counter = tuple[str, str, int]
 
 
 def counters(timings: Timings) -> str:
-    """Return the text of the counters, with keys, names and units of the reference runner.
+    """Return the counters' text, with keys, names and units of the reference runner.
 
     Work without a name there, such as reading the scenario or opening the device, is not in the file.
     """
@@ -184,7 +184,7 @@ _THREAD = 1
 
 
 def trace(timings: Timings) -> str:
-    """Return the text of a trace: a track for the host's phases, and one for the device's frames and dispatches."""
+    """Return a trace's text: a track for the host's phases, and one for the device's frames and dispatches."""
     origin_ns = min((span.begin_ns for span in timings.clock.spans), default=0)
     events = [
         _named("process_name", _HOST, "host"),
