@@ -244,8 +244,8 @@ class Runner(DeviceSession):
         ``inputs`` replaces the initial content of resources. ``outputs`` names the resources to return (one uid, or
         several); the default is every resource with a ``dst`` or writable by shaders. The run writes the files named by
         ``dst`` unless ``write_files`` is false, relative to ``output_dir`` (default: the scenario's folder). ``repeat``
-        runs all commands that often. Each iteration starts with the inputs again, unless ``keep_state``. ``timings``
-        measures the run: see `Result.timings`.
+        counts iterations. Each iteration starts with the inputs again, unless ``keep_state``. ``timings`` measures the
+        run: see `Result.timings`.
 
         Raises a subclass of ScenarioRunnerError. A failed run writes no outputs; captures of earlier frames stay.
         """

@@ -1,1 +1,1 @@
-"""The plan of a run: frames, operations, resources with sizes and usage, requirements. No GPU is touched here."""
+"""Planning without a GPU: frames, operations, resources with sizes and uses, requirements."""

@@ -1,4 +1,4 @@
-"""Accesses of operations to resources, and dumps of resources after the commands that change them.
+"""How operations access resources, and dumps of resources after the commands that change them.
 
 The SPIR-V modules of shaders and graphs tell the accesses. A plan with dumps has more frames with captures, so that a
 run handles frames only.
@@ -22,7 +22,7 @@ _Variables = dict[tuple[int, int], list[DescriptorBinding]]
 
 
 class ResourceAccess(NamedTuple):
-    """The access of one operation's stage to a resource, or to a mip ``level`` of an image (None: all levels).
+    """An access by one stage in an operation, to a resource or to an image's mip ``level`` (None: all levels).
 
     An ``atomic`` access consists of atomic operations only. ``extent_bytes`` is the size of the blocks through which a
     shader sees a buffer; None for a block that ends in a runtime array.
@@ -38,9 +38,9 @@ class ResourceAccess(NamedTuple):
 
 
 class Accesses:
-    """Finds the accesses of operations, once for each pipeline and descriptor list.
+    """Finds how operations access resources, once for each pipeline and descriptor list.
 
-    ``shaders`` are the loaded shaders of the plan by uid. A plan from the cache has none, so modules are read again.
+    ``shaders`` are the plan's loaded shaders by uid. A plan from the cache has none, so modules are read again.
     """
 
     def __init__(self, plan: Plan, shaders: Mapping[str, LoadedShader] | None = None) -> None:
@@ -107,7 +107,7 @@ class Accesses:
                 yield ResourceAccess(descriptor.uid, descriptor.level, "graph", resource.reads, resource.writes)
 
     def _bound(self, operation: Work) -> Iterator[tuple[Descriptor, str, list[DescriptorBinding]]]:
-        """Yield the descriptors of a dispatch or a draw, with each stage and the variables that it binds to them."""
+        """Yield the descriptors for a dispatch or a draw, with each stage and the variables that read or write them."""
         key = (operation.kind, operation.pipeline)
         if key not in self._stages:
             self._stages[key] = list(self._variables(*key))
@@ -135,7 +135,7 @@ def _interface(code: bytes, entry_point: str) -> Interface:
 
 
 def element_name(type: object) -> str | None:
-    """Name the type of the numbers in a structure; None for several types, or gaps between the numbers."""
+    """Name the number type in a structure; None for several types, or gaps between the numbers."""
     if isinstance(type, Struct):
         return element_name(type.members[0].type) if len(type.members) == 1 else None
     if isinstance(type, Array | RuntimeArray):
@@ -162,9 +162,9 @@ class DumpTarget(NamedTuple):
 
 
 class DumpPoint(NamedTuple):
-    """A point in a run to read resources back: after ``command`` (`START`: before all), or a ``segment`` of its graph.
+    """A point in a run to read resources back: after ``command`` (`START`: before all), or after a graph ``segment``.
 
-    ``end`` is the place in the plan: a frame's index, and the number of its operations before the point.
+    ``end`` is the place in the plan: a frame's index, and how many operations come before the point.
     ``label`` names the segment.
     """
 
@@ -176,7 +176,7 @@ class DumpPoint(NamedTuple):
 
 
 def dump_points(plan: Plan, scenario: Scenario, targets: Sequence[DumpTarget], *, everything: bool) -> list[DumpPoint]:
-    """List the points of a run in order. Raise UsageError for unknown commands and resources.
+    """List the points in order. Raise UsageError for unknown commands and resources.
 
     ``everything`` dumps all resources at the start, and after each command the resources that it may change.
     """
@@ -233,7 +233,7 @@ class _Points:
             return
         self._check_uid(target.uid)
         command, segment = target.last, None
-        if target.uid not in self._declared:  # a value inside of a graph: later segments may reuse its memory
+        if target.uid not in self._declared:  # a value inside a graph: later segments may reuse the memory
             writing = [
                 (number, segment)
                 for number in range(target.first, target.last + 1)
@@ -244,7 +244,7 @@ class _Points:
         self._add(command, segment, {target.uid})
 
     def _add_changes(self, first: int, last: int) -> bool:
-        """Add the changes of several commands after the last; for a single graph, after each segment."""
+        """Add the changes by several commands after the last; for a single graph, after each segment."""
         changed: set[str] = set()
         for command in range(first, last + 1):
             for number, operation in enumerate(self._work.get(command, ())):
@@ -268,7 +268,7 @@ class _Points:
         raise UsageError(message, help=None if meant else there_are)
 
     def _end(self, command: int, segment: int | None) -> tuple[int, int]:
-        """Return the end of a command or a segment. A command without operations ends with the previous command."""
+        """Return where a command or a segment ends. A command without operations ends with the previous command."""
         while command != START and (command, segment) not in self._ends:
             command -= 1
         return self._ends.get((command, segment), (0, 0))
@@ -293,7 +293,7 @@ def with_whole_images(plan: Plan, points: Sequence[DumpPoint]) -> Plan:
 
 
 def with_dumps(plan: Plan, scenario: Scenario, points: Sequence[DumpPoint]) -> Plan:
-    """Split the plan's frames at the points of dumps.
+    """Split the plan's frames at the dumps.
 
     The part before a point becomes a frame that captures the dumped resources, without a boundary. The last part of a
     frame keeps the boundary and the captures.

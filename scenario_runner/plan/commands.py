@@ -1,6 +1,6 @@
-"""Shared parts of all command resolvers: their context, the plan's tables, descriptors and push constants.
+"""Shared parts for all command resolvers: context, the plan's tables, descriptors and push constants.
 
-The resolvers check the bindings and push constants of a command against the declarations of its shaders.
+The resolvers check a command's bindings and push constants against the declarations in shaders.
 
 Source: Vulkan specification, "Shader Interfaces", sections "DescriptorSet and Binding Assignment" and "Push Constant
 Interface".
@@ -48,7 +48,7 @@ if TYPE_CHECKING:
 
 
 class Entries(list[Any]):
-    """The entries of one table of a plan; entries of equal content share an index, which never changes."""
+    """The entries in one of a plan's tables; entries with equal content share an index, which never changes."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -63,12 +63,12 @@ class Entries(list[Any]):
 
 
 class Tables:
-    """A plan's tables in the making: resources by uid, pipelines of all kinds, descriptor lists and frames.
+    """A plan's tables in the making: resources by uid, all pipelines, descriptor lists and frames.
 
-    ``operations`` belong to the frame that has not ended. ``made`` are uids of resources inside graphs, which the
-    scenario does not declare. ``graph_modules`` are the SPIR-V modules of graphs by label, with the pointer of the
-    entry that names the module. ``names`` becomes `Plan.names`. ``features`` are device features that commands need
-    beyond the features of their shaders.
+    ``operations`` belong to the frame that has not ended. ``made`` has uids for resources inside graphs, which the
+    scenario does not declare. ``graph_modules`` has each graph's SPIR-V module by label, with a pointer to the entry
+    that names the module. ``names`` becomes `Plan.names`. ``features`` are device features that commands need beyond
+    the features for shaders.
     """
 
     def __init__(self, resources: dict[str, ResourcePlan]) -> None:
@@ -112,8 +112,8 @@ class PushConstants(NamedTuple):
     ) -> bytes | None:
         """Return a command's push constants at ``pointer``; zeros without raw_data, None after an error.
 
-        ``place`` names the raw_data ``uid``. ``size`` is the command's push_constants_size; 0 takes the sizes of the
-        shaders, and a shader without a size takes the size of its block.
+        ``place`` names the raw_data ``uid``. ``size`` is the command's push_constants_size. 0 takes the size from each
+        shader, and a shader without a size takes the block's size.
         """
         if not size and any(map(attrgetter("push_constants_size"), shaders)):
             size = max([shader.push_constants_size or shader.block_size for shader in shaders])
@@ -152,7 +152,7 @@ class PushConstants(NamedTuple):
         return None
 
     def _check_size(self, shader: LoadedShader, size: int) -> None:
-        """Note an error for a push_constants_size (0: the size of the block) below the bytes that a shader reads."""
+        """Note an error for a push_constants_size (0: the block's size) below the bytes that a shader reads."""
         place, most = f"{shader.pointer}/push_constants_size", max(size, shader.block_size)
         if most > MOST_BYTES:
             message = f"push_constants_size is {most}; no device takes more than {MOST_BYTES}"
@@ -176,9 +176,9 @@ class PushConstants(NamedTuple):
 
 
 class CommandContext(NamedTuple):
-    """The input of command resolvers.
+    """The input for command resolvers.
 
-    ``shaders`` are the loaded shaders by uid. ``readonly`` are the uids of resources with the shader_access 'readonly'.
+    ``shaders`` are the loaded shaders by uid. ``readonly`` has uids with the shader_access 'readonly'.
     ``layouts`` and ``image_uses`` are None without images, ``graphs`` is None without commands that run graphs.
     """
 
@@ -194,7 +194,7 @@ class CommandContext(NamedTuple):
 
 
 class CommandResolver:
-    """Plans the commands of one kind, or of several; each plan that has such commands makes one."""
+    """Plans the commands of one kind, or of several. Planning makes a resolver for each scenario."""
 
     def __init__(self, context: CommandContext) -> None:
         self.context = context
@@ -245,9 +245,9 @@ def descriptors(
     problems: Problems,
     readonly: Collection[str] = (),
 ) -> tuple[Descriptor, ...]:
-    """Return a command's descriptors at ``pointer``; none after noting errors in its bindings.
+    """Return the descriptors for a command at ``pointer``; none after noting errors in bindings.
 
-    ``resources`` lacks resources with errors of their own. ``readonly`` has the uids of readonly resources.
+    ``resources`` lacks resources with errors. ``readonly`` has the uids of readonly resources.
     """
     before = len(problems.errors)
     bound = set(map(attrgetter("set", "id"), bindings))
@@ -286,7 +286,7 @@ def _note_unused(
     place: str,
     problems: Problems,
 ) -> None:
-    """Warn of a binding that no shader declares, or note an error if it probably means one of the ``missing``."""
+    """Warn of a binding that no shader declares, or note an error if it probably means a ``missing`` slot."""
     names = " and ".join(map(repr, declared.uids))
     shaders = f"shader {names} does" if len(declared.uids) == 1 else f"the shaders {names} do"
     uid = binding.resource_ref
@@ -303,7 +303,7 @@ def _note_unused(
 
 
 def _meant(binding: Binding, missing: Iterable[Slot], resource: ResourcePlan | None) -> Slot | None:
-    """Find the missing slot that a binding probably means: a neighbour in its set, or its number in another set.
+    """Find the missing slot that a binding probably means: a neighbour in the set, or the same number in another set.
 
     The slot must take the kind of the resource.
     """
@@ -315,7 +315,7 @@ def _meant(binding: Binding, missing: Iterable[Slot], resource: ResourcePlan | N
 
 
 def _check_binding(slot: Slot, binding: Binding, resource: Any, readonly: bool, place: str, problems: Problems) -> None:
-    """Compare the kind, size and format of a resource with the declarations of the slot that it is bound to."""
+    """Compare a resource's kind, size and format with the declarations for the slot."""
     uid, expected_kind = binding.resource_ref, RESOURCE_OF[slot.kind]
     if resource.kind != expected_kind:
         article = "an" if expected_kind[0] in "aeiou" else "a"

@@ -1,4 +1,4 @@
-"""dispatch_fragment: checks of shaders against each other and against attachments, and the graphics pipeline.
+"""dispatch_fragment: checks for shaders and attachments, and the graphics pipeline.
 
 `image_layouts` finds draws into an OPTIMAL image that shares memory with a tensor.
 
@@ -36,7 +36,7 @@ _CHANNELS: Final = "RGBA"
 
 
 class Stage(NamedTuple):
-    """One shader of a drawing with its inputs and outputs."""
+    """One shader in a drawing with inputs and outputs."""
 
     shader: LoadedShader
     interface: StageInterface
@@ -76,7 +76,7 @@ class Attachment(NamedTuple):
 
 
 class DrawResolver(CommandResolver):
-    """Resolves dispatch_fragment, once for all commands of equal content."""
+    """Resolves dispatch_fragment, once for all commands with equal content."""
 
     def __init__(self, context: CommandContext) -> None:
         super().__init__(context)
@@ -172,7 +172,7 @@ class _DrawPlanner:
         self._context.tables.features[NeededFeature(structure, member, what, self._pointer)] = None
 
     def _attachment(self, target: ColorAttachment) -> Attachment | None:
-        """Return the mip level to draw into; None for an image with errors of its own."""
+        """Return the mip level to draw into; None for an image with errors."""
         image = self._context.tables.resources.get(target.resource_ref)
         declared = self._context.scenario.resource(target.resource_ref)
         if not isinstance(image, ImagePlan) or not isinstance(declared, Image) or target.lod >= image.mips:
@@ -180,7 +180,7 @@ class _DrawPlanner:
         return Attachment(image, target.lod, declared.color_attachment)
 
     def _check_stages(self, vertex: Stage, fragment: Stage) -> None:
-        """Check inputs and outputs of the shaders. Impossible declarations stand alone, since nothing matches them."""
+        """Check shader inputs and outputs. Impossible declarations stand alone, since nothing matches them."""
         wrong = [(stage, problem) for stage in (vertex, fragment) for problem in stage.interface.problems]
         for stage, problem in wrong:
             self._error("SR-STAGE-004", stage.shader.pointer, f"{stage.label}: {problem}")
@@ -207,7 +207,7 @@ class _DrawPlanner:
             self._check_input(vertex, fragment, input_, outputs.get((input_.location, input_.component)))
 
     def _check_input(self, vertex: Stage, fragment: Stage, input_: StageVariable, output: StageVariable | None) -> None:
-        """Check an input of the fragment shader against the output at its location and component."""
+        """Check a fragment shader's input against the output at the same location and component."""
         place = f"{self._pointer}/fragment_shader_ref"
         what = f"{fragment.label} takes {_described('input', input_)}"
         if output is None:
@@ -272,7 +272,7 @@ class _DrawPlanner:
         fragment: Stage,
         written: dict[int, dict[int, StageVariable]],
     ) -> None:
-        """Check the outputs of the fragment shader against the attachments."""
+        """Check the fragment shader's outputs against the attachments."""
         for output in fragment.interface.outputs:
             what = f"output {output.name!r} of {fragment.label}"
             lost = [location for location, _ in output.words() if location >= len(attachments)]
@@ -311,7 +311,7 @@ class _DrawPlanner:
             self._warn("SR-ATTACH-004", place, message, f"give all {len(channels)} components")
 
     def _check_memory(self, images: Sequence[ImagePlan], bound: Sequence[Descriptor]) -> None:
-        """Note attachments that share bytes with another attachment or with a resource of the shaders."""
+        """Note attachments that share bytes with another attachment or with a bound resource."""
         resources = self._context.tables.resources
         users = [resources[uid] for uid in dict.fromkeys(descriptor.uid for descriptor in bound)]
         for index, image in enumerate(images):
@@ -337,7 +337,7 @@ def _share(image: ImagePlan, other: ResourcePlan) -> bool:
 
 
 def _wrong_modes(fragment: Stage) -> list[str]:
-    """Find errors in the execution modes of a fragment shader, as ends of sentences."""
+    """Find errors in a fragment shader's execution modes, as sentence ends."""
     entry = fragment.shader.entry
     modes = {entry.source.words[at + 2] for at in entry.source.execution_modes(entry.function)}
     wrong = []

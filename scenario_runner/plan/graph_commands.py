@@ -1,4 +1,4 @@
-"""Commands that run graphs: a VGF file's segments, or a SPIR-V module, become operations of the plan."""
+"""Commands that run graphs: a VGF file's segments, or a SPIR-V module, become operations."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ from scenario_runner.plan.tensors import agrees, is_format_of_tensors
 from scenario_runner.scenario import Binding, DispatchGraph
 from scenario_runner.scenario.scenario import Problems
 
-# The default name of a segment.
+# A segment's default name.
 _COUNTED = re.compile(r"compute_segment_[0-9]+")
 _THE_SHADER_DECIDES = "the type of the shader is used; the tables of the model should name it"
 
 
 class _Inside(Problems):
-    """Problems of a segment, at the command's place and with the segment's name in the file.
+    """Problems in a segment, at the command's place and with the segment's name in the file.
 
     Descriptor types in the file's tables are hints. A type that differs from the shader becomes a warning.
     """
@@ -95,7 +95,7 @@ class VgfDispatch:
         return operations
 
     def _check_targets(self) -> None:
-        """Note names of shaders that are missing in the model."""
+        """Note shader names that are missing in the model."""
         graph, resource, command = self._graph, self._graph.graph, self._command
         targets, modules = graph.targets(), graph.compute_names()
         others = [name for name in targets if name not in modules and not _COUNTED.fullmatch(name)]
@@ -271,15 +271,15 @@ class GraphResolver(CommandResolver):
 class Values:
     """A VGF model's values in one dispatch: the plan's resource for each row of the file.
 
-    A value has a row for each of its views, which form an alias group: a tensor for graphs, a buffer or an image for
-    shaders. A bound resource of the scenario is one view; the planner makes resources in the same memory for the
-    others. All dispatches of a graph resource share the memory of values between segments.
+    A value has a row for each view, and the rows form an alias group: a tensor for graphs, a buffer or an image for
+    shaders. A bound resource is one view; the planner makes resources in the same memory for the others. All dispatches
+    of a graph resource share the memory for values between segments.
     """
 
     def __init__(
         self, graph: VgfGraph, pointer: str, tables: Tables, shapes: dict[int, tuple[int, ...]], problems: Problems
     ) -> None:
-        """``shapes`` are the shapes of rows that are open in the file."""
+        """``shapes`` has the shapes for rows that are open in the file."""
         self._rows = graph.vgf.resources
         self._graph = graph.graph.uid
         self._where = f"{graph.path}: graph {graph.graph.uid!r}"
@@ -291,7 +291,7 @@ class Values:
         self._external: dict[int, str] = {}  # by alias group
 
     def bind(self, binding: Binding, port: Port, direction: str, place: str) -> bool:
-        """Connect a bound resource with a port of the model. Return False after noting that they do not fit."""
+        """Connect a bound resource with a model port. Return False after noting that they do not fit."""
         plan = self._tables.resources.get(binding.resource_ref)
         if plan is None:
             return True  # planning the resource has reported its error
@@ -326,7 +326,7 @@ class Values:
         return uid
 
     def _mismatch(self, index: int, plan: Any) -> tuple[str, str] | None:
-        """Return a code and the end of a message if a resource does not fit a row of its kind; None if it fits."""
+        """Return a code and a message's end if a resource does not fit a row; None if it fits."""
         row, shape, kind = self._rows[index], self._shapes[index], _kind_of(self._rows[index])
         code = "SR-GRAPH-013"
         if kind == "buffer":
@@ -353,7 +353,7 @@ class Values:
         return same_type and self._shapes[index] == self._shapes[other]
 
     def _make(self, index: int) -> str | None:
-        """Make a resource for a row, in the memory of its value; return the uid, or None after an error."""
+        """Make a resource for a row, in the value's memory; return the uid, or None after an error."""
         row, resources = self._rows[index], self._tables.resources
         group = row.alias_group
         owner, memory, offset = None, None, 0
@@ -418,7 +418,7 @@ class Values:
         )  # fmt: skip
 
     def _image_of(self, index: int) -> str | None:
-        """Return the uid of the image that is another view of a row's value; None without one."""
+        """Return the uid for an image that shows a row's value as well; None without one."""
         group = self._rows[index].alias_group
         rows = () if group is None else enumerate(self._rows)
         image = next((other for other, row in rows if row.alias_group == group and _kind_of(row) == "image"), None)

@@ -1,8 +1,8 @@
-"""The graphs of commands: VGF files, which stay in memory until they change, and SPIR-V modules.
+"""Graphs that commands run: VGF files, which stay in memory until they change, and SPIR-V modules.
 
 Graphs are read before resources are planned, because they decide shapes and shaders. The planner follows the commands
-in order. It knows shapes of inputs from the scenario or from files, infers the shapes of a graph's outputs, and takes
-these for the inputs of the next graph.
+in order. It knows input shapes from the scenario or from files, infers a graph's output shapes, and takes these for the
+next graph's inputs.
 """
 
 import os
@@ -29,7 +29,7 @@ from scenario_runner.scenario.inline_contents import file_of, shape_in
 from scenario_runner.scenario.scenario import Problems
 from scenario_runner.shaders.spirv import GraphEntryPoint, Module
 
-# Reading a model takes most of the planning time, and further plans of the model have the same code.
+# Reading a model takes most planning time, and further plans for the model have the same code.
 _graph_module = lru_cache(MOST_MODELS)(GraphModule)
 
 
@@ -40,7 +40,7 @@ def forget() -> None:
 
 
 def graph_entry(module: Module, name: str, what: str) -> GraphEntryPoint:
-    """Find the graph entry point ``name``. Raise ShaderError with a list of all entry points."""
+    """Find the graph entry point ``name``. Raise ShaderError, which lists all entry points."""
     for entry in module.graph_entry_points:
         if entry.name == name:
             return entry
@@ -52,7 +52,7 @@ def graph_entry(module: Module, name: str, what: str) -> GraphEntryPoint:
 class VgfGraph:
     """One graph resource with the model of its file, shared by all dispatches.
 
-    The `key` of a binding finds it in ``reads``, in ``writes``, and in the shapes of ``declared``.
+    A binding's `key` finds it in ``reads``, in ``writes``, and in ``declared``, which has shapes.
     """
 
     def __init__(self, scenario: Scenario, graph: Graph) -> None:
@@ -85,13 +85,13 @@ class VgfGraph:
         return number
 
     def inferred(self, bound: Mapping[Any, Shape]) -> dict[Any, Shape]:
-        """Infer shapes of open inputs and outputs from the known shapes in ``bound``. Raise as `row_shapes`."""
+        """Infer open input and output shapes from the known shapes in ``bound``. Raise as `row_shapes`."""
         shapes = row_shapes(self, bound)
         ports = {port.binding: port.resource_index for port in (*self.inputs, *self.outputs)}
         return {binding: shapes[row] for binding, row in ports.items() if row in shapes}
 
     def module(self, index: int) -> GraphModule:
-        """Return the SPIR-V of a graph segment's module. Raise SpirvError."""
+        """Return a graph segment's SPIR-V module. Raise SpirvError."""
         if index not in self._modules:
             code = self.vgf.modules[index].code
             assert isinstance(code, bytes), "find_problems refuses graph modules without code"
@@ -116,8 +116,8 @@ class VgfGraph:
     def targets(self) -> dict[str, frozenset[str]]:
         """Map each name for a substitution, push constants or specialization to the compute modules that it means.
 
-        A name is a module's name, or of a segment if no module has it. Segments of a converted model have the
-        names of the custom operations.
+        A name is a module's name, or a segment's name if no module has it. In a converted model, segments are named
+        after custom operations.
         """
         targets: dict[str, frozenset[str]] = {}
         for segment in self.vgf.segments:
@@ -175,14 +175,14 @@ class SpirvGraph:
         return binding.set, binding.id
 
     def inferred(self, bound: Mapping[Any, Shape]) -> dict[Any, Shape]:
-        """Infer the shapes of outputs from the inputs. Raise ScenarioError for inputs that do not fit."""
+        """Infer output shapes from input shapes. Raise ScenarioError for inputs that do not fit."""
         return {**self.body.fixed(self.entry, bound).outputs}
 
 
 def row_shapes(graph: VgfGraph, bound: Mapping[int, Shape]) -> dict[int, Shape]:
-    """Infer the shapes of open rows in the file, by row. ``bound`` has shapes of inputs and outputs by binding number.
+    """Infer the shapes for open rows in the file. ``bound`` has input and output shapes by binding number.
 
-    It follows the segments in order. The outputs of a shader have known shapes only if they are bound. Raise
+    It follows the segments in order. A shader's outputs have known shapes only if they are bound. Raise
     ScenarioError for inputs that do not fit each other, and ShaderError for damaged modules.
     """
     rows = graph.vgf.resources
@@ -218,7 +218,7 @@ def row_shapes(graph: VgfGraph, bound: Mapping[int, Shape]) -> dict[int, Shape]:
 
 
 def _note(graph: VgfGraph, known: dict[int, Shape], row: int, shape: Shape) -> None:
-    """Set the shape of all open views of a row's value that agree with it."""
+    """Set the shape for all open views of a row's value, if they agree."""
     group = graph.vgf.resources[row].alias_group
     for index, view in enumerate(graph.vgf.resources):
         is_same = index == row or (group is not None and view.alias_group == group)
@@ -227,9 +227,9 @@ def _note(graph: VgfGraph, known: dict[int, Shape], row: int, shape: Shape) -> N
 
 
 class GraphFiles:
-    """The graphs of commands by uid; files of other graphs stay closed.
+    """Graphs that commands run, by uid; other files stay closed.
 
-    ``shapes`` has the inferred shapes of tensors with open dimensions. ``deferred`` has tensors without a shape that a
+    ``shapes`` has inferred shapes for tensors with open dimensions. ``deferred`` has tensors without a shape that a
     graph writes.
     """
 
@@ -255,7 +255,7 @@ class GraphFiles:
                 problems.add_error(error, f"{scenario.resource_pointer(uid)}/src")
         open_uids = {resource.uid for resource in scenario.resources if is_open(resource)}
         self.shapes: dict[str, Shape] = self._infer(open_uids, inputs) if open_uids else {}
-        # mostly the inputs of the graph have errors, which planning the command finds
+        # usually the graph's inputs have errors, which planning the command finds
         written = {
             binding.resource_ref
             for command, graph in self.dispatches()
@@ -272,7 +272,7 @@ class GraphFiles:
                 yield command, graph
 
     def add_shaders(self, shaders: list[Shader]) -> dict[str, str]:
-        """Add the shaders of models, and return the pointers of shaders that are not resources."""
+        """Add shaders in models, and return the pointers for shaders that are not resources."""
         places: dict[str, str] = {}
         known = {shader.uid for shader in shaders}
         for command, graph in self.dispatches():
@@ -301,7 +301,7 @@ class GraphFiles:
             self.problems.warn("SR-GRAPH-016", graph.pointer, f"{graph.path}: {message}")
 
     def _infer(self, open_uids: Collection[str], inputs: Mapping[str, ArrayLike]) -> dict[str, Shape]:
-        """Infer the shapes of tensors with open dimensions from graphs and from their own content."""
+        """Infer shapes for tensors with open dimensions from graphs and from initial content."""
         known: dict[str, Shape] = {}
         for resource in self.scenario.resources:
             if isinstance(resource, Tensor):
@@ -310,7 +310,7 @@ class GraphFiles:
                     known[resource.uid] = shape or (1,)
         shapes: dict[str, Shape] = {}
         before = -1
-        while len(shapes) not in (before, len(open_uids)):  # a graph may read the output of a later command
+        while len(shapes) not in (before, len(open_uids)):  # a graph may read a later command's output
             before = len(shapes)
             for index, command in enumerate(self.scenario.commands):
                 for uid, shape in self._shapes_of_graph(index, command, known):
@@ -321,7 +321,7 @@ class GraphFiles:
         return {uid: known[uid] for uid in open_uids if uid in known} | shapes
 
     def _shapes_of_graph(self, index: int, command: Any, known: Mapping[str, Shape]) -> Iterator[tuple[str, Shape]]:
-        """Yield the shapes that the graph of a command gives to its tensors."""
+        """Yield the shapes that a command's graph gives to tensors."""
         graph = self.graphs.get(getattr(command, "graph_ref", ""))
         if graph is None:
             return

@@ -18,8 +18,8 @@ PerformanceLevel = Literal["unknown", "slow", "medium", "fast"]
 class TensorDescription(NamedTuple):
     """VkTensorDescriptionARM without usage: ``format`` is a VkFormat, ``strides`` are in bytes (None: packed).
 
-    ``image`` is the uid of an image that shares its memory with the tensor. The device decides the pitch of its rows,
-    so the strides are unknown until the image exists.
+    ``image`` is the uid of an image that shares memory with the tensor. The device decides the row pitch. So strides
+    are unknown until the image exists.
     """
 
     format: int
@@ -33,7 +33,7 @@ class TensorPlan(NamedTuple):
     """A tensor of ``shape`` (outermost dimension first, ``()`` for a scalar), packed in its file.
 
     ``strides`` are bytes, one for each dimension of the device's tensor. They are None if elements are packed, or lie
-    like the texels of the ``image`` that shares its memory with the tensor. ``linear`` is the tiling.
+    like texels in the ``image`` that shares memory with the tensor. ``linear`` is the tiling.
     """
 
     uid: str
@@ -99,11 +99,11 @@ class GraphResourcePlan(NamedTuple):
 
 
 class GraphPipelinePlan(NamedTuple):
-    """A data graph pipeline with its session; records with equal `content` are one pipeline.
+    """A data graph pipeline with a session; records with equal `content` are one pipeline.
 
-    ``largest`` has the name and shape of the largest value between operators, for messages. ``unbuildable`` has the
+    ``largest`` has name and shape for the largest value between operators, for messages. ``unbuildable`` has the
     reason why the emulation layers cannot build the graph ({device} stands for the device), and a help. ``name`` is the
-    name of the module in its model, or the SPIR-V shader's uid.
+    module's name in the model, or the SPIR-V shader's uid.
     """
 
     code: bytes
@@ -163,9 +163,9 @@ class FlowConnection(NamedTuple):
 
 
 class OpticalFlowPlan(NamedTuple):
-    """A data graph pipeline that estimates motion, with its session; records with equal `content` are one pipeline.
+    """A data graph pipeline that estimates motion, with a session; records with equal `content` are one pipeline.
 
-    ``width`` and ``height`` count texels of the input. Each vector stands for a square of ``grid`` x ``grid`` texels.
+    ``width`` and ``height`` count input texels. Each vector stands for a square with ``grid`` x ``grid`` texels.
     """
 
     width: int
@@ -188,7 +188,7 @@ class OpticalFlowPlan(NamedTuple):
         return (*self[:5], *(connection[:4] for connection in self.resources))
 
     def format_of(self, connection: Connection) -> int | None:
-        """Return the VkFormat of the image with this connection; None without one."""
+        """Return the VkFormat for a connection; None without an image."""
         return next((end.format for end in self.resources if end.connection == connection), None)
 
 

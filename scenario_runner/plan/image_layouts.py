@@ -1,4 +1,4 @@
-"""Layouts of images at each command, level by level.
+"""Image layouts at each command, level by level.
 
 An OPTIMAL image that shares memory with a tensor has the layout "tensor_aliasing" while commands use the tensor, and
 "general" otherwise. The planner adds barriers for these changes.
@@ -20,14 +20,14 @@ _REMAINING = 0xFFFF_FFFF
 
 
 class LevelLayouts:
-    """The layouts of images after barriers, level by level; all other images are in "general"."""
+    """Image layouts after barriers, level by level; all other images are in "general"."""
 
     def __init__(self, resources: Mapping[str, ResourcePlan]) -> None:
         self._resources = resources
         self._moved: dict[str, list[ImageLayout]] = {}
 
     def follow(self, operation: Operation) -> None:
-        """Apply the layout changes of an operation."""
+        """Apply an operation's layout changes."""
         for barrier in operation.barriers if operation.kind == "barrier" else ():
             if barrier.kind == "image":
                 levels = self._levels_of(self._resources[barrier.uid])
@@ -35,7 +35,7 @@ class LevelLayouts:
                 levels[first : first + count] = [barrier.new_layout] * count
 
     def differing(self) -> tuple[tuple[str, tuple[ImageLayout, ...]], ...]:
-        """Return the images in another layout than "general", with the layout of each level."""
+        """Return the images in another layout than "general", with a layout for each level."""
         return tuple(
             (uid, tuple(layouts))
             for uid, layouts in self._moved.items()
@@ -43,14 +43,14 @@ class LevelLayouts:
         )
 
     def _levels_of(self, image: Any) -> list[ImageLayout]:
-        """Return the layouts of all levels for the caller to change."""
+        """Return the layouts for all levels; the caller may change them."""
         return self._moved.setdefault(image.uid, ["general"] * image.mips)
 
 
 class LayoutTracker(LevelLayouts):
     """Follows a scenario's images from barrier to barrier, and moves them back to "general" at the end.
 
-    ``_actual`` has the actual layouts of images that share memory with tensors, which the planner moves as well.
+    ``_actual`` has actual layouts for images that share memory with tensors, which the planner moves as well.
     """
 
     def __init__(
@@ -72,7 +72,7 @@ class LayoutTracker(LevelLayouts):
         self._actual: dict[str, ImageLayout] = dict.fromkeys(self._image_of.values(), "general")
 
     def barriers(self, barrier: Any, pointer: str) -> list[ImageBarrier]:
-        """Resolve an image barrier of the scenario at this command; levels in different layouts take separate barriers.
+        """Resolve an image_barrier at this command; levels in different layouts take separate barriers.
 
         Warn of an old layout that differs from the current layout, and use the current layout.
         """
@@ -88,7 +88,7 @@ class LayoutTracker(LevelLayouts):
             return []
         old_layout, new_layout = barrier.old_layout, barrier.new_layout
         if image.tiling == "LINEAR" or (image.tiling is None and image.aliased):
-            # tensor_aliasing is a layout for OPTIMAL tiling. Tensors see the texels of a LINEAR image in "general".
+            # tensor_aliasing is a layout for OPTIMAL tiling. Tensors see a LINEAR image's texels in "general".
             old_layout = "general" if old_layout == "tensor_aliasing" else old_layout
             new_layout = "general"
         part = barrier.subresource_range
@@ -122,7 +122,7 @@ class LayoutTracker(LevelLayouts):
             self.check_shader_access(binding.resource_ref, binding.lod, f"{place}/{number}")
 
     def check_shader_access(self, uid: str, level: int | None, place: str) -> None:
-        """Note an error if a mip level of an image (None: any level) is in a layout that shaders cannot access."""
+        """Note an error if an image's mip level (None: any level) is in a layout that shaders cannot access."""
         layouts = self._moved.get(uid, ())
         for number in range(len(layouts)) if level is None or not layouts else [level]:
             if layouts[number] != "general":
@@ -132,7 +132,7 @@ class LayoutTracker(LevelLayouts):
                 break
 
     def restoring(self, command: int) -> list[Operation]:
-        """Return a barrier that moves every image back to "general", for the end of the last frame."""
+        """Return a barrier that moves every image back to "general" at the last frame's end."""
         barriers = [
             _move(uid, layout, "general", level)
             for uid, layouts in self.differing()
@@ -154,12 +154,12 @@ class LayoutTracker(LevelLayouts):
         return [*self._moves(self._needed(operation), operation.command), operation]
 
     def at_end(self, operations: Sequence[Operation]) -> list[Operation]:
-        """Return the barrier at the end of a frame with ``operations`` that restores the scenario's layouts."""
+        """Return the barrier that restores the scenario's layouts at the end of a frame with ``operations``."""
         layouts: dict[str, ImageLayout] = {uid: self._moved.get(uid, ["general"])[0] for uid in self._actual}
         return self._moves(layouts, operations[-1].command if operations else 0)
 
     def _acting(self, barrier: AnyBarrier) -> AnyBarrier:
-        """Replace the old layout in a barrier of the scenario by the actual layout."""
+        """Replace the old layout in the scenario's barrier by the actual layout."""
         if not isinstance(barrier, ImageBarrier) or barrier.uid not in self._actual:
             return barrier
         current = self._actual[barrier.uid]
@@ -167,7 +167,7 @@ class LayoutTracker(LevelLayouts):
         return barrier if barrier.old_layout is None else barrier._replace(old_layout=current)
 
     def _needed(self, operation: Work) -> dict[str, ImageLayout]:
-        """Return the layouts of images that an operation needs."""
+        """Return the image layouts that an operation needs."""
         layouts: dict[str, ImageLayout] = {}
         users: dict[str, str] = {}
         used = [descriptor.uid for descriptor in self._lists[operation.descriptors].descriptors]

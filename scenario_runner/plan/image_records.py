@@ -8,7 +8,7 @@ from typing import Literal, NamedTuple
 from scenario_runner.files.vk_formats import AddressMode, Filter, Format
 from scenario_runner.plan.records import ImagePart, LayoutBinding, Source, Specialization
 
-# Uses of an image beside copies; see VkImageUsageFlagBits and VkDataGraphOpticalFlowImageUsageFlagBitsARM.
+# Image uses beside copies; see VkImageUsageFlagBits and VkDataGraphOpticalFlowImageUsageFlagBitsARM.
 ImageUsage = Literal[
     "sampled", "storage", "color_attachment", "tensor_aliasing", "flow_input", "flow_output", "flow_hint", "flow_cost"
 ]
@@ -45,7 +45,7 @@ class ImagePlan(NamedTuple):
     where the device may choose. An ``aliased`` image shares memory with other resources. Shaders only sample a
     ``constant`` image. ``filters`` tells whether commands use the sampler. ``special_accesses`` to texels need support
     for the format on the device: "atomic", and "read" and "write" by shaders that declare no format although they could
-    (`plan.images`). ``npy`` is None, because each part is an array of its own (`array_type`).
+    (`plan.images`). ``npy`` is None, because each part is a separate array (`array_type`).
     """
 
     uid: str
@@ -76,12 +76,12 @@ class ImagePlan(NamedTuple):
         return True
 
     def extent(self, level: int | None) -> int:
-        """Count the texels of a mip level, by default the first."""
+        """Count the texels in a mip level, by default the first."""
         return max(1, self.width >> (level or 0)) * max(1, self.height >> (level or 0))
 
     @property
     def plane_sizes_bytes(self) -> tuple[int, ...]:
-        """The sizes of the parts that a run reads back."""
+        """The sizes for all parts that a run reads back."""
         return tuple(part.size_bytes for part in self.parts if part.end_bytes <= self.size_bytes)
 
     def part_of(self, level: int) -> ImagePart:
@@ -101,7 +101,7 @@ class ImagePlan(NamedTuple):
         raise KeyError(f"image {self.uid!r} was read back without level {level} of {aspect_name}")
 
     def array_type(self, part: ImagePart) -> tuple[str, tuple[int, int, int]]:
-        """Return NumPy type and shape (height, width, items) of a part; a compressed part has rows of block bytes."""
+        """Return a part's NumPy type and shape (height, width, items); a compressed part has rows with block bytes."""
         format = self.format
         if format.numpy_dtype is None:
             return "|u1", (part.row_count, part.row_size_bytes // format.block_size_bytes, format.block_size_bytes)
@@ -111,9 +111,9 @@ class ImagePlan(NamedTuple):
 
 
 class ShaderStagePlan(NamedTuple):
-    """One shader of a graphics pipeline; ``label`` is the uid.
+    """One shader in a graphics pipeline; ``label`` is the uid.
 
-    ``inputs`` and ``outputs`` count the locations of user-defined variables.
+    ``inputs`` and ``outputs`` count locations for user-defined variables.
     """
 
     code: bytes
@@ -126,10 +126,10 @@ class ShaderStagePlan(NamedTuple):
 
 
 class GraphicsPipelinePlan(NamedTuple):
-    """A vertex and a fragment shader, and the VkFormat of each color attachment; equal `content` is one pipeline.
+    """A vertex and a fragment shader, and a VkFormat for each color attachment; equal `content` is one pipeline.
 
-    Both shaders see the push constants. ``write_masks`` (VkColorComponentFlags) tells the components of each attachment
-    that the fragment shader writes; the others keep their values. ``pointer`` is the first command that draws with the
+    Both shaders see the push constants. ``write_masks`` (VkColorComponentFlags) tells the components that the fragment
+    shader writes in each attachment; the others keep their values. ``pointer`` is the first command that draws with the
     pipeline.
     """
 
@@ -148,16 +148,16 @@ class GraphicsPipelinePlan(NamedTuple):
 
 
 class Target(NamedTuple):
-    """A mip level of an image to draw into."""
+    """An image's mip level to draw into."""
 
     uid: str
     level: int
 
 
 class Draw(NamedTuple):
-    """A draw of three vertices with ``pipeline`` into ``targets``; ``extent`` is their width and height.
+    """A draw with three vertices and ``pipeline`` into ``targets``; ``extent`` is their width and height.
 
-    Texels outside of the triangle keep their values.
+    Texels outside the triangle keep their values.
     """
 
     pipeline: int

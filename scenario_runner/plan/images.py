@@ -1,4 +1,4 @@
-"""Images: their plans, their uses by commands, and shaders that declare storage images of another format.
+"""Images: their plans, their uses by commands, and shaders that declare storage images with another format.
 
 The planner gives such a shader the image's format. HLSL names no format, so compilers declare Rgba32f for every
 RWTexture2D<float4>.
@@ -39,7 +39,7 @@ def is_integer(format: Format) -> bool:
 def sampler_of(image: Image, format: Format, pointer: str, problems: Problems) -> SamplerPlan:
     """Return the image's sampler. Settings without effect keep their defaults, so that images share samplers.
 
-    A standard border color gets the kind of the format: INT_OPAQUE_WHITE and FLOAT_OPAQUE_WHITE both mean white.
+    A standard border color gets the format's kind: INT_OPAQUE_WHITE and FLOAT_OPAQUE_WHITE both mean white.
     """
     plan = SamplerPlan(image.min_filter, image.mag_filter, image.mip_filter, image.border_address_mode)
     if image.mips == 1:
@@ -62,7 +62,7 @@ def sampler_of(image: Image, format: Format, pointer: str, problems: Problems) -
 
 
 def image_source(scenario: Scenario, image: Image, format: Format, parts: tuple[ImagePart, ...]) -> GeneratedSource:
-    """Return the content of the first level for an object in ``src``. Raise ScenarioError."""
+    """Return the first level's content for an object in ``src``. Raise ScenarioError."""
     first = parts[0]
     source = content_source(scenario, image, (first.height, first.width, format.numpy_items), format)
     if len(format.aspects) == 1:
@@ -86,7 +86,7 @@ class ImageResolver(ResourceResolver):
 
     def __init__(self, context: ResourceContext) -> None:
         super().__init__(context)
-        # a run reads all levels of these images back, even levels without room in the file of their dst
+        # a run reads all levels back for these images, even levels without room in the file for dst
         self._shown = set(context.outputs)
         for command in context.scenario.commands:
             if isinstance(command, MarkBoundary):
@@ -156,7 +156,7 @@ class ImageResolver(ResourceResolver):
 
 
 class ImageUses:
-    """The uses of images by commands, and shaders with formats of storage images that match these images.
+    """Finds how commands use images, and gives shaders the formats of their storage images.
 
     ``declared`` maps code without formats to the code as shaders declare their storage images. ``capabilities`` are
     needed by code without formats, each with a shader's uid. ``special_accesses`` has the images with accesses to
@@ -235,7 +235,7 @@ class ImageUses:
             for barrier in operation.barriers if operation.kind == "barrier" else ():
                 if barrier.kind == "image":
                     moved.setdefault(barrier.uid, set()).add(barrier.new_layout)
-        # images with OPTIMAL tiling have equal placement of texels only with equal uses
+        # images with OPTIMAL tiling place texels equally only with equal uses
         shared: dict[str, set[ImageUsage]] = {}
         for uid, plan in self._resources.items():
             if plan.kind == "image" and plan.aliased and plan.group is not None and plan.tiling == "OPTIMAL":

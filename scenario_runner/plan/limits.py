@@ -1,4 +1,4 @@
-"""Checks of a plan against the limits of a device (VkPhysicalDeviceLimits).
+"""Checks for a plan against a device's limits (VkPhysicalDeviceLimits).
 
 Source: Vulkan specification, "Limits"; "Shader Interfaces", table "Shader Input and Output Locations".
 """
@@ -49,7 +49,7 @@ _ALIGNMENTS = ("minStorageBufferOffsetAlignment", "minUniformBufferOffsetAlignme
 NAMES = (*_CODES, *_ALIGNMENTS)
 """The limits to ask a device for."""
 
-# Limits of a stage, and the descriptors that count against each (Vulkan specification, "Shader Resource Limits").
+# Limits for a stage, and the descriptors that count against each (Vulkan specification, "Shader Resource Limits").
 _COUNTED = (
     ("maxPerStageDescriptorStorageBuffers", ("storage_buffer",), "storage buffers"),
     ("maxPerStageDescriptorUniformBuffers", ("uniform_buffer",), "uniform buffers"),
@@ -57,12 +57,12 @@ _COUNTED = (
     ("maxPerStageDescriptorSampledImages", ("sampled_image", "combined_image_sampler"), "sampled images"),
     ("maxPerStageDescriptorSamplers", ("sampler", "combined_image_sampler"), "samplers"),
 )
-# Drivers that report a small range usually work beyond it, and scenarios of other programs rely on that.
+# Drivers that report a small range usually work beyond it, and scenarios from other programs rely on that.
 _TOLERATED = frozenset({"maxStorageBufferRange"})
 
 
 def exceeded_limits(plan: Plan, limits: Limits, device: str) -> list[Diagnostic]:
-    """Find each demand of ``plan`` above a limit. A finding points to the entry that makes the demand.
+    """Find each demand in ``plan`` above a limit. A finding points to the entry that makes the demand.
 
     A limit that is missing from ``limits`` is not checked.
     """
@@ -114,7 +114,7 @@ def _compute_demands(pipeline: PipelinePlan) -> list[_Demand]:
 
 
 def _graphics_demands(pipeline: GraphicsPipelinePlan) -> list[_Demand]:
-    """List the demands of a graphics pipeline."""
+    """List a graphics pipeline's demands."""
     vertex, fragment = pipeline.vertex, pipeline.fragment
     names = f"shaders {vertex.label!r} and {fragment.label!r}"
     demands = _layout_demands(pipeline, vertex.pointer, names, ("vertex", "fragment"))
@@ -149,7 +149,7 @@ def _layout_demands(
 
 
 def _resource_demands(plan: Plan) -> list[_Demand]:
-    """List the sizes of bound buffers and of images."""
+    """List sizes for bound buffers and for images."""
     demands: list[_Demand] = []
     bound = {(bound.uid, bound.kind) for sets in plan.descriptor_lists for bound in sets.descriptors}
     for uid, kind in sorted(bound):
@@ -167,7 +167,7 @@ def _resource_demands(plan: Plan) -> list[_Demand]:
 
 
 def _operation_demands(plan: Plan) -> list[_Demand]:
-    """List the workgroup counts of dispatches and the extents of draws, each distinct value once."""
+    """List workgroup counts for dispatches and extents for draws, each distinct value once."""
     demands: list[_Demand] = []
     seen: set[tuple[int, ...]] = set()
     for frame in plan.frames:

@@ -1,4 +1,4 @@
-"""dispatch_optical_flow: checks of the images, and the pipelines. An optical flow sees one mip level of each image.
+"""dispatch_optical_flow: image checks, and the pipelines. An optical flow sees one mip level in each image.
 
 Source: VK_ARM_data_graph_optical_flow, VkDataGraphPipelineOpticalFlowCreateInfoARM.
 """
@@ -11,7 +11,7 @@ from scenario_runner.plan.image_records import ImagePlan, ImageUsage
 from scenario_runner.plan.records import Descriptor, DescriptorKind, DescriptorList, LayoutBinding
 from scenario_runner.scenario import Binding, DispatchOpticalFlow
 
-# A vector of the flow belongs to a texel of the input and points into the reference.
+# A flow vector belongs to an input texel and points into the reference.
 _CONNECTIONS: Final[dict[str, Connection]] = dict(
     zip(
         ("search_image", "template_image", "hint_motion_vectors", "output_image", "output_cost"),
@@ -33,7 +33,7 @@ _KINDS: Final[dict[str, DescriptorKind]] = {
     "VK_DESCRIPTOR_TYPE_COMBINED_IMAGE_SAMPLER": "combined_image_sampler",
 }
 """The ``descriptor_type`` in a scenario → the descriptor through which an optical flow reads."""
-# The emulation layers sample every input, whatever the type of the descriptor.
+# The emulation layers sample every input, whatever the descriptor's type.
 _USAGE: Final[dict[Connection, tuple[ImageUsage, ...]]] = {
     "input": ("flow_input", "sampled"),
     "reference": ("flow_input", "sampled"),
@@ -44,7 +44,7 @@ _USAGE: Final[dict[Connection, tuple[ImageUsage, ...]]] = {
 
 
 class _Image(NamedTuple):
-    """A mip level that an optical flow reads or writes; ``place`` is the pointer of its binding."""
+    """A mip level that an optical flow reads or writes; ``place`` is the binding's pointer."""
 
     plan: ImagePlan
     level: int
@@ -58,7 +58,7 @@ class _Image(NamedTuple):
 
 
 class OpticalFlowResolver(CommandResolver):
-    """Resolves dispatch_optical_flow. Dispatches of equal content share a pipeline and its session."""
+    """Resolves dispatch_optical_flow. Dispatches with equal content share a pipeline and a session."""
 
     def __init__(self, context: CommandContext) -> None:
         super().__init__(context)
@@ -130,7 +130,7 @@ class OpticalFlowResolver(CommandResolver):
         return _Image(plan, level, kind, f"{place}/resource_ref")
 
     def _check_sizes(self, images: dict[str, _Image], width: int, height: int, grid: int) -> None:
-        """Compare the sizes of images with the size and the grid of the optical flow."""
+        """Compare image sizes with the optical flow's size and grid."""
         vectors = -(-width // grid), -(-height // grid)
         for name, image in images.items():
             part = image.plan.part_of(image.level)

@@ -1,4 +1,4 @@
-"""The plan: the work of each frame as frozen data, with every size known and without Vulkan objects.
+"""The plan: the work in each frame as frozen data, with every size known and without Vulkan objects.
 
 Life cycle: `resolve.resolve` makes a `Plan` from a scenario. A device executes the plan any number of times, and nobody
 changes it.
@@ -56,7 +56,7 @@ class FramePlan(NamedTuple):
 
     The commands after the last boundary form a frame with ``boundary=False`` and without captures. Dumps are frames
     with captures and without a boundary (`plan.accesses`). ``layouts`` has the images in another layout than "general"
-    at the end, with the layout of each level.
+    at the end, with a layout for each level.
     """
 
     operations: tuple[Operation, ...]
@@ -76,7 +76,7 @@ class FramePlan(NamedTuple):
 
 
 def frame_folder(frame_id: int, count: int) -> str:
-    """Name the folder for the captures of the ``count``-th frame with this id."""
+    """Name the folder for captures from the ``count``-th frame with this id."""
     return f"frame_{frame_id}" + (f"_{count}" if count > 1 else "")
 
 
@@ -90,9 +90,9 @@ class Output(NamedTuple):
 class Plan(NamedTuple):
     """Everything a run does. ``name`` is the scenario's path or a label, for messages and logs.
 
-    ``reads`` are all files that planning or a run reads, with the scenario's own file. ``names`` has the names of a
-    command's operations in measurements, by command, where they differ from the labels of pipelines. ``declared`` maps
-    shader code without formats of storage images to the code as the shader declares them.
+    ``reads`` are all files that planning or a run reads, with the scenario's own file. ``names`` tells how
+    measurements call a command's operations, where names differ from pipeline labels. ``declared`` maps shader code
+    without storage image formats to the code as the shader declares them.
     """
 
     name: str
@@ -111,12 +111,12 @@ class Plan(NamedTuple):
 
     @property
     def shader_codes(self) -> list[bytes]:
-        """The SPIR-V of all shaders in pipelines, in the plan's order."""
+        """The SPIR-V code for all shaders in pipelines, in the plan's order."""
         drawn = [stage.code for pipeline in self.graphics_pipelines for stage in pipeline[:2]]
         return [*(pipeline.code for pipeline in self.pipelines), *drawn]
 
     def as_declared(self) -> Plan:
-        """Return the plan with the declared shader code, for a device that needs formats of storage images."""
+        """Return the plan with the declared shader code, for a device that needs storage image formats."""
 
         def declared(plan: Any) -> Any:
             return plan._replace(code=self.declared.get(plan.code, plan.code))
@@ -133,7 +133,7 @@ class Plan(NamedTuple):
 
 
 def memory_groups(plans: Iterable[ResourcePlan]) -> dict[str, list[ResourcePlan]]:
-    """Group the resources that share memory, by the name of their group."""
+    """Group the resources that share memory, by group name."""
     groups: dict[str, list[ResourcePlan]] = {}
     for plan in plans:
         if plan.group is not None:
@@ -142,11 +142,11 @@ def memory_groups(plans: Iterable[ResourcePlan]) -> dict[str, list[ResourcePlan]
 
 
 def span_of(plan: ResourcePlan) -> Span:
-    """Return the bytes that a member takes in the memory of its group, before a device pads its rows."""
+    """Return the bytes that a member takes in the group's memory, before a device pads rows."""
     return plan.offset_bytes, plan.offset_bytes + plan.size_bytes
 
 
-# The ``kind`` of a measured operation → its name in profiles, as in the reference runner.
+# A measured operation's ``kind`` → the name in profiles, as in the reference runner.
 MEASURED = {
     "dispatch": "ComputeDispatch",
     "draw": "GraphicsDispatch",

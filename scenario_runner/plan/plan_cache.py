@@ -1,9 +1,9 @@
-"""The plan cache: plans of earlier runs, so that an unchanged scenario is not parsed, checked and planned again.
+"""The plan cache: plans from earlier runs, so that an unchanged scenario is not parsed, checked and planned again.
 
-A plan follows from the scenario's text, which is the cache key, and from facts about the files that it names: headers
-of .npy files, bytes of raw_data, and the SPIR-V of every shader. The shader cache compares sources, includes and
-compilers. The plan cache reads the facts again, and drops the plan if one differs. The cache saves more than half of a
-small run, above all the import of pydantic.
+A plan follows from the scenario's text, which is the cache key, and from facts about files: .npy headers, the bytes in
+raw_data, and each shader's SPIR-V. The shader cache compares sources, includes and compilers. The plan cache reads the
+facts again, and drops the plan if a fact differs. A small run saves more than half the time, above all by not importing
+pydantic.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from scenario_runner.shaders.compilers.search import find_validator
 from scenario_runner.shaders.source import CompileRequest
 
 _LARGEST_TEXT_BYTES = 16 << 20
-# Eviction looks at each file of the folder, which takes as long as dozens of plans. It happens about once for so many
+# Eviction looks at each file in the folder, which takes as long as dozens of plans. It happens about once for so many
 # stored plans, or so many bytes, in any process.
 _KEPT_BETWEEN_LOOKS = 1024
 _BYTES_BETWEEN_LOOKS = 16 << 20
@@ -47,7 +47,7 @@ class Facts(NamedTuple):
 
 
 class PlanCache:
-    """The stored plan of the scenario file ``path``; the plan depends on the other arguments, too.
+    """The stored plan for the scenario file ``path``; the plan depends on the other arguments, too.
 
     `load` reads ``text``. A plan for `store` must be made from this text, not from a second reading.
     """
@@ -74,7 +74,7 @@ class PlanCache:
         if kept is None:
             return None
         try:
-            plan, facts = loads(kept)  # fails if the file of a source has changed
+            plan, facts = loads(kept)  # fails if a source's file has changed
             return plan if _is_current(facts, self._compiler) else None
         except Exception:
             return None  # stale, or written by another program

@@ -21,12 +21,12 @@ Access = Literal[
     "memory_write", "memory_read", "graph_write", "graph_read", "compute_shader_write", "compute_shader_read"
 ]
 
-# The layouts of scenarios. Every image without another layout is in "general", whatever the device uses for it.
+# The layouts in scenarios. Every image without another layout is in "general", whatever the device uses for it.
 ImageLayout = Literal["general", "tensor_aliasing"]
 
 
 class Source(Protocol):
-    """The source of a resource's initial bytes, which any thread may read any number of times, one at a time.
+    """The source for a resource's initial bytes. Any thread may read it any number of times, one at a time.
 
     Several threads may read parts side by side if the source has a true attribute ``divisible``.
     """
@@ -39,7 +39,7 @@ class Source(Protocol):
 
 
 class CompilerOptions(NamedTuple):
-    """The compiler to use, and the folder of compiled shaders (None: the defaults of `compile_all`)."""
+    """The compiler to use, and the folder for compiled shaders (None: the defaults in `compile_all`)."""
 
     compiler: str | None = None
     cache_dir: str | None = None
@@ -72,7 +72,7 @@ class BufferPlan(NamedTuple):
         return "|i1", (self.size_bytes,)
 
     def extent(self, level: int | None) -> int:
-        """Return the largest number of items that a shader can find in the buffer."""
+        """Return the most items that a shader can find in the buffer."""
         return self.size_bytes
 
 
@@ -112,9 +112,9 @@ class PipelinePlan(NamedTuple):
 
 
 class Descriptor(NamedTuple):
-    """The resource at one binding of a set; of an image, one mip ``level`` or all levels (None).
+    """The resource at one binding in a set; for an image, one mip ``level`` or all levels (None).
 
-    ``flow_input`` marks an input picture of an optical flow.
+    ``flow_input`` marks an optical flow's input picture.
     """
 
     set: int
@@ -126,7 +126,7 @@ class Descriptor(NamedTuple):
 
 
 class DescriptorList(NamedTuple):
-    """The descriptor sets of a dispatch: the layout of each set from set 0 on, and all descriptors."""
+    """The descriptor sets for a dispatch: a layout for each set from set 0 on, and all descriptors."""
 
     set_layouts: tuple[tuple[LayoutBinding, ...], ...]
     descriptors: tuple[Descriptor, ...]
@@ -155,7 +155,7 @@ class MemoryBarrier(NamedTuple):
 
 
 class BufferBarrier(NamedTuple):
-    """A barrier over ``size_bytes`` of the buffer ``uid`` from ``offset_bytes``."""
+    """A barrier over ``size_bytes`` in the buffer ``uid`` from ``offset_bytes``."""
 
     src_stages: tuple[Stage, ...]
     dst_stages: tuple[Stage, ...]
@@ -168,7 +168,7 @@ class BufferBarrier(NamedTuple):
 
 
 class ImageBarrier(NamedTuple):
-    """A barrier over ``level_count`` levels of the image ``uid``; an ``old_layout`` of None drops their content.
+    """A barrier over ``level_count`` levels in the image ``uid``; ``old_layout`` None drops their content.
 
     ``barrier`` is the uid of the scenario's image_barrier; empty for a barrier that the planner adds.
     """
@@ -219,11 +219,11 @@ class NeededFeature(NamedTuple):
 
 
 class MatrixUse(NamedTuple):
-    """A type of cooperative matrices, or a product A * B + C, as a shader needs it.
+    """A cooperative matrix type, or a product A * B + C, as a shader needs it.
 
     ``words`` describe it. ``scope`` is SPIR-V's number, as in Vulkan. ``sizes`` are M, N and K, None if absent.
-    ``components`` lists alternatives: the names allowed for the types of A, B, C and the result; an empty set allows
-    any name. ``saturating`` is None for a type. ``invocations`` is the size of a workgroup of the shader.
+    ``components`` lists alternatives: the names allowed for the types in A, B, C and the result; an empty set allows
+    any name. ``saturating`` is None for a type. ``invocations`` is the shader's workgroup size.
     """
 
     words: str
@@ -235,13 +235,13 @@ class MatrixUse(NamedTuple):
 
 
 class Requirements(NamedTuple):
-    """Requirements of the scenario on a device, with the names of SPIR-V and Vulkan.
+    """The scenario's requirements on a device, with names from SPIR-V and Vulkan.
 
-    ``capabilities`` and ``spirv_extensions`` map SPIR-V's names to the uid of a shader that declares them. ``features``
+    ``capabilities`` and ``spirv_extensions`` map SPIR-V's names to a shader that declares them. ``features``
     are Vulkan features that no SPIR-V declares. ``graph_capabilities`` come from graph modules, and do not matter where
     an emulation layer runs the graphs. ``newest_shader`` is a shader with ``spirv_version``. ``places`` has
-    the pointers of all shaders and graphs named here. ``graphics`` is the pointer of the first draw. ``matrices`` has
-    the cooperative matrices by shader.
+    pointers for all shaders and graphs named here. ``graphics`` is the first draw's pointer. ``matrices`` has the
+    cooperative matrices by shader.
     """
 
     capabilities: Mapping[str, str]
@@ -263,7 +263,7 @@ class Requirements(NamedTuple):
 
 
 class ImagePart(NamedTuple):
-    """One aspect of one mip level in a Vulkan copy or a file: ``row_count`` tightly packed rows of texel blocks.
+    """One aspect of one mip level in a Vulkan copy or a file: ``row_count`` tightly packed rows with texel blocks.
 
     ``width`` and ``height`` count texels. ``offset_bytes`` is the part's start in the bytes of the whole image.
     """
@@ -286,12 +286,12 @@ class ImagePart(NamedTuple):
         return self.offset_bytes + self.size_bytes
 
 
-# Bits of depth → bytes of a depth texel in a copy of that aspect alone (Vulkan, "Buffer and Image Addressing").
+# Depth bits → bytes for a depth texel in a copy without stencils (Vulkan, "Buffer and Image Addressing").
 _DEPTH_SIZES_BYTES = {16: 2, 24: 4, 32: 4}
 
 
 def image_parts(format: Format, width: int, height: int, mips: int) -> tuple[ImagePart, ...]:
-    """List the parts of an image with ``mips`` levels, in the order of its bytes."""
+    """List an image's parts for ``mips`` levels, in byte order."""
     parts: list[ImagePart] = []
     offset = 0
     block_width, block_height = format.block_extent

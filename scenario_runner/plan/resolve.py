@@ -182,7 +182,7 @@ def _assemble(context: CommandContext) -> Plan:
 
 
 def _check_names(declared: Mapping[str, Resource], inputs: Iterable[str], outputs: Iterable[str]) -> None:
-    """Raise UsageError for inputs and outputs without a resource, or with one that cannot have them."""
+    """Raise UsageError for inputs and outputs that no resource can have."""
     for what, names, field in (("inputs", inputs, "data"), ("outputs", outputs, "dst")):
         for name in names:
             resource = declared.get(name)
@@ -197,7 +197,7 @@ def _check_names(declared: Mapping[str, Resource], inputs: Iterable[str], output
 def _resolve_commands(context: CommandContext) -> None:
     """Fill the tables with the commands' operations."""
     commands, tables, images = context.scenario.commands, context.tables, context.layouts
-    resolvers: dict[type[CommandResolver], CommandResolver] = {}  # kinds of commands may share one
+    resolvers: dict[type[CommandResolver], CommandResolver] = {}  # command kinds may share a resolver
     for index, command in enumerate(commands):
         resolver = _command_resolver(command.kind)
         if resolver not in resolvers:
@@ -235,7 +235,7 @@ def _outputs(
 
 
 def _requirements(context: CommandContext, features: tuple[NeededFeature, ...]) -> Requirements:
-    """Collect the requirements of shaders and graphs on a device, each with the first that needs it."""
+    """Collect requirements on a device, each with the first shader or graph that needs it."""
     tables = context.tables
     capabilities: dict[str, str] = {}
     extensions: dict[str, str] = {}
@@ -271,7 +271,7 @@ _VULKAN_1_3 = "VkPhysicalDeviceVulkan13Features"
 def _ml_features(
     resources: Iterable[ResourcePlan], graphs: Iterable[GraphPipelinePlan | OpticalFlowPlan]
 ) -> tuple[NeededFeature, ...]:
-    """List the features of tensors and graphs, each with the first resource or graph that needs it."""
+    """List features for tensors and graphs, each with the first resource or graph that needs it."""
     features: dict[tuple[str, str], NeededFeature] = {}
 
     def need(structure: str, member: str, what: str, pointer: str) -> None:
@@ -294,7 +294,7 @@ def _ml_features(
 
 
 def _resource_resolver(kind: str) -> type[ResourceResolver] | None:
-    """Return the class that plans resources of a kind; None for kinds without memory on the device."""
+    """Return the class for planning a resource kind; None for kinds without memory on the device."""
     if kind == "buffer":
         return BufferResolver
     if kind == "image":
@@ -307,7 +307,7 @@ def _resource_resolver(kind: str) -> type[ResourceResolver] | None:
 
 
 def _command_resolver(kind: str) -> type[CommandResolver]:
-    """Return the class that plans commands of a kind."""
+    """Return the class for planning a command kind."""
     if kind == "dispatch_fragment":
         from scenario_runner.plan.draws import DrawResolver
 
@@ -329,9 +329,9 @@ def _command_resolver(kind: str) -> type[CommandResolver]:
 
 
 def resolve_resources(context: ResourceContext) -> tuple[dict[str, ResourcePlan], dict[str, Source]]:
-    """Plan the resources of a scenario, and note the errors of each; a resource with errors is left out.
+    """Plan a scenario's resources, and note errors; a resource with errors is left out.
 
-    Returns resources with memory on the device, and the sources of raw_data and graph constants, by uid.
+    Returns resources with memory on the device, and sources for raw_data and graph constants, by uid.
     """
     scenario, problems = context.scenario, context.problems
     planned: dict[str, ResourcePlan] = {}
@@ -367,9 +367,9 @@ def resolve_resources(context: ResourceContext) -> tuple[dict[str, ResourcePlan]
 
 
 def with_inputs(plan: Plan, scenario: Scenario, inputs: Mapping[str, ArrayLike]) -> Plan | None:
-    """Replace the content of buffers, tensors, images and raw_data in a plan, by uid.
+    """Replace content in a plan: buffers, tensors, images and raw_data, by uid.
 
-    Returns None if the content does not fit, or may change more than itself: shapes in graphs, push constants of their
+    Returns None if the content does not fit, or may change more than itself: shapes in graphs, push constants in their
     shaders. Planning the scenario again then gives the plan or the error.
     """
     resources = dict(plan.resources)
@@ -395,7 +395,7 @@ def with_inputs(plan: Plan, scenario: Scenario, inputs: Mapping[str, ArrayLike])
 
 
 def _with_push_constants(plan: Plan, scenario: Scenario, push_constants: Mapping[str, bytes]) -> Plan | None:
-    """Replace push constants of dispatches and draws. Return None if a graph uses them, or if a size differs."""
+    """Replace push constants in dispatches and draws. Return None if a graph uses them, or if a size differs."""
     used = set()
     frames = []
     for frame in plan.frames:

@@ -1,10 +1,9 @@
 """Planning a scenario's resources: buffers, initial contents, and memory groups, which resources share.
 
-Members of a group see defined content (Vulkan specification, "Memory Aliasing"): buffers, LINEAR tensors and LINEAR
-images in the layout general interpret bytes alike, while the device alone knows the placement of texels in OPTIMAL
-images. A tensor with the shape [H, W, C] or [1, H, W, C] of an image with C components at the same offset has the
-strides of the image. Any other tensor is packed, and `vulkan.resources` refuses such a tensor where the device pads the
-rows of the image.
+Members in a group see defined content (Vulkan specification, "Memory Aliasing"): buffers, LINEAR tensors and LINEAR
+images in the layout general interpret bytes alike, while the device alone places texels in OPTIMAL images. A tensor
+with an image's shape [H, W, C] or [1, H, W, C], where C counts components, has the image's strides if both start at the
+same offset. Any other tensor is packed; `vulkan.resources` refuses such a tensor if the device pads image rows.
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ from scenario_runner.scenario.scenario import Problems
 
 
 class ResourceContext(NamedTuple):
-    """The input of resource resolvers.
+    """The input for resource resolvers.
 
     ``inputs`` replace the data and the ``src`` of resources. ``outputs`` are read back beside resources with a ``dst``.
     ``shapes`` has tensor shapes that graphs tell, and ``deferred`` tensors that still wait for a shape.
@@ -46,7 +45,7 @@ class ResourceContext(NamedTuple):
 
 
 class ResourceResolver:
-    """Plans the resources of one kind; each plan that has such resources makes one."""
+    """Plans the resources of one kind. Planning makes a resolver for each scenario."""
 
     def __init__(self, context: ResourceContext) -> None:
         self.context = context
@@ -104,8 +103,8 @@ def check_groups(
 def _check_offset(plan: ResourcePlan, problems: Problems) -> None:
     """Note an offset that no device allows.
 
-    The device tells the alignment (VkMemoryRequirements::alignment). It is never below the size of an item, nor below
-    four bytes, the unit of vkCmdFillBuffer and 32-bit storage.
+    The device tells the alignment (VkMemoryRequirements::alignment). It is never below the item size, nor below four
+    bytes, the unit for vkCmdFillBuffer and 32-bit storage.
     """
     item_size_bytes = 4
     if plan.format is not None and plan.format.numpy_dtype is not None:
@@ -175,8 +174,8 @@ def _join(
     elif mismatch := _mismatch(tensor, shown):
         _report_mismatch(tensor, shown, mismatch, problems)
     else:
-        # With OPTIMAL tiling, the elements of the tensor are the image's texels, in the same order. The image gets
-        # the initial content of either.
+        # With OPTIMAL tiling, the tensor's elements are the image's texels, in the same order. The image gets the
+        # initial content from either.
         resources[tensor.uid] = tensor._replace(image=shown.uid, source=None, zero_fill=False)
         current: Any = resources[shown.uid]
         if tensor.source is not None:
@@ -185,7 +184,7 @@ def _join(
 
 
 def _mismatch(tensor: TensorPlan, image: ImagePlan) -> str | None:
-    """Tell why the elements of a tensor are not the components of an image's texels; None where they are."""
+    """Tell why a tensor's elements are not the components in an image's texels; None where they are."""
     texel = image.format
     shape = tensor.dims
     expected = [image.height, image.width, texel.components]
@@ -204,7 +203,7 @@ def _report_mismatch(tensor: TensorPlan, image: ImagePlan, why: str, problems: P
     problems.error("SR-MEMORY-006", f"{tensor.pointer}/memory_group", f"{what} cannot show {shown}: {why}")
 
 
-_KEPT_BYTES = 64 << 10  # content of this size is computed while planning: runs with the kept plan need no NumPy
+_KEPT_BYTES = 64 << 10  # content up to this size is computed while planning: runs with the kept plan need no NumPy
 _PACKED = ("bool", "bfloat16", "float8_e4m3", "float8_e5m2")  # types that `struct` cannot pack
 
 
@@ -308,7 +307,7 @@ def _shape(
 
 
 def _type_of(format: Format, fail: Callable[..., NoReturn]) -> str:
-    """Return the dtype of a format's items; fail for a format of blocks."""
+    """Return the dtype for a format's items; fail for a format with blocks."""
     from scenario_runner.files.elements import element_of_format
 
     if format.numpy_dtype is None:
@@ -318,12 +317,12 @@ def _type_of(format: Format, fail: Callable[..., NoReturn]) -> str:
 
 
 def _trimmed(shape: tuple[int, ...]) -> list[int]:
-    """Drop axes of length 1, which do not change the order of items."""
+    """Drop axes with length 1, which do not change the item order."""
     return [length for length in shape if length != 1]
 
 
 def _whole_range(dtype: str) -> tuple[float, float]:
-    """Return the range of random numbers by default: 0 to 1 for floats, every value for integers."""
+    """Return the default range for random numbers: 0 to 1 for floats, every value for integers."""
     if "float" in dtype:
         return 0.0, 1.0
     bits = 1 if dtype == "bool" else 8 * struct.calcsize(STRUCT_CODES[dtype])

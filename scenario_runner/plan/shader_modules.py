@@ -1,7 +1,7 @@
 """A scenario's shaders as SPIR-V: compiled side by side or read, then inspected for pipelines and requirements.
 
-Source of the rules for cooperative matrices: SPV_KHR_cooperative_matrix; Vulkan specification, "Vulkan Environment for
-SPIR-V", VUID-RuntimeSpirv-OpTypeCooperativeMatrixKHR-10163 and -OpCooperativeMatrixMulAddKHR-10060.
+Source for cooperative matrices: SPV_KHR_cooperative_matrix; Vulkan specification, "Vulkan Environment for SPIR-V",
+VUID-RuntimeSpirv-OpTypeCooperativeMatrixKHR-10163 and -OpCooperativeMatrixMulAddKHR-10060.
 """
 
 import os
@@ -48,7 +48,7 @@ from scenario_runner.shaders.spirv.constants import Literal
 from scenario_runner.shaders.spirv.index import MAGIC
 from scenario_runner.shaders.spirv.types import Scalar
 
-# Parsed modules stay for the next plans: scenarios of a suite share their shaders.
+# Parsed modules stay for the next plans: scenarios in a suite share shaders.
 _read_module = lru_cache(32)(read_module)
 # Pipelines of modules before this version of SPIR-V must ask for full subgroups:
 # VUID-RuntimeSpirv-OpTypeCooperativeMatrixKHR-10770.
@@ -59,8 +59,8 @@ class LoadedShader(NamedTuple):
     """A shader resource with its module and entry point.
 
     ``features`` are Vulkan features that the module needs without declaring a capability. ``includes`` are files that
-    the source includes. The scenario gives ``push_constants_size``; ``block_size`` is the size of the push constant
-    block.
+    the source includes. The scenario gives ``push_constants_size``; ``block_size`` is the push constant block's
+    size.
     """
 
     uid: str
@@ -95,7 +95,7 @@ class LoadedShader(NamedTuple):
 
 
 def used_shaders(scenario: Scenario) -> list[Shader]:
-    """List the shaders that commands run; files of other shaders stay closed."""
+    """List the shaders that commands run; other files stay closed."""
     used: dict[str, Shader] = {}
     for command in scenario.commands:
         for uid in command.shaders():
@@ -114,7 +114,7 @@ def load_shaders(
     *,
     thorough: bool = False,
 ) -> dict[str, LoadedShader]:
-    """Compile or read shaders, and inspect them. ``places`` has the pointers of shaders that are not resources.
+    """Compile or read shaders, and inspect them. ``places`` has pointers for shaders that are not resources.
 
     A shader with an error is noted in ``problems`` and missing from the result. After a failed compilation, raise all
     problems; ``thorough`` loads the other shaders instead.
@@ -152,7 +152,7 @@ def _given(
     options: CompilerOptions,
     problems: Problems,
 ) -> dict[str, Compiled]:
-    """Read shaders of the type SPIR-V and return their modules by uid; note errors and leave such shaders out."""
+    """Read shaders with the type SPIR-V and return modules by uid; note errors and leave such shaders out."""
     from scenario_runner.shaders.spirv_val import check_modules
 
     modules: dict[str, tuple[str, bytes]] = {}
@@ -174,7 +174,7 @@ def _compiled(
     options: CompilerOptions,
     problems: Problems,
 ) -> dict[str, Compiled]:
-    """Compile shaders and return their modules by uid; note the error of each shader that fails."""
+    """Compile shaders and return modules by uid; note an error for each shader that fails."""
     codes = {}
     requests = list(map(partial(compile_request, scenario), shaders))
     with phases.phase("compile", "shaders"):
@@ -226,7 +226,7 @@ def compile_request(scenario: Scenario, shader: Shader) -> CompileRequest:
     return CompileRequest(
         language="HLSL" if shader.type == "HLSL" else "GLSL",
         path=os.path.join(scenario.base_dir, path) if path is not None and source is None else None,
-        # the compiler tells the place of a character that is not UTF-8
+        # the compiler tells where a character is not UTF-8
         source=source.decode(errors="replace") if isinstance(source, bytes) else source,
         name=shader.uid,
         entry=shader.entry
@@ -241,7 +241,7 @@ def compile_request(scenario: Scenario, shader: Shader) -> CompileRequest:
 
 
 def read_spirv(scenario: Scenario, shader: Shader) -> tuple[bytes, Identity | None]:
-    """Read a shader of the type SPIR-V in this machine's byte order, and return the identity of its file, too.
+    """Read a shader with the type SPIR-V in this machine's byte order, and return the file's identity, too.
 
     Raises FileError and ShaderError.
     """
@@ -291,7 +291,7 @@ def _load(shader: Shader, pointer: str, compiled: Compiled, problems: Problems) 
 
 
 class _Inspection(NamedTuple):
-    """A shader without its include files, push_constants_size and bytes of constants, which the scenario adds.
+    """A shader without include files, push_constants_size and constant bytes, which the scenario adds.
 
     ``shader`` is None if ``wrong_entry``, the error about a missing entry point, or ``findings`` has an error.
     """

@@ -1,4 +1,4 @@
-"""Sources of bytes: files, arrays given in code, generated numbers, and the constants of graphs."""
+"""Sources of bytes: files, arrays given in code, generated numbers, and graph constants."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ _ITEMS_AT_ONCE = 1 << 16
 _INCREMENT, _FIRST_FACTOR, _SECOND_FACTOR = 0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB
 _MASK = 2**64 - 1
 
-# Constants of this size are mapped if the file cannot change meanwhile. A copy would take memory while the driver
+# Constants above this size are mapped if the file cannot change meanwhile. A copy would take memory while the driver
 # compiles, when the process needs most.
 _LARGE_BYTES = 4 << 20
 
 
 class _FileSource(ABC):
-    """A file's content, which is open only while it is read, so that a run can have thousands of sources.
+    """A file's content, which is open only while a run reads it. So a run can have thousands of sources.
 
     Parts of a ``divisible`` file are read separately. Any other file is decoded as a whole, and stays in memory until
-    its last part is read. A pickled source, as in a kept plan, is made again from its ``arguments``; loading fails if
+    the last part is read. A pickled source, as in a kept plan, is made again from its ``arguments``; loading fails if
     the ``facts`` from the header have changed.
     """
 
@@ -67,7 +67,7 @@ class _FileSource(ABC):
 
 
 class NpySource(_FileSource):
-    """The payload of a .npy file."""
+    """A .npy file's payload."""
 
     def __init__(self, path: str) -> None:
         """Read the header. Raise FileError, which begins with the path."""
@@ -104,7 +104,7 @@ def content_of(source: Source) -> bytes:
 
 
 def _unchanged(kind: Callable[..., _FileSource], arguments: tuple[Any, ...], facts: object) -> _FileSource:
-    """Make a source of a kept plan again. Raise FileError if the header of the file has changed."""
+    """Make a source in a kept plan again. Raise FileError if the file's header has changed."""
     source = kind(*arguments)
     if source.facts != facts:
         raise FileError(f"{source.path}: the file changed")
@@ -112,14 +112,14 @@ def _unchanged(kind: Callable[..., _FileSource], arguments: tuple[Any, ...], fac
 
 
 class ArraySource:
-    """The bytes of an array (anything that `array_of` takes), little-endian and in C order.
+    """An array's bytes (anything that `array_of` takes), little-endian and in C order.
 
-    ``descr`` and ``shape`` describe a NumPy array (``'<f4'``; types of ml_dtypes are raw bytes, as in files). Both are
-    None for other buffers: the resource tells the meaning of their bytes.
+    ``descr`` and ``shape`` describe a NumPy array (``'<f4'``; ml_dtypes are raw bytes, as in files). Both are None for
+    other buffers: the resource decides the meaning.
     """
 
     def __init__(self, data: ArrayLike, name: str) -> None:
-        """Raise UsageError if ``data`` is not an array of plain values."""
+        """Raise UsageError if ``data`` is not an array with plain values."""
         data = array_of(data, name)
         self._view = plain_bytes(data, name)
         self.size_bytes = len(self._view)
@@ -133,10 +133,10 @@ class ArraySource:
 
 
 class GeneratedSource(NamedTuple):
-    """Computed items of the kind ``element`` (`files.elements`): ``content_bytes``, then zeros up to ``size_bytes``.
+    """Computed items with the type ``element`` (`files.elements`): ``content_bytes``, then zeros up to ``size_bytes``.
 
     The items repeat ``pattern``, or follow from their index by ``rule``: ("series", start, step) or ("random", seed,
-    low, high). ``descr`` and ``shape`` describe an array of the items. Only a pattern takes memory.
+    low, high). ``descr`` and ``shape`` describe an array with the items. Only a pattern takes memory.
     """
 
     element: str
@@ -173,7 +173,7 @@ class GeneratedSource(NamedTuple):
             done += len(part)
 
     def _compute(self, destination: memoryview, offset: int) -> None:
-        """Fill ``destination`` with items of the rule, from ``offset`` on."""
+        """Fill ``destination`` with items by the rule, from ``offset`` on."""
         from scenario_runner.files.elements import ELEMENTS
 
         item_size = ELEMENTS[self.element].size_bytes
@@ -249,12 +249,12 @@ class ImageFileSource(_FileSource):
 
 
 class ImageArraySource(ArraySource):
-    """Level 0 of an image from an array of the shape (height, width, items), or from bytes in that order."""
+    """An image's level 0 from an array with the shape (height, width, items), or from bytes in the same order."""
 
     levels = 1
 
     def __init__(self, data: ArrayLike, uid: str, format: Format, parts: tuple[ImagePart, ...]) -> None:
-        """Raise UsageError if extent or type of the array differ from the image."""
+        """Raise UsageError if the array's extent or type differ from the image."""
         first = parts[0]
         data = array_of(data, uid)
         _check_array(data, uid, format, first.width, first.height)
@@ -282,7 +282,7 @@ class ZeroSource:
 
 
 def _check_array(data: ArrayLike, uid: str, format: Format, width: int, height: int) -> None:
-    """Check shape and type of a NumPy array; plain bytes have neither."""
+    """Check a NumPy array's shape and type; plain bytes have neither."""
     numpy = sys.modules.get("numpy")  # loaded, where there is an array
     if numpy is None or not isinstance(data, numpy.ndarray):
         return
@@ -304,7 +304,7 @@ def _check_array(data: ArrayLike, uid: str, format: Format, width: int, height: 
 class FilePart(NamedTuple):
     """A part of the file at ``path``, which had this identity during planning.
 
-    Parts compare by the file's identity, because comparing the content of large models takes too long.
+    Parts compare by the file's identity: comparing the content in large models takes too long.
     """
 
     path: str
@@ -330,7 +330,7 @@ ConstantData = FilePart | memoryview
 
 
 def _unchanged_part(*fields: Any) -> FilePart:
-    """Make a constant of a kept plan again. Raise FileError if the file has changed."""
+    """Make a constant in a kept plan again. Raise FileError if the file has changed."""
     part = FilePart(*fields)
     if file_identity(part.path) != part.identity:
         raise FileError(f"{part.path}: the file changed")
@@ -339,7 +339,7 @@ def _unchanged_part(*fields: Any) -> FilePart:
 
 @contextmanager
 def in_memory(constants: Iterable[ConstantData]) -> Iterator[list[memoryview]]:
-    """Load the bytes of constants for the block's duration. Raise FileError, also for a changed file."""
+    """Load constant bytes for the block's duration. Raise FileError, also for a changed file."""
     constants = list(constants)
     large = sum(part.size_bytes for part in constants if isinstance(part, FilePart)) >= _LARGE_BYTES
     with ExitStack() as stack:

@@ -1,7 +1,7 @@
 """dispatch_spirv_graph: a graph in a SPIR-V module, with constants from graph_constant resources.
 
-The planner checks tensors and constants against the declarations of any graph: the emulation layers abort the process
-on most mistakes.
+The planner checks tensors and constants against a graph's declarations: the emulation layers abort the process on most
+mistakes.
 
 Source: SPV_ARM_graph, and the Vulkan specification's valid usage of VkDataGraphPipelineCreateInfoARM.
 """
@@ -37,7 +37,7 @@ Report = Callable[[str, str, str], None]
 
 
 class CalledGraph(NamedTuple):
-    """A graph of a command. ``label`` names the graph in messages, and ``pointer`` is the place of its file."""
+    """A graph that a command runs. ``label`` names the graph in messages, and ``pointer`` is the file's place."""
 
     body: GraphModule
     entry: GraphEntryPoint
@@ -109,7 +109,7 @@ def graph_dispatch(
 def spirv_dispatch(
     graph: SpirvGraph, command: DispatchSpirvGraph, index: int, context: CommandContext
 ) -> GraphDispatch | None:
-    """Return the operation of a dispatch_spirv_graph command; None after noting an error."""
+    """Return the operation for a dispatch_spirv_graph command; None after noting an error."""
     scenario, problems, tables = context[:3]
     pointer, label = scenario.command_pointer(index), f"graph {graph.uid!r}"
     before = len(problems.errors)
@@ -175,7 +175,7 @@ def _port(direction: str, port: GraphResource) -> str:
 
 
 def _check_tensors(entry: GraphEntryPoint, tensors: Mapping[Place, TensorPlan], report: Report) -> None:
-    """Report missing tensors, tensors without a place in the graph, and tensors of another type."""
+    """Report missing tensors, tensors without a place in the graph, and tensors with another type."""
     ports = [*(("input", port) for port in entry.inputs), *(("output", port) for port in entry.outputs)]
     for direction, port in ports:
         tensor, what = tensors.get((port.set, port.binding)), f"the graph's {_port(direction, port)}"
@@ -191,7 +191,7 @@ def _check_tensors(entry: GraphEntryPoint, tensors: Mapping[Place, TensorPlan], 
 
 
 def _check_constants(module: Module, constants: Mapping[int, GraphConstantPlan], report: Report) -> None:
-    """Report missing and unknown constants of a module, and constants of another type."""
+    """Report missing and unknown constants, and constants with another type."""
     declared = {constant.id: constant.tensor for constant in module.graph_constants}
     for number, tensor in declared.items():
         constant, what = constants.get(number), f"the graph constant {number}"
@@ -205,7 +205,7 @@ def _check_constants(module: Module, constants: Mapping[int, GraphConstantPlan],
 
 
 def _mismatch(declared: Tensor, description: TensorDescription) -> tuple[str, str] | None:
-    """Return a code and the end of a message if a tensor differs from the declared type; None if they agree."""
+    """Return a code and a message's end if a tensor differs from the declared type; None if they agree."""
     format = format_of_value(description.format)
     if not holds(format, declared.element) or not _is_for_graphs(format, declared.element):
         return "SR-TENSOR-002", f"has the format {format.name}"
@@ -221,7 +221,7 @@ _KINDS = {"int": ("sint", "uint"), "uint": ("sint", "uint"), "bool": ("bool",)}
 
 
 def _is_for_graphs(format: Format, element: Scalar) -> bool:
-    """Return whether graphs accept a format for elements of this type; drivers look operators up by the format.
+    """Return whether graphs accept a format for this element type; drivers look operators up by the format.
 
     Source: Vulkan specification, VkTensorDescriptionARM, the formats that correspond to OpTypeTensorARM's element type.
     """

@@ -14,7 +14,7 @@ from scenario_runner.plan.sources import ArraySource, GeneratedSource, NpySource
 from scenario_runner.scenario import GraphConstant, Scenario, Tensor
 from scenario_runner.scenario.scenario import Problems
 
-# Above the limits of any device, yet far below an overflow of 64 bits. A run checks the device's own limits.
+# Above any device's limits, yet far below an overflow in 64 bits. A run checks the device's own limits.
 _MOST_DIMENSIONS = 64
 _MOST_ELEMENTS = 2**48
 
@@ -51,7 +51,7 @@ def tensor_format(name: str, pointer: str, problems: Problems) -> Format | None:
 
 
 def is_format_of_tensors(format: Format) -> bool:
-    """Return whether a format stands for single numbers, the elements of tensors."""
+    """Return whether a format stands for single numbers, as in tensors."""
     return (
         format.components == 1
         and not (format.is_packed or format.is_compressed)
@@ -92,7 +92,7 @@ class TensorResolver(ResourceResolver):
 
 
 def _holds(dims: tuple[int, ...], source: Source, uid: str, pointer: str, problems: Problems) -> bool:
-    """Return whether content has the fixed dimensions of a tensor with an open shape; note an error if not."""
+    """Return whether content has the fixed dimensions in an open shape; note an error if not."""
     _, shape, place, code, name = _array_of(source, pointer)
     if shape is None or max(dims, default=0) < 1 or agrees(dims, shape):
         return True
@@ -101,7 +101,7 @@ def _holds(dims: tuple[int, ...], source: Source, uid: str, pointer: str, proble
 
 
 def agrees(dims: tuple[int, ...], shape: tuple[int, ...]) -> bool:
-    """Return whether a shape has the dimensions ``dims``; dimensions of 0 or less are open."""
+    """Return whether a shape has the dimensions ``dims``; dimensions up to 0 are open."""
     return len(dims) == len(shape) and all(
         declared <= 0 or declared == size for declared, size in zip(dims, shape, strict=True)
     )
@@ -146,10 +146,10 @@ def values_of_constant(context: ResourceContext, constant: GraphConstant, pointe
 def check_content(
     source: Source, format: Format, shape: tuple[int, ...], what: str, pointer: str, problems: Problems
 ) -> bool:
-    """Return whether initial content has the type and the shape of ``what``; note errors in ``problems``."""
+    """Return whether initial content has the right type and shape; note errors about ``what`` in ``problems``."""
     type, array_shape, place, code, name = _array_of(source, pointer)
     if isinstance(source, ArraySource) and source.type_name.startswith(("bfloat16", "float8_")):
-        # types of ml_dtypes with equal sizes share a descr
+        # ml_dtypes with equal sizes share a descr
         type = type if source.type_name == ML_DTYPES.get(format.numeric) else source.type_name
     expected = (format.numpy_dtype or "").lstrip("<|")
     good = True
@@ -175,7 +175,7 @@ def check_content(
 
 
 def _array_of(source: Source, pointer: str) -> tuple[str | None, tuple[int, ...] | None, str, str, str]:
-    """Return type (``f4``) and shape of initial content, where known, and the place, code and name for messages."""
+    """Return initial content's type (``f4``) and shape, where known, and place, code and name for messages."""
     if isinstance(source, NpySource):
         type = f"{source.header.kind}{source.header.item_size_bytes}"
         return type, source.header.shape, f"{pointer}/src", "SR-FILE-002", repr(source.path)

@@ -32,7 +32,7 @@ _MOST_NAME_BYTES = 200  # most file systems take 255, with a number and an exten
 
 
 class FileNames:
-    """Gives each uid of a run a file name of its own."""
+    """Gives each uid in a run its own file name."""
 
     def __init__(self) -> None:
         self._names: dict[str, str] = {}
@@ -52,7 +52,7 @@ class FileNames:
 
 
 class HashedFile(OutputFile):
-    """A file of a set that hashes its content (SHA-256) while it is written."""
+    """A file that hashes its content (SHA-256) during writing."""
 
     def __init__(self, path: str | os.PathLike[str], size_bytes: int, *, files: OutputSet) -> None:
         super().__init__(path, size_bytes, files=files)
@@ -77,7 +77,7 @@ def taken_files(plan: Plan) -> dict[str, str]:
 
 
 def read_list(path: str, mark: str) -> dict[str, Json] | None:
-    """Read the JSON object of a file list; return None for any other file."""
+    """Read a file list as a JSON object; return None for any other file."""
     try:
         content: dict[str, Json] = json.loads(read_file(path))
         is_list = content["kind"] == mark and all(isinstance(entry["file"], str) for entry in content["files"])
@@ -113,7 +113,7 @@ def captured_files(plan: Plan, folder: str, repeat: int) -> Iterator[dict[str, d
     """Yield the files of each captured frame in order, by uid: the paths, and the names below ``folder``.
 
     A name is ``frame_<id>/<uid>.<format>``, under ``iteration_<n>/`` when repeating. An image has a file in every
-    format that can hold all of it. A number follows the id of the second and later frames with one id.
+    format that can hold the whole image. A number tells frames with equal ids apart.
     """
     folders, file_names = FrameFolders(repeat), FileNames()
     for iteration in range(repeat):
@@ -128,7 +128,7 @@ def captured_files(plan: Plan, folder: str, repeat: int) -> Iterator[dict[str, d
 
 
 def _extensions(plan: ResourcePlan) -> list[str]:
-    """Return the extensions of all formats for a resource."""
+    """Return the extensions for a resource in all formats."""
     if not plan.is_image:
         return [codec_for(plan.kind).extension]
     fitting = [codec.extension for codec in CODECS if codec.holds(plan.format, plan.mips)]
@@ -136,7 +136,7 @@ def _extensions(plan: ResourcePlan) -> list[str]:
 
 
 class FrameFolders:
-    """Names the folders of frames; ask for each frame once, in order."""
+    """Names frame folders; ask for each frame once, in order."""
 
     def __init__(self, repeat: int) -> None:
         self._repeat = repeat
@@ -192,7 +192,7 @@ class ListedFiles(FileSink):
 
 
 class CaptureFiles(ListedFiles):
-    """Writes captured frames into folders of ``folder``. Errors have the resource's pointer.
+    """Writes captured frames to folders in ``folder``. Errors have the resource's pointer.
 
     Files get their names at the end of their frame, so that frames before a failure stay.
     """
@@ -209,7 +209,7 @@ class CaptureFiles(ListedFiles):
         self._listed = 0
 
     def check(self) -> None:
-        """Raise FileError for captures that cannot be written, or that would overwrite a file of the scenario."""
+        """Raise FileError for captures that cannot be written, or that would overwrite the scenario's files."""
         if any(frame.captures for frame in self._plan.frames):
             is_new = not os.path.lexists(self._folder)  # a new folder has no files in the way
             files = (
@@ -257,7 +257,7 @@ class CaptureFiles(ListedFiles):
             self._list(at_least=1)
 
     def _list(self, *, at_least: int) -> None:
-        """Write the manifest if it misses at least so many files, with the remaining files of earlier runs."""
+        """Write the manifest if it misses at least so many files. Existing files from earlier runs stay listed."""
         if len(self._entries) - self._listed < at_least:
             return
         path = os.path.join(self._folder, MANIFEST)

@@ -22,15 +22,15 @@ _GFXR_HOW = (
     "install gfxreconstruct (Debian and Ubuntu: apt install gfxreconstruct; elsewhere: the Vulkan SDK), or name the"
     " folder of its VkLayer_gfxreconstruct.json in VK_ADD_LAYER_PATH"
 )
-# Start of the description of a layer without frames. Newer layers know VK_EXT_frame_boundary and RenderDoc's label.
+# The description of a layer without frames starts so. Newer layers know VK_EXT_frame_boundary and RenderDoc's label.
 _WITHOUT_FRAMES = ("Version 0.",)
 
 
 class RenderDocCaptures:
     """RenderDoc's captures of one Runner's runs, in ``folder``, which may change between runs.
 
-    Make it before the first instance. `frame_capture.capture_request` explains the request. ``files`` lists the
-    captures so far. Raises UsageError and UnsupportedError.
+    Make this object before the first instance. `frame_capture.capture_request` explains the request. ``files`` lists
+    all captures so far. Raises UsageError and UnsupportedError.
     """
 
     def __init__(self, request: str, folder: str) -> None:
@@ -40,7 +40,7 @@ class RenderDocCaptures:
         self.files: list[str] = []
 
     def captures_of(self, plan: Plan) -> FrameCapture:
-        """Return the captures of one run. Raise UsageError for unknown frames and commands, and FileError."""
+        """Return the captures for one run. Raise UsageError for unknown frames and commands, and FileError."""
         check_folder_to_write(self.folder)
         captures = FrameCapture(self._renderdoc, self._request, plan, self.folder, self._keep)
         os.makedirs(self.folder, exist_ok=True)
@@ -63,7 +63,7 @@ def set_up_gfxreconstruct(path: str) -> None:
     """Let gfxreconstruct's layer capture every later instance into ``path``.
 
     The layer reads environment variables. Variables that are set stay, except the file. The layer is loaded next to the
-    driver, below the ML emulation layers, so that a version without tensors sees the calls of these layers.
+    driver, below the ML emulation layers, so that a layer version without tensors sees only calls that it knows.
 
     Raises UnsupportedError if the layer is not installed. Raises FileError for a file that cannot be written, and for
     an existing file that is no capture, because the layer replaces it at once.
@@ -94,7 +94,7 @@ def set_up_gfxreconstruct(path: str) -> None:
     os.environ["GFXRECON_CAPTURE_FILE"] = path
     os.environ["GFXRECON_CAPTURE_FILE_TIMESTAMP"] = "false"
     os.environ.setdefault("GFXRECON_LOG_LEVEL", "error")
-    # by default the layer follows writes of the host only in buffers that begin with a page
+    # by default the layer follows host writes only in buffers that begin with a page
     os.environ.setdefault("GFXRECON_PAGE_GUARD_ALIGN_BUFFER_SIZES", "true")
 
 
@@ -131,7 +131,7 @@ def _header(file: BinaryIO, header: struct.Struct, magic: bytes) -> tuple[Any, .
 
 
 def is_whole_rdc(path: str) -> bool:
-    """Return whether a capture of RenderDoc has all sections; for an unknown version, a header is enough.
+    """Return whether a RenderDoc capture has all sections; for an unknown version, a header is enough.
 
     Raises OSError.
     """
@@ -143,13 +143,13 @@ def is_whole_rdc(path: str) -> bool:
 
 
 def is_gfxr(path: str) -> bool:
-    """Return whether a file begins like a capture of gfxreconstruct. Raise OSError."""
+    """Return whether a file begins like a gfxreconstruct capture. Raise OSError."""
     with open(path, "rb") as file:
         return file.read(len(_GFXR_MAGIC)) == _GFXR_MAGIC
 
 
 def is_whole_gfxr(path: str) -> bool:
-    """Return whether a capture of gfxreconstruct ends with a complete block. Raise OSError."""
+    """Return whether a gfxreconstruct capture ends with a complete block. Raise OSError."""
     with open(path, "rb") as file:
         head = _header(file, _GFXR_HEADER, _GFXR_MAGIC)
         start = _GFXR_HEADER.size + (head[-1] if head else 0) * _GFXR_OPTION_BYTES
@@ -157,7 +157,7 @@ def is_whole_gfxr(path: str) -> bool:
 
 
 def _is_chain(file: BinaryIO, start: int, header: struct.Struct, rest_bytes: Callable[[tuple[Any, ...]], int]) -> bool:
-    """Return whether complete blocks fill the file from ``start`` on. The header of a block counts its bytes."""
+    """Return whether complete blocks fill the file from ``start`` on. A block header counts the block's bytes."""
     size, end = os.fstat(file.fileno()).st_size, start
     while end < size:
         file.seek(end)

@@ -37,7 +37,7 @@ StrPath = str | os.PathLike[str]
 
 
 class RunTools(NamedTuple):
-    """Tools around every run of a Runner; None for tools that nobody asked for.
+    """Tools around every run by a Runner; None for tools that nobody asked for.
 
     Instrumentation, the pipeline cache and graph reports have requirements on the device. RenderDoc needs a queue for
     graphics.
@@ -53,7 +53,7 @@ class RunTools(NamedTuple):
 class DeviceOptions(NamedTuple):
     """The device to use and how to open it.
 
-    ``device`` is an index, a UUID or a part of a name; None takes a device of the fastest kind. ``robustness`` asks for
+    ``device`` is an index, a UUID or a part of a name; None takes the fastest kind. ``robustness`` asks for
     robust buffer and image access where the device has it. ``disabled_extensions`` are never enabled. ``validation``
     loads the Khronos validation layer; with "report" its errors fail no run. ``ml_emulation`` tells when tensors and
     graphs run through emulation layers: "auto" (where the device lacks them), "on" or "off". ``staging`` copies all
@@ -115,15 +115,15 @@ class DeviceSession:
 
     @property
     def _opened_name(self) -> str | None:
-        """The name of the physical device, None before it is chosen; opens nothing."""
+        """The physical device's name; None before the first run."""
         return None if self._opened is None else self._opened[1].name
 
     @property
     def live_objects(self) -> dict[str, int]:
-        """The number of live device objects of each kind; all zero after `close`.
+        """The number of live device objects by kind; all zero after `close`.
 
-        Objects that the device keeps for the next run have kinds of their own: pipelines, samplers, 'staging buffer',
-        'staging memory', 'memory block'. A prepared scenario that ran twice also keeps its buffers and other resources.
+        Objects for the next run are counted as pipelines, samplers, 'staging buffer', 'staging memory' and 'memory
+        block'. A prepared scenario that ran twice also keeps buffers and other resources.
         """
         return self._live if self._objects is None else dict(self._objects.device.live)
 
@@ -177,7 +177,7 @@ class DeviceSession:
     def _run_options(
         self, options: RunOptions, plan: Plan, device: Device, sinks: tuple[Sink, ...], timings: Timings | None
     ) -> RunOptions:
-        """Complete the options of a run with the receivers of its results."""
+        """Add the receivers for results to the options."""
         tools = self._tools
 
         def on_frame(iteration: int, frame: FramePlan, pieces: Pieces) -> None:
@@ -207,7 +207,7 @@ class DeviceSession:
             opened[0].close()
 
     def release(self) -> None:
-        """Free the pipelines, the constants of models and other objects that are kept for later runs.
+        """Free pipelines, model constants and other objects that are kept for later runs.
 
         The next run makes them again. The instance stays open, and prepared scenarios can still run.
         """

@@ -1,6 +1,6 @@
-"""Dumps: a folder of files for each point of a run, and the index of all files, written and read.
+"""Dumps: a folder with files for each point in a run, and the index of all files, written and read.
 
-The plan of such a run is split at these points into frames with captures and without a boundary.
+A plan with dumps is split at these points into frames with captures and without a boundary.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ VERSION = 1
 
 
 class DumpRequest(NamedTuple):
-    """A request of dumps: the content of ``targets``, or ``everything`` after every command."""
+    """A request for dumps: ``targets``, or ``everything`` after every command."""
 
     folder: str
     targets: tuple[DumpTarget, ...] = ()
@@ -47,9 +47,9 @@ class DumpRequest(NamedTuple):
 
 
 class _Part(NamedTuple):
-    """One file of a resource: the end of its name, its range of bytes, and NumPy type and shape for a .npy file.
+    """One file for a resource: the end of the file name, a byte range, and NumPy type and shape for a .npy file.
 
-    A file for a part of an image has a mip level and an aspect.
+    A file for an image part has a mip level and an aspect.
     """
 
     suffix: str
@@ -60,7 +60,7 @@ class _Part(NamedTuple):
 
 
 def _parts_of(plan: Any) -> list[_Part]:
-    """List a resource's files: one, or several if no file format can hold all of an image."""
+    """List a resource's files: one, or several for an image that no file format can hold."""
     whole = range(plan.size_bytes)
     if plan.npy is not None:
         return [_Part(codec_for(plan.kind).extension, whole, plan.npy)]
@@ -80,8 +80,8 @@ def _parts_of(plan: Any) -> list[_Part]:
 class DumpFiles(ListedFiles):
     """Writes the dumps of one run.
 
-    The session runs ``plan``, which is ``whole`` split at the dumps; ``whole`` names the outputs. The files of a
-    resource appear when they are complete. The index lists them from the first on, so that a crash leaves an index.
+    The session runs ``plan``, which is ``whole`` split at the dumps; ``whole`` names the outputs. A resource's files
+    appear when they are complete. The index lists every complete file at once, so that it survives a crash.
     """
 
     def __init__(
@@ -131,7 +131,7 @@ class DumpFiles(ListedFiles):
             raise file_error(path, f"cannot be removed: {reason_of(error)}", code="SR-FILE-015") from error
 
     def frame(self, iteration: int, frame: FramePlan) -> Receive:
-        """Open the receiver of the next point of an iteration."""
+        """Return the receiver for the next point in an iteration."""
         if frame.boundary:
             return ignore
         self._iteration, self._point = iteration, self._points[self._ended_frames % len(self._points)]
@@ -204,10 +204,10 @@ class DumpFiles(ListedFiles):
 
 
 class DumpEntry(NamedTuple):
-    """One file of a dump; ``command`` is None for the start of the run.
+    """One file in a dump; ``command`` is None for the start of the run.
 
-    ``element`` is the type of a buffer's numbers in shaders. An image in several files has ``mip`` and, with depth and
-    stencil, an ``aspect``. An image in one file has ``mips`` levels there.
+    ``element`` is the type that shaders give to a buffer's numbers. An image in several files has ``mip`` and, with
+    depth and stencil, an ``aspect``. An image in one file has ``mips`` levels there.
     """
 
     iteration: int
@@ -226,7 +226,7 @@ class DumpEntry(NamedTuple):
 
     @property
     def key(self) -> tuple[object, ...]:
-        """The fields that find the same content in another dump of the scenario."""
+        """The fields that find the same content in another dump."""
         return self[:6]
 
 
@@ -330,7 +330,7 @@ def read_index(folder: str) -> DumpIndex:
 
 
 def _entry(path: str, number: int, content: object) -> DumpEntry:
-    """Check an entry of an index. Raise FileError."""
+    """Check an index entry. Raise FileError."""
     if not isinstance(content, dict):
         raise file_error(path, f"is damaged: files/{number} is not an object")
     for name, kind in get_type_hints(DumpEntry).items():

@@ -43,7 +43,7 @@ _ROWS_AT_ONCE = 1 << 14
 
 
 class OperatorTime(NamedTuple):
-    """The operator with this number in ``graph``, and the total time of its runs."""
+    """The operator with this number in ``graph``, and the total time for all runs."""
 
     graph: str
     number: int
@@ -52,9 +52,9 @@ class OperatorTime(NamedTuple):
 
 
 def operator_times(graph: str, code: bytes, profile: bytes) -> list[OperatorTime]:
-    """Read operator times from a profile of the emulation layers.
+    """Read operator times from a profile by the emulation layers.
 
-    The layers measure operators in the order of the graph's module. If they name other operators, shapes are unknown.
+    The layers measure operators in the module's order. If they name other operators, shapes are unknown.
     """
     times: dict[tuple[int, str], float] = defaultdict(float)
     for sample in json.loads(profile)["samples"]:
@@ -72,8 +72,8 @@ def operator_times(graph: str, code: bytes, profile: bytes) -> list[OperatorTime
 class GraphReportFiles:
     """Writes reports about graphs to existing folders; None for reports that nobody asked for.
 
-    Profiles of the emulation layers set VMEL_GRAPH_PROFILING in the environment, unless it is set.
-    ``operators`` fills ``operator_times`` for all runs of graphs on the device.
+    Emulation profiles set VMEL_GRAPH_PROFILING in the environment, unless it is set. ``operators`` fills
+    ``operator_times`` for all graph runs on the device.
     """
 
     def __init__(
@@ -111,7 +111,7 @@ class GraphReportFiles:
             log.warning(__name__, "the memory of graph sessions is visible to the host, so that graphs may be slower")
 
     def write(self, device: Device, plan: Plan, graphs: Sequence[GraphPipeline]) -> None:
-        """Write the files after a run of these graph pipelines. Raise FileError and DeviceError."""
+        """Write the files after a run with these graph pipelines. Raise FileError and DeviceError."""
         progress.doing("writing what its graphs report")
         count = 0
         self.operator_times = []
@@ -165,7 +165,7 @@ def _rows(content: memoryview) -> Iterator[bytes]:
         yield "".join(f"\n{start + at // 3:08X}:   {digits[at : at + 3 * _ROW_BYTES]}" for at in rows).encode()
 
 
-# Version of the JSON; a key that changes its meaning raises it.
+# The JSON version. Raise it when a key changes its meaning.
 SCHEMA = 1
 
 
@@ -181,7 +181,7 @@ def file_version(path: str) -> FileVersion:
 
 
 class InstrumentationFile:
-    """Collects the measurements of runs in a file, which is complete after each run."""
+    """Collects measurements in a file, which is complete after each run."""
 
     required = staticmethod(instrumentation_required)
 
@@ -197,7 +197,7 @@ class InstrumentationFile:
         self._runs: list[dict[str, Json]] = _runs_in(path) if is_ours else []
 
     def add(self, scenario: str, device: str, measured: Instrumentation) -> None:
-        """Add the measurements of one run of ``scenario``, and write the file. Raise FileError."""
+        """Add the measurements from one run of ``scenario``, and write the file. Raise FileError."""
         self._runs.append({"scenario": scenario, "results": measured.blocks})
         content = {
             "schema": SCHEMA,
@@ -211,7 +211,7 @@ class InstrumentationFile:
 
 
 def _runs_in(path: str) -> list[dict[str, object]]:
-    """Read the runs in a file; none from a file of another program."""
+    """Read the runs in a file; none from a file by another program."""
     try:
         return list(json.loads(read_file(path))["runs"])
     except (OSError, ValueError, KeyError, TypeError):

@@ -1,4 +1,4 @@
-"""Sinks receive the results of a run. `OutputFiles` writes outputs to the files that the scenario names in ``dst``.
+"""Sinks receive a run's results. `OutputFiles` writes outputs to the files that the scenario names in ``dst``.
 
 The files of one run get their names together, after a good run. Every run checks the files on disk first, even with a
 plan from the plan cache.
@@ -26,7 +26,7 @@ before the next resource."""
 
 
 def ignore(uid: str, view: memoryview) -> None:
-    """Drop the bytes of a resource."""
+    """Drop bytes."""
 
 
 def share(pieces: Iterable[tuple[str, memoryview]], receivers: list[Receive]) -> None:
@@ -67,7 +67,7 @@ def create_resource_file(
 ) -> ContentWriter:
     """Create a resource's file in the format that ``path`` names. Raise FileError.
 
-    ``array`` is the NumPy type and shape of a part of an image that gets a file of its own.
+    ``array`` is the NumPy type and shape for an image part with its own file.
     """
     array = plan.npy or array
     if array is not None:
@@ -82,7 +82,7 @@ class FileSink(Sink):
     """A sink that writes each resource to its files, which form one set."""
 
     def __init__(self, plan: Plan, files: OutputSet, key: str = "") -> None:
-        """``key`` follows the resource's pointer in the pointers of errors."""
+        """``key`` follows the resource's pointer in errors."""
         self._plan = plan
         self._files = files
         self._key = key
@@ -91,7 +91,7 @@ class FileSink(Sink):
 
     @abstractmethod
     def _create_files(self, uid: str) -> Iterator[tuple[ContentWriter, range]]:
-        """Create the files of a resource one by one, each with its range of the resource's bytes."""
+        """Create a resource's files one by one, each with a range in the resource's bytes."""
 
     def _complete(self, uid: str) -> None:
         """Handle the complete files of a resource."""
@@ -125,7 +125,7 @@ class FileSink(Sink):
 
 
 class OutputFiles(FileSink):
-    """Writes a plan's outputs to the files of their ``dst``. Raises FileError.
+    """Writes a plan's outputs to the files in ``dst``. Raises FileError.
 
     The files get their names together after a good run; a failed run leaves none.
     """
@@ -161,7 +161,7 @@ class OutputFiles(FileSink):
 def wrong_destinations(plan: Plan) -> Iterator[Diagnostic]:
     """Find each ``dst`` that cannot be written, that the scenario reads, or that two resources share.
 
-    Links and other spellings of an existing file count as the same file.
+    Links and other names for an existing file count as the same file.
     """
     inputs = set(map(_identity, plan.reads))
     first: dict[str, str] = {}
@@ -215,12 +215,12 @@ def at_resource(error: FileError, pointer: str) -> FileError:
 
 
 def at_pointer(problem: Diagnostic, pointer: str) -> Diagnostic:
-    """Move a problem of a file to the entry of the scenario that names the file."""
+    """Move a file's problem to the scenario entry that names the file."""
     return Diagnostic(problem.code, "error", pointer, f"{problem.path}: {problem.message}", problem.help)
 
 
 def _identity(path: str) -> tuple[int, int] | str:
-    """Return device and inode of a file; the absolute path of a missing file."""
+    """Return a file's device and inode; the absolute path if the file is missing."""
     try:
         status = os.stat(path)
     except (OSError, ValueError):

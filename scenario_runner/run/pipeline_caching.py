@@ -1,7 +1,7 @@
-"""The pipeline cache between processes: one file for each scenario, with data of the driver's pipeline cache.
+"""The pipeline cache between processes: one file for each scenario, with the driver's cache data.
 
-In a folder of the user's choice, a file has the name of its scenario, as in the reference runner. Scenarios of one name
-share a file. In the user's cache folder, the path of the scenario is part of the name. A run loads a file only if it is
+In a folder that the user chose, a file has the scenario's name, as in the reference runner. Scenarios with equal names
+share a file. In the user's cache folder, the scenario's path is part of the name. A run loads a file only if it is
 whole (checksum), belongs to this user alone, and fits the device and the driver: a driver may crash on other data. Any
 other file is ignored with a warning, and replaced.
 
@@ -70,7 +70,7 @@ class PipelineCaching:
         self.creations: list[Creation] = []
 
     def path_of(self, plan: Plan) -> str:
-        """Return a scenario's file, named after it; the cache folder adds a hash of its path, or its shaders."""
+        """Return a scenario's file, with its name; the cache folder adds a hash of its path, or of its shaders."""
         if os.path.isfile(plan.name):
             path = os.path.realpath(plan.name)
             name, key = os.path.splitext(os.path.basename(path))[0], os.fsencode(path)
@@ -88,7 +88,7 @@ class PipelineCaching:
 
     @contextmanager
     def used(self, device: Device, plan: Plan) -> Iterator[None]:
-        """Let the driver take pipelines of the block from the scenario's file, and store new ones there."""
+        """Let the driver load pipelines from the scenario's file during the block, and store new pipelines there."""
         path, physical = self.path_of(plan), device.physical
         progress.doing("loading its pipeline cache")
         if self._clear and path not in self._cleared:

@@ -19,7 +19,7 @@ _BY_AXIS = frozenset({"maxComputeWorkGroupCount", "maxComputeWorkGroupSize"})
 
 
 def read_device(path: str, choice: str | None = None) -> ReportedDevice:
-    """Read the default device of a report, or a device by index, UUID or a part of its name.
+    """Read a report's default device, or a device by index, UUID or part of the name.
 
     Raises FileError for a file that is no report, and UsageError for an unknown device.
     """
@@ -109,7 +109,7 @@ class ReportedDevice:
         ]
 
     def has_property(self, structure: str, member: str, bits: int) -> bool:
-        """Return whether a member of a properties structure has all ``bits``."""
+        """Return whether a property has all ``bits``."""
         if member == "supportedOperations":
             structure, member = "VkPhysicalDeviceVulkan11Properties", "subgroupSupportedOperations"
         value = self._properties.get(structure, {}).get(member, 0)
@@ -121,7 +121,7 @@ class ReportedDevice:
         return next((index for index, flags in enumerate(self._queue_flags) if wanted <= flags), None)
 
     def findings(self, plan: Plan) -> Iterator[Diagnostic]:
-        """Yield the requirements of a plan that this device does not meet."""
+        """Yield a plan's requirements that this device does not meet."""
         yield from exceeded_limits(plan, self._limits, self.name)
         try:
             enabled_for(self, plan.requirements, emulated=self._emulated)  # type: ignore[arg-type]

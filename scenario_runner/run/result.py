@@ -41,12 +41,12 @@ StrPath = str | os.PathLike[str]
 class Arrays(Mapping[str, "numpy.ndarray[Any, Any]"]):
     """Arrays by uid.
 
-    A buffer is 1-D int8, like the file of its ``dst``; `array` gives it another type. An image is the first mip level
-    as (height, width, items), with the type of its format in a .npy file: an item for each component, or an unsigned
-    integer for a packed format. `level` returns the other levels. A tensor has its own shape and type; bfloat16 and
-    float8 are types of the package ml_dtypes.
+    A buffer is 1-D int8, like the file in ``dst``; `array` gives it another type. An image is the first mip level as
+    (height, width, items), with the same type as in a .npy file: an item for each component, or an unsigned integer for
+    a packed format. `level` returns the other levels. A tensor keeps its shape and type; bfloat16 and float8 are types
+    from the package ml_dtypes.
 
-    An unknown uid raises KeyError with a list of all uids.
+    An unknown uid raises KeyError, which lists all uids.
     """
 
     def __init__(self, data: dict[str, bytearray], plan: Plan) -> None:
@@ -111,7 +111,7 @@ class Arrays(Mapping[str, "numpy.ndarray[Any, Any]"]):
         raise KeyError(f"{uid!r} {what}{close_match(uid, self._data)}; there are: {listed(self)}")
 
     def array(self, uid: str, dtype: Any = "int8", shape: tuple[int, ...] = (-1,)) -> numpy.ndarray[Any, Any]:
-        """Return the bytes of a resource as an array of ``dtype`` and ``shape``, without a copy.
+        """Return a resource's bytes as an array with ``dtype`` and ``shape``, without a copy.
 
         Raises KeyError for a resource that was not read back, and ValueError for another size.
         """
@@ -120,11 +120,10 @@ class Arrays(Mapping[str, "numpy.ndarray[Any, Any]"]):
         return numpy.frombuffer(self._bytes(uid), dtype=dtype).reshape(shape)
 
     def level(self, uid: str, level: int = 0, aspect: str | None = None) -> numpy.ndarray[Any, Any]:
-        """Return one mip level of an image as (height, width, items), without a copy.
+        """Return an image's mip level as (height, width, items), without a copy.
 
-        ``aspect`` chooses depth or stencil. The level of a block-compressed image is (rows of blocks, blocks in a row,
-        bytes of a block). Raises KeyError for a level that was not read back, and TypeError for another kind of
-        resource.
+        ``aspect`` chooses depth or stencil. A block-compressed level is (block rows, blocks in a row, bytes in a
+        block). Raises KeyError for a level that was not read back, and TypeError for a resource that is no image.
         """
         import numpy
 
@@ -159,10 +158,10 @@ class Frame(Arrays):
 
 
 class Result(Arrays):
-    """The results of a run: outputs by uid, ``frames`` in the order of their ends, and warnings.
+    """The results of a run: outputs by uid, ``frames`` in order, and warnings.
 
-    If the caller asked for them, ``timings`` has the times of the run, and ``printed`` the messages of shaders in the
-    order of the commands.
+    If the caller asked for them, ``timings`` has the run's times, and ``printed`` the messages from shaders in command
+    order.
     """
 
     def __init__(
@@ -194,7 +193,7 @@ class Result(Arrays):
 
 
 class Collector(Sink):
-    """Keeps the outputs of a run in ``data``, and ``frames``."""
+    """Keeps a run's outputs in ``data``, and the captures in ``frames``."""
 
     captures = True
 
@@ -220,7 +219,7 @@ def _keep(data: dict[str, bytearray], uid: str, view: memoryview) -> None:
 Inputs: TypeAlias = Mapping[Any, Any] | tuple[Any, ...]
 
 
-# Carries out a plan and hands the results to sinks; returns the messages of shaders.
+# Carries out a plan and hands the results to sinks; returns messages from shaders.
 Execute: TypeAlias = (
     "Callable[[Plan, tuple[Sink, ...], RunOptions, Timings | None, StrPath | None], tuple[Printed, ...]]"
 )
@@ -297,8 +296,8 @@ class Prepared:
     ) -> Result:
         """Run the scenario, with ``inputs`` for this run alone instead of the inputs that it was prepared with.
 
-        ``inputs`` are buffers, tensors, images and raw_data (push constants) by uid. The inputs of a model may also be
-        given by position, name or binding number, as for `Runner.run`. ``timings`` may be the object that takes the
+        ``inputs`` are buffers, tensors, images and raw_data (push constants) by uid. A model's inputs may also be given
+        by position, name or binding number, as for `Runner.run`. ``timings`` may be the object that takes the
         measurements. The other arguments, the result and the errors are the same as for `Runner.run`.
         """
         measured = Timings() if timings is True else timings or None
@@ -316,7 +315,7 @@ class Prepared:
         capture_dir: StrPath | None,
         write_files: bool,
     ) -> Result:
-        """Carry out a plan of the scenario, and keep outputs and captures in memory."""
+        """Carry out a plan, and keep outputs and captures in memory."""
         collector = Collector(plan)
         sinks = (collector, OutputFiles(plan)) if write_files else (collector,)
         printed = self._execute(plan, sinks, options, timings, capture_dir)
@@ -324,7 +323,7 @@ class Prepared:
 
     @contextmanager
     def placed_errors(self) -> Iterator[None]:
-        """Give errors of the block their places in the scenario."""
+        """Give errors in the block their places in the scenario."""
         try:
             yield
         except ScenarioRunnerError as error:
@@ -369,7 +368,7 @@ def prepare(
     execute: Execute,
     forget: Callable[[object], None],
 ) -> Prepared:
-    """Read and plan a scenario, or a model's file. The inputs of a scenario stay part of the plan."""
+    """Read and plan a scenario, or a model's file. A scenario's inputs stay in the plan."""
     uids: Callable[[Inputs], Mapping[str, ArrayLike]] = by_uid
     own: Mapping[str, ArrayLike] = {}
     if is_model(scenario):

@@ -29,7 +29,7 @@ from scenario_runner.view.contents import Channel, Content, channels_of, has_col
 from scenario_runner.view.picture import picture_of, shrunk, value_range
 
 _MOST_OF_TEXT: Final = 5_000  # of one array, without a picture
-_SIDES: Final = (320, 160, 80, 40, 20)  # longest sides of a picture in texels; the first with enough room is taken
+_SIDES: Final = (320, 160, 80, 40, 20)  # longest picture sides in texels; the first with enough room is taken
 _ENLARGED: Final = 128  # smaller pictures grow to this side
 _FAINT: Final = 8  # of 255
 _MOST_TEXELS: Final = 1024  # of each side, before a picture is shrunk; other texels are skipped
@@ -44,7 +44,7 @@ class Holder(Protocol):
     def __getitem__(self, uid: str) -> Array: ...
 
     def array(self, uid: str, dtype: str) -> Array:
-        """Return the bytes of a resource as numbers of one type."""
+        """Return a resource's bytes as numbers with one type."""
 
 
 def arrays_html(
@@ -80,7 +80,7 @@ def _array(label: str, arrays: Holder, plan: Plan, uid: str, room: int) -> str:
 
 
 def _channels(arrays: Holder, plan: Plan, uid: str) -> tuple[Channel, ...]:
-    """Split a resource into channels: colours, all elements of a tensor, or a buffer as one or several types."""
+    """Split a resource into channels: colours, all tensor elements, or a buffer as one or several types."""
     resource = plan.resources[uid]
     data = arrays.array(uid, "u1")
     if resource.is_image:

@@ -14,7 +14,7 @@ from scenario_runner.vulkan.measurements import FrameTimes, Timestamps, calibrat
 
 
 class Work(NamedTuple):
-    """One dispatch of a scenario: the index of its command, with type and name as in the reference runner."""
+    """One dispatch in a scenario: the command's index, with type and name as in the reference runner."""
 
     command: int
     type: str
@@ -86,7 +86,7 @@ class Timings:
 
     @cached_property
     def session_memory(self) -> list[tuple[str, int]]:
-        """The name of each graph dispatch, and the bytes of its session."""
+        """Each graph dispatch by name, with the bytes in its session."""
         frames = self.plan.frames if self.plan is not None else ()
         operations = [
             operation for frame in frames for operation in frame.operations if not isinstance(operation, Barrier)
@@ -121,7 +121,7 @@ class Timings:
 
     @cached_property
     def dispatches(self) -> list[DispatchTime]:
-        """Every dispatch of every iteration, in order."""
+        """Every dispatch in every iteration, in order."""
         dispatches = []
         for times in self.frames:
             for work, begin, end in self.measured(times):
@@ -131,7 +131,7 @@ class Timings:
         return dispatches
 
     def measured(self, times: FrameTimes) -> Iterator[tuple[Work, int, int]]:
-        """Yield each dispatch of one submission with the device's counter before and after."""
+        """Yield each dispatch in a submission with the device's counter before and after."""
         works = self._works(operation for run in times.runs for operation in run)
         at = 0
         for run in times.runs:

@@ -1,4 +1,4 @@
-"""Files of measured times: the two JSON files of the reference runner, and traces for Perfetto and Chrome.
+"""Files with measured times: the reference runner's two JSON files, and traces for Perfetto and Chrome.
 
 Source: "Trace Event Format" of the Chromium project. Times are microseconds after the first event.
 """
@@ -19,7 +19,7 @@ from scenario_runner.vulkan.measurements import FrameTimes
 
 
 class TimingFiles(Timings):
-    """Measurements of a run for files, which are created before the run and get their names by `write`."""
+    """Measurements for files, which are created before the run and get their names by `write`."""
 
     def __init__(self, paths: Mapping[str, str], scenario: str) -> None:
         """Create the files. ``paths`` has paths by option, as in `WRITERS`.
@@ -36,7 +36,7 @@ class TimingFiles(Timings):
         self._files = {option: self._set.create(path) for option, path in paths.items()}
 
     def starting(self, plan: Plan, device: Device, repeat: int, dry_run: bool) -> None:
-        """Raise FileError for files of the scenario, and UnsupportedError for a profile without timestamps."""
+        """Raise FileError for a scenario's own files, and UnsupportedError for a profile without timestamps."""
         super().starting(plan, device, repeat, dry_run)
         if self.why_none is not None and _PROFILE in self._files and not dry_run:
             raise UnsupportedError(self.why_none, help=f"run without {_PROFILE}, or on a device that has them")
@@ -127,7 +127,7 @@ Counter = tuple[str, str, int]
 
 
 def counters(timings: Timings) -> str:
-    """Return the counters' text, with keys, names and units of the reference runner.
+    """Return the counters' text, with the reference runner's keys, names and units.
 
     Work without a name there, such as reading the scenario or opening the device, is not in the file.
     """
@@ -198,7 +198,7 @@ def trace(timings: Timings) -> str:
 
 
 def _about(timings: Timings) -> dict[str, object]:
-    """Return notes for the reader of a trace."""
+    """Return notes for a trace's reader."""
     about: dict[str, object] = {
         "scenario": timings.plan.name if timings.plan is not None else "",
         "device": timings.device,
