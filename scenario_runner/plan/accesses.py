@@ -1,4 +1,4 @@
-"""How operations access resources, and dumps of resources after the commands that change them.
+"""Accesses by operations to resources, and dumps after the commands that change resources.
 
 The SPIR-V modules of shaders and graphs tell the accesses. A plan with dumps has more frames with captures, so that a
 run handles frames only.
