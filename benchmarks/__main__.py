@@ -2,18 +2,18 @@
 
 import argparse
 import json
+import statistics
 import sys
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
 from benchmarks.launcher import Launcher
-from benchmarks.machine import describe
 from benchmarks.measurement import Bench, Outcome, RunError
-from benchmarks.phases import phases
-from benchmarks.programs import Program, ours, reference, version
+from benchmarks.programs import Program, describe_machine, ours, reference, version
 from benchmarks.report import HEADINGS, as_json, print_table, rows
 from benchmarks.workloads import all_workloads
+from benchmarks.workloads.small import write_small
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -24,7 +24,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     if options.reference is not None:
         programs.append(reference(options.reference))
     chosen = [workloads[name] for names in options.only or [workloads] for name in names]
-    facts = describe()
+    facts = describe_machine()
     for program in programs:
         facts[f"{program.name} is"] = f"{' '.join(program.command)}, version {version(program)}"
     for name, value in facts.items():
@@ -41,7 +41,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             return _show_phases(bench, programs[0])
         outcomes = [bench.measure(workload) for workload in chosen if workload.missing() is None]
     if options.quick:
-        print("\nTiny sizes: neither the times nor what they reach mean anything.")
+        print("\nTiny sizes: the times and verdicts mean nothing.")
     print(f"\nMedian of {options.runs} runs after one to warm up (least to greatest); programs ran in turns.\n")
     print_table(HEADINGS, [line for outcome in outcomes for line in rows(outcome)])
     if options.json is not None:
@@ -58,6 +58,29 @@ def _show_phases(bench: Bench, program: Program) -> int:
     print(f"\nOne small scenario, step by step; milliseconds, median of {bench.runs} runs after one to warm up:\n")
     print_table(("", "ms"), lines)
     return 0
+
+
+def phases(bench: Bench, command: tuple[str, ...]) -> list[tuple[str, float]]:
+    """Measure the median seconds of each phase, from starting Python to a whole run. Raises RunError."""
+    folder = bench.root / "phases"
+    folder.mkdir()
+    scenario = str(write_small(folder, "small", spirv=False))
+    run = [*command, scenario, "--output", str(folder)]
+    steps = [
+        ("start Python", [sys.executable, "-c", "pass"]),
+        ("start the program (--help)", [*command, "--help"]),
+        ("read and check the scenario (validate)", [*command, "validate", scenario]),
+        ("start the driver (--list-devices)", [*command, "--list-devices"]),
+        ("everything but the submission (--dry-run)", [*run, "--dry-run"]),
+        ("whole run", run),
+    ]
+    times: dict[str, list[float]] = {what: [] for what, _ in steps}
+    for turn in range(bench.runs + 1):
+        for what, line in steps:
+            wall_s = bench.time(line)
+            if turn:
+                times[what].append(wall_s)
+    return [(what, statistics.median(values)) for what, values in times.items()]
 
 
 def _write_json(path: str, facts: dict[str, str], programs: Sequence[Program], outcomes: Sequence[Outcome]) -> None:

@@ -125,7 +125,7 @@ def _is_one(path: Path) -> bool:
 
 def _parse(argv: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(
-        prog="python -m benchmarks.agreement", description="Compare what two programs write, byte by byte."
+        prog="python -m benchmarks.agreement", description="Compare the files of two programs, byte by byte."
     )
     parser.add_argument("--reference", metavar="PATH", required=True, help="start script or binary of the reference")
     parser.add_argument("--ours", metavar="PATH", help="our program as installed (default: this checkout's)")

@@ -207,7 +207,7 @@ def main(argv: list[str] | None = None) -> int:
         _bound("rate with crashes / without", crashing.rate / plain.rate, ">=", 0.75)
         hanging = in_workers([hang, *items], one._replace(timeout_s=_HANG_S), hangs=1)
         _show(f"a hang, with a limit of {_HANG_S:g} s, run twice", hanging)
-        _bound("what it adds", hanging.seconds - plain.seconds, "<=", 2 * _HANG_S + 1, " s")
+        _bound("added time", hanging.seconds - plain.seconds, "<=", 2 * _HANG_S + 1, " s")
         long = in_workers(_long_list(items), one, most=options.jobs)
         _bound(f"first of {_LONG_LIST} items", long.first_s, "<=", 2, " s")
         if options.devices:
@@ -222,7 +222,7 @@ def _several_devices(items: list[Item], options: WorkerOptions, devices: list[st
         several = in_workers(items, options._replace(devices=tuple(devices[:number])))
         _show(f"{number} devices", several)
         bound = {2: 1.8, 4: 3.4}.get(number, 0.85 * number)
-        _bound("throughput / that of one device, with the start", several.rate / single.rate, ">=", bound)
+        _bound("throughput / throughput of one device, with the start", several.rate / single.rate, ">=", bound)
         _bound("the same once all have started", several.steady_rate / single.steady_rate, ">=", bound)
 
 

@@ -17,9 +17,8 @@ from typing import NamedTuple
 
 from benchmarks.bounds import Spread, ratio
 from benchmarks.launcher import Launcher
-from benchmarks.machine import describe
 from benchmarks.measurement import Bench, Outcome, Sample
-from benchmarks.programs import CHECKOUT, ours, reference, version
+from benchmarks.programs import CHECKOUT, describe_machine, ours, reference, version
 from benchmarks.report import mebibytes, ratio_text, spread_text
 from benchmarks.workloads import all_workloads
 from scenario_runner.errors import MissingToolError
@@ -186,7 +185,7 @@ def _short(value: float, what: str) -> str:
 def _measure(options: argparse.Namespace) -> Record:
     """Measure the workloads that can run here, and print a line for each."""
     programs = [ours(), *([reference(options.reference)] if options.reference else [])]
-    machine = describe()
+    machine = describe_machine()
     facts = {key: machine[key] for key in ("processor", "memory", "device", "python", "load average")}
     facts |= {"date": f"{datetime.now(UTC):%Y-%m-%d}", "commit": options.commit or revision()}
     facts |= {program.name: version(program) for program in programs[1:]}
@@ -220,11 +219,11 @@ def _measure(options: argparse.Namespace) -> Record:
 def _parse(argv: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.record", description=__doc__)
     parser.add_argument("--reference", metavar="PATH", help="start script or binary of the reference runner")
-    parser.add_argument("--name", help="name of the record (default: that of the device)")
-    parser.add_argument("--commit", help="the commit that is measured (default: what git says)")
+    parser.add_argument("--name", help="name of the record (default: the name of the device)")
+    parser.add_argument("--commit", help="the measured commit (default: git's answer)")
     parser.add_argument("--runs", type=int, default=5, metavar="N", help="most runs of each workload (default 5)")
     parser.add_argument(
-        "--patience", type=float, default=25, metavar="S", help="no turn begins after the one at S seconds (default 25)"
+        "--patience", type=float, default=25, metavar="S", help="begin no turn after S seconds (default 25)"
     )
     parser.add_argument("--only", action="append", choices=WORKLOADS, metavar="NAME", help=", ".join(WORKLOADS))
     parser.add_argument("--folder", metavar="DIR", help="where temporary files go; the largest workload needs 2 GiB")

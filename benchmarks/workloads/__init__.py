@@ -1,17 +1,15 @@
 """The workloads by name, in the order of measurement."""
 
-from benchmarks.workloads.changed import Changed
 from benchmarks.workloads.dispatches import Dispatches
 from benchmarks.workloads.drawings import Drawings, Fill
 from benchmarks.workloads.graphs import GraphConstants, GraphDispatches
 from benchmarks.workloads.images import FilterChain, ImageCopy
 from benchmarks.workloads.large_buffers import LargeBuffers
-from benchmarks.workloads.many import Many
 from benchmarks.workloads.models import all_models
 from benchmarks.workloads.pipelines import Pipelines
 from benchmarks.workloads.shaders import Shaders
-from benchmarks.workloads.small import Small
-from benchmarks.workloads.workload import Workload
+from benchmarks.workloads.small import Many, Small
+from benchmarks.workloads.workload import Changed, Workload
 
 __all__ = ["Workload", "all_workloads"]
 

@@ -50,7 +50,7 @@ class Drawings(_Drawings):
     """Drawings that each read the previous picture and draw the next."""
 
     name = "drawings"
-    title = "1,000 drawings of 64 x 64 texels, each from the one before"
+    title = "1,000 drawings of 64 x 64 texels, each from the previous one"
     time_bound = Bound(must=0.25)
     side = 64
 

@@ -60,7 +60,7 @@ def essential_chunks(path: str, data: bytes) -> bytes:
             raise damaged(path, f"ends after {len(data)} bytes, expected an IEND chunk at the end (truncated?)")
         if kind in _KEPT and not (kind != b"IDAT" and kind != b"IEND" and b"IDAT" in kinds):
             if zlib.crc32(view[offset + 4 : end - 4]) != int.from_bytes(view[end - 4 : end], "big"):
-                raise damaged(path, f"has a chunk {kind!r} whose check sum is wrong (damaged?)")
+                raise damaged(path, f"has a chunk {kind!r} with a wrong check sum (damaged?)")
             kept.append(view[offset:end] if kind != b"tRNS" else _widened_key(data, view[offset:end]))
             kinds.add(kind)
         elif kind not in _KEPT and not kind[0] & 0x20:

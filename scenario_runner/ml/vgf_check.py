@@ -84,9 +84,9 @@ def _all_slots(vgf: Vgf) -> Iterator[tuple[str, Slot]]:
 
 
 def _indices(vgf: Vgf) -> Iterator[_Finding]:
-    def outside(place: str, what: str, index: int, count: int) -> Iterator[_Finding]:
+    def outside(place: str, kind: str, index: int, count: int) -> Iterator[_Finding]:
         if not 0 <= index < count:
-            yield place, f"the {what} index is {index}, but the file has {count} of them"
+            yield place, f"the {kind} index is {index}, but the file has {count} of them"
 
     for i, constant in enumerate(vgf.constants):
         yield from outside(f"/constants/{i}", "resource", constant.resource_index, len(vgf.resources))
@@ -102,15 +102,15 @@ def _indices(vgf: Vgf) -> Iterator[_Finding]:
 def _resources(vgf: Vgf) -> Iterator[_Finding]:
     for i, resource in enumerate(vgf.resources):
         shape, texel = resource.shape, resource.known_format
-        what = f"is an image of the shape {list(shape)}"
+        image = f"is an image of the shape {list(shape)}"
         if any(size == 0 or size < -1 for size in shape):
             yield f"/resources/{i}", f"has the shape {list(shape)}; a dimension is 1 or more, or -1 when dynamic"
         elif resource.descriptor_type not in IMAGE_TYPES:
             continue
         elif len(shape) not in (3, 4) or (len(shape) == 4 and shape[0] not in (1, -1)):
-            yield f"/resources/{i}", f"{what}, expected [H, W, components] or [1, H, W, components]"
+            yield f"/resources/{i}", f"{image}, expected [H, W, components] or [1, H, W, components]"
         elif texel and shape[-1] not in (texel.components, -1):
-            yield f"/resources/{i}", f"{what}, but {texel.name} has {texel.components} components"
+            yield f"/resources/{i}", f"{image}, but {texel.name} has {texel.components} components"
 
 
 def _alias_groups(vgf: Vgf) -> Iterator[_Finding]:
@@ -124,9 +124,9 @@ def _alias_groups(vgf: Vgf) -> Iterator[_Finding]:
             continue  # the file does not say whether the shape of a buffer counts vectors or components
         first, first_size = first_of_group.setdefault(group, (i, size))
         if size != first_size:
-            what = f"{size} bytes (shape {list(resource.shape)}, {resource.format_name})"
+            own = f"{size} bytes (shape {list(resource.shape)}, {resource.format_name})"
             shared = f"resource {first}, which has {first_size} bytes (alias group {group})"
-            yield f"/resources/{i}", f"has {what}, but shares the memory of {shared}"
+            yield f"/resources/{i}", f"has {own}, but shares the memory of {shared}"
 
 
 def _constants(vgf: Vgf) -> Iterator[_Finding]:
@@ -134,11 +134,11 @@ def _constants(vgf: Vgf) -> Iterator[_Finding]:
         resource = vgf.resources[constant.resource_index]
         expected = resource.size_bytes
         if min(resource.shape, default=1) < 0:
-            what = f"has the dynamic shape {list(resource.shape)}, but the shape of a constant is fixed"
-            yield f"/constants/{i}", what
+            dynamic = f"has the dynamic shape {list(resource.shape)}, but the shape of a constant is fixed"
+            yield f"/constants/{i}", dynamic
         elif expected is not None and expected != constant.size_bytes:
-            what = f"shape {list(resource.shape)} of {resource.format_name} takes {expected}"
-            yield f"/constants/{i}", f"has {constant.size_bytes} bytes of data, but {what}"
+            needs = f"shape {list(resource.shape)} of {resource.format_name} takes {expected}"
+            yield f"/constants/{i}", f"has {constant.size_bytes} bytes of data, but {needs}"
 
 
 def _segments(vgf: Vgf) -> Iterator[_Finding]:
@@ -149,8 +149,8 @@ def _segments(vgf: Vgf) -> Iterator[_Finding]:
         if module.type != segment.type:
             yield place, f"is a {segment.type} segment, but its module {module.name!r} is a {module.type} module"
         elif segment.type == "graph" and module.language != "SPIR-V":
-            what = f"its module {module.name!r} has {module.language or 'no'} code, expected SPIR-V"
-            yield place, f"is a graph, but {what}"
+            code = f"its module {module.name!r} has {module.language or 'no'} code, expected SPIR-V"
+            yield place, f"is a graph, but {code}"
         for d, descriptor_set in enumerate(segment.descriptor_sets):
             bound: dict[int, int] = {}
             for i, slot in enumerate(descriptor_set.slots):

@@ -347,7 +347,7 @@ class Reader:
             other = first.setdefault((view.set, view.binding), view.name)
             if other != view.name:
                 message = f"{view.name} has the same set {view.set} and binding {view.binding} as {other}"
-                self._error("SR-CUSTOM-004", f"/{view.name}_binding", message, "give each a binding of its own")
+                self._error("SR-CUSTOM-004", f"/{view.name}_binding", message, "give each view another binding")
 
     def _code(self, shader: CustomShader) -> bytes | str | None:
         """Return SPIR-V as bytes or a source as text; None for a placeholder."""
@@ -359,7 +359,7 @@ class Reader:
                 self._error("SR-CUSTOM-001", "/shader_language", message, help)
             return None
         if not language:
-            message = "shader_code is given, but shader_language does not say what it is"
+            message = "shader_code is given without a shader_language"
             self._error("SR-CUSTOM-001", "/shader_code", message, 'write "SPIR-V", "GLSL" or "HLSL"')
             return None
         if language == "GLSL" and shader.entry_point != "main":

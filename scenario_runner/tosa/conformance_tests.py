@@ -244,7 +244,7 @@ def read_description(folder: str) -> Description:
     names_of_files = [*description.ifm_file, *description.ofm_file]
     for name in names_of_files:
         if name != os.path.basename(name) or name in _WRITTEN or names_of_files.count(name) > 1:
-            raise _wrong(path, f"the file {name!r} must have a name of its own, without a folder", None)
+            raise _wrong(path, f"the file {name!r} must have a unique name without a folder", None)
     if description.tosa_file.endswith(".json"):
         help = "generate the tests with --output-type binary, or convert the model with tosa_json2fbbin"
         raise _wrong(path, f"the model {description.tosa_file!r} is JSON, expected a .tosa file", help)

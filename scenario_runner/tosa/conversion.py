@@ -82,7 +82,7 @@ def convert(
         check_destination(path)
         is_file = not isinstance(model, bytes) and os.path.exists(model)
         if is_file and os.path.exists(path) and os.path.samefile(path, model):
-            raise UsageError(f"{path}: the output is the model itself", help="write it to a file of its own")
+            raise UsageError(f"{path}: the output is the model itself", help="write it to another file")
     source = open_source(model)
     layers: tuple[Layer, ...] = ()
     if expose_intermediates is not None:
@@ -254,7 +254,7 @@ def _problems(function: Function) -> Iterator[_Problem]:
     for argument in function.arguments:
         if argument.name not in read and argument.type.format is None:
             message = f"the argument {argument.shown_name} has the type {argument.type.text}"
-            yield "SR-CUSTOM-034", "error", None, f"{message}, whose elements no Vulkan format holds", _A_TYPE
+            yield "SR-CUSTOM-034", "error", None, f"{message}, but no Vulkan format holds such elements", _A_TYPE
     for operation in function.operations:
         if operation.is_shader:
             yield from _types(operation)
@@ -271,9 +271,9 @@ def _types(shader: CustomOperation) -> Iterator[_Problem]:
         for number, value in enumerate(values):
             message = f"{direction} {number} of the shader {shader.name!r} has the type {value.type.text}"
             if value.type.format is None:
-                yield "SR-CUSTOM-034", "error", shader, f"{message}, whose elements no Vulkan format holds", _A_TYPE
+                yield "SR-CUSTOM-034", "error", shader, f"{message}, but no Vulkan format holds such elements", _A_TYPE
             elif value.type.static_shape is None:
-                message += ", but a shader needs a shape of which all sizes are known"
+                message += ", but a shader needs a static shape"
                 yield "SR-CUSTOM-034", "error", shader, message, "give the model static shapes"
     if not shader.results:
         yield "SR-CUSTOM-034", "error", shader, f"the shader {shader.name!r} has no result", None
@@ -290,7 +290,7 @@ def _order(function: Function) -> Iterator[_Problem]:
             use = f"operand {index} of the shader {operation.name!r}" if operation else f"the returned value {index}"
             shown, type = value.shown_name, known.get(value.name)
             if type is None:
-                message = f"{use} is {shown}, which nothing before it defines"
+                message = f"{use} is {shown}, which is not defined before"
                 yield "SR-CUSTOM-030", "error", operation, message, _IN_ORDER
             elif type != value.type.text:
                 message = f"{use} is {shown} as {value.type.text}, but {shown} is {type}"

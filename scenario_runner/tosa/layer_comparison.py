@@ -79,7 +79,7 @@ class LayeredModel:
         for name, type in self._types.items():
             if type.static_shape is None:
                 help = "give it fixed dimensions before it is lowered"
-                raise UnsupportedError(f"{path}: the input {name!r} is {type.text}, whose shape is open", help=help)
+                raise UnsupportedError(f"{path}: the input {name!r} is {type.text} with an open shape", help=help)
 
     def take_inputs(
         self, files: Iterable[tuple[str, str]], seed: int = 0, limits: tuple[float, float] | None = None

@@ -362,7 +362,7 @@ def _custom(text: str, match: re.Match[str], line: int) -> CustomOperation:
     keys = ("domain_name", "operator_name", "implementation_attrs")
     texts = [attributes[key] for key in keys if isinstance(attributes.get(key), Text)]
     if len(texts) < len(keys):
-        raise NotUnderstoodError("a custom operation whose attributes are not strings")
+        raise NotUnderstoodError("a custom operation with attributes other than strings")
     domain, name, implementation = texts
     if len(operands) != len(operand_types) or len(names) != len(result_types):
         raise NotUnderstoodError("a custom operation with other types than values")

@@ -173,7 +173,7 @@ def _read_array(path: str, element: Element | None, shape: tuple[int, ...] | Non
         raise file_error(
             path,
             f"holds items of the type {header.descr!r}, expected integers, floats, bool or raw bytes of one or two",
-            help="--dtype says what the bytes are",
+            help="choose a type for the bytes with --dtype",
         )
     if header.data_size_bytes % stored.size_bytes:
         raise file_error(

@@ -262,7 +262,7 @@ def test_wrong_uses(folder: Path, program: Program) -> None:
          f"shape.npz: 'first' holds float32 of the shape [1, 2, 3, 8], but {tensor}", None),
         ((*COMMAND[1:], "text.npz"), 4, f"text.npz: 'first' holds <U1 of the shape [1], but {tensor}", None),
         (("open.mlir", "--expected", "reference"), 6,
-         "open.mlir: the input 'TosaInput_0' is tensor<?x4x3x8xf32>, whose shape is open",
+         "open.mlir: the input 'TosaInput_0' is tensor<?x4x3x8xf32> with an open shape",
          "give it fixed dimensions before it is lowered"),
         (("model.mlir", "--expected", "reference", "--html", "./model.mlir"), 2,
          "./model.mlir: the page would overwrite the model", "choose another file"),

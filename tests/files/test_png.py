@@ -202,7 +202,7 @@ def with_header(*fields: int) -> bytes:
         (GOOD[:35], "ends after 35 bytes, before its texels (truncated?)"),
         (GOOD[:-20], f"ends after {len(GOOD) - 20} bytes, expected an IEND chunk at the end (truncated?)"),
         (GOOD[:-4], f"ends after {len(GOOD) - 4} bytes, expected an IEND chunk at the end (truncated?)"),
-        (GOOD.replace(b"IDATx", b"IDATy"), "has a chunk b'IDAT' whose check sum is wrong (damaged?)"),
+        (GOOD.replace(b"IDATx", b"IDATy"), "has a chunk b'IDAT' with a wrong check sum (damaged?)"),
         (GOOD[:33] + chunk(b"IDAT", b"yz") + END, "cannot be decoded as a PNG file: error -3 while decompressing data"),
         (GOOD[:33] + chunk(b"IDAT", zlib.compress(bytes(9))) + END, "has 9 bytes of rows, expected 18 of an image"),
         (png_bytes(5, 5, 8, 0, bytes(25), interlace=1), "has 30 bytes of rows, expected 36 of an image"),
