@@ -133,7 +133,7 @@ def _dump_target(text: str) -> tuple[int, int, str | None]:
 
 def _parameter(text: str) -> tuple[str, object]:
     """Read the name and the value of a parameter. A value that is no JSON is a string."""
-    from scenario_runner.scenario.syntax import LimitError, parse  # no other option needs json
+    from scenario_runner.files.json_text import LimitError, parse  # no other option needs json
 
     name, equals, value = text.partition("=")
     if not (name and equals):

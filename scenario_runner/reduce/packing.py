@@ -24,6 +24,7 @@ from scenario_runner.files.codec_table import codec_of
 from scenario_runner.files.elements import ELEMENTS
 from scenario_runner.files.input import SourceFile
 from scenario_runner.files.output import OutputFile, OutputSet
+from scenario_runner.files.parameters import replaced
 from scenario_runner.files.vk_formats import format_named
 from scenario_runner.plan.images import image_source
 from scenario_runner.plan.records import image_parts
@@ -32,7 +33,6 @@ from scenario_runner.plan.shader_modules import compile_request
 from scenario_runner.processes import temporary
 from scenario_runner.scenario import Graph, Image, RawData, Scenario, Shader, load
 from scenario_runner.scenario.inline_contents import file_of
-from scenario_runner.scenario.parameters import replaced
 from scenario_runner.scenario.writing import drop_include_dirs, extension_of, new_name
 from scenario_runner.shaders.source import inlined
 from scenario_runner.suite.combinations import KEYS, values_of_scenario

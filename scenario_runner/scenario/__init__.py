@@ -1,56 +1,81 @@
-"""The scenario as the user wrote it: the models of every resource and command, the loader and the reference checks. No
-GPU.
+"""Scenarios as data: the pydantic models of all resources and commands, the loader and the checks of references.
 
-``load`` and ``loads`` give a frozen `Scenario`; ``Scenario(resources=..., commands=...)`` builds one in code from the
-models. Names are imported when they are first used, because pydantic is the costliest import of a plain run.
+``load`` and ``loads`` return a frozen `Scenario`. ``Scenario(resources=..., commands=...)`` builds one in code from the
+models. No code here needs a GPU.
 """
 
-from __future__ import annotations
+from scenario_runner.scenario.commands import (
+    Binding,
+    ColorAttachment,
+    DispatchBarrier,
+    DispatchCompute,
+    DispatchFragment,
+    DispatchGraph,
+    DispatchOpticalFlow,
+    DispatchSpirvGraph,
+    MarkBoundary,
+    OpticalFlowBindings,
+    PushConstantMap,
+)
+from scenario_runner.scenario.entries import Command, Model, Resource
+from scenario_runner.scenario.loader import from_dict, load, loads
+from scenario_runner.scenario.resources import (
+    Buffer,
+    BufferBarrier,
+    Image,
+    ImageBarrier,
+    MemoryBarrier,
+    MemoryGroup,
+    RawData,
+    SubresourceRange,
+    Tensor,
+    TensorBarrier,
+)
+from scenario_runner.scenario.scenario import Scenario
+from scenario_runner.scenario.schema import json_schema
+from scenario_runner.scenario.shaders import (
+    Graph,
+    GraphConstant,
+    Shader,
+    ShaderSubstitution,
+    SpecializationConstant,
+    SpecializationConstantMap,
+)
 
-from importlib import import_module
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from scenario_runner.scenario.commands import *  # noqa: F403
-    from scenario_runner.scenario.entries import *  # noqa: F403
-    from scenario_runner.scenario.loader import *  # noqa: F403
-    from scenario_runner.scenario.resources import *  # noqa: F403
-    from scenario_runner.scenario.scenario import *  # noqa: F403
-    from scenario_runner.scenario.schema import *  # noqa: F403
-    from scenario_runner.scenario.shaders import *  # noqa: F403
-
-_NAMES = {
-    "scenario": ("Scenario",),
-    "loader": ("from_dict", "load", "loads"),
-    "entries": ("Command", "Model", "Resource"),
-    "resources": (
-        *("Buffer", "Image", "MemoryGroup", "RawData", "Tensor"),
-        *("BufferBarrier", "ImageBarrier", "MemoryBarrier", "TensorBarrier", "SubresourceRange"),
-    ),
-    "shaders": (
-        *("Graph", "GraphConstant", "Shader"),
-        *("ShaderSubstitution", "SpecializationConstant", "SpecializationConstantMap"),
-    ),
-    "commands": (
-        *("DispatchCompute", "DispatchFragment", "DispatchGraph", "DispatchOpticalFlow", "DispatchSpirvGraph"),
-        *("DispatchBarrier", "MarkBoundary", "Binding", "ColorAttachment", "OpticalFlowBindings", "PushConstantMap"),
-    ),
-    "schema": ("json_schema",),
-}
-
-_HOME = {name: module for module, names in _NAMES.items() for name in names}
-
-__all__ = list(_HOME)
-
-
-def __getattr__(name: str) -> object:
-    """Import a public name when it is first used."""
-    if name not in _HOME:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value: object = getattr(import_module(f"{__name__}.{_HOME[name]}"), name)
-    globals()[name] = value
-    return value
-
-
-def __dir__() -> list[str]:
-    return sorted(__all__)
+__all__ = [
+    "Binding",
+    "Buffer",
+    "BufferBarrier",
+    "ColorAttachment",
+    "Command",
+    "DispatchBarrier",
+    "DispatchCompute",
+    "DispatchFragment",
+    "DispatchGraph",
+    "DispatchOpticalFlow",
+    "DispatchSpirvGraph",
+    "Graph",
+    "GraphConstant",
+    "Image",
+    "ImageBarrier",
+    "MarkBoundary",
+    "MemoryBarrier",
+    "MemoryGroup",
+    "Model",
+    "OpticalFlowBindings",
+    "PushConstantMap",
+    "RawData",
+    "Resource",
+    "Scenario",
+    "Shader",
+    "ShaderSubstitution",
+    "SpecializationConstant",
+    "SpecializationConstantMap",
+    "SubresourceRange",
+    "Tensor",
+    "TensorBarrier",
+    "from_dict",
+    "json_schema",
+    "load",
+    "loads",
+]

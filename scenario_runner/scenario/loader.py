@@ -20,11 +20,11 @@ from scenario_runner.files.input import (
     is_stream,
     read_file,
 )
+from scenario_runner.files.json_text import LimitError, check_values, faults, has_null, parse, places_of
+from scenario_runner.files.parameters import is_value, replaced, unset, unused, with_parameters
 from scenario_runner.scenario.entries import built
 from scenario_runner.scenario.kinds import COMMANDS, RESOURCES, Kind
-from scenario_runner.scenario.parameters import is_value, replaced, unset, unused, with_parameters
 from scenario_runner.scenario.scenario import MAX_PROBLEMS, NO_FILE, Scenario, check_entries, limited
-from scenario_runner.scenario.syntax import LimitError, check_values, faults, has_null, parse, places_of
 
 # Codes whose place is a key, not its value.
 _ABOUT_KEYS = ("SR-JSON-003", "SR-JSON-006")

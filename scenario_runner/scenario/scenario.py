@@ -183,8 +183,8 @@ class Scenario:
         """A diagnostic of this scenario with the file, and the line and column that its pointer leads to."""
         if self.text is None or problem.pointer is None:  # built in code
             return problem._replace(path=self.path)
-        from scenario_runner.scenario.parameters import with_parameters
-        from scenario_runner.scenario.syntax import places_of  # only wrong scenarios need them
+        from scenario_runner.files.json_text import places_of  # only wrong scenarios need them
+        from scenario_runner.files.parameters import with_parameters
 
         line, column = places_of(self.text).find(problem.pointer)
         problem = with_parameters(problem, self.parameters)

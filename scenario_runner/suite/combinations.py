@@ -14,8 +14,8 @@ from scenario_runner.errors import ScenarioError
 from scenario_runner.errors.diagnostic import Diagnostic
 from scenario_runner.errors.text import Json, close_names, did_you_mean
 from scenario_runner.files.input import MAX_SCENARIO_BYTES, ParameterizedFile, is_model, is_stream, read_file
-from scenario_runner.scenario.parameters import text_of, unset, uses
-from scenario_runner.scenario.syntax import parse
+from scenario_runner.files.json_text import parse
+from scenario_runner.files.parameters import text_of, unset, uses
 from scenario_runner.suite.outcomes import Item
 
 KEY: Final = "parameters"

@@ -18,8 +18,8 @@ from scenario_runner.errors import SandboxError, UsageError
 from scenario_runner.errors.diagnostic import Diagnostic
 from scenario_runner.errors.text import Json, close_files_help, reason_of
 from scenario_runner.files.input import ParameterizedFile, is_model, is_stream, read_file
+from scenario_runner.files.parameters import as_options
 from scenario_runner.files.sandbox import around, check_path, open_file
-from scenario_runner.scenario.parameters import as_options
 from scenario_runner.suite.combinations import FILES_KEPT, file_text, values_of_scenario, variants
 from scenario_runner.suite.outcomes import Item
 from scenario_runner.suite.problems import SuiteProblems

@@ -13,10 +13,10 @@ from typing import Final, NamedTuple
 from scenario_runner.errors import SandboxError
 from scenario_runner.errors.text import Json
 from scenario_runner.files.input import is_model, read_file
+from scenario_runner.files.json_text import LimitError
+from scenario_runner.files.parameters import replaced
 from scenario_runner.files.sandbox import allows, around, check_path, open_file
-from scenario_runner.scenario.named_files import NamedFiles, named_files
-from scenario_runner.scenario.parameters import replaced
-from scenario_runner.scenario.syntax import LimitError
+from scenario_runner.run.named_files import NamedFiles, named_files
 from scenario_runner.suite.discovery import MODEL_KEYS, expected_folder, inputs_folder
 from scenario_runner.suite.outcomes import Hashes, Item
 

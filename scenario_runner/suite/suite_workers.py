@@ -91,7 +91,7 @@ def placed(problem: Diagnostic) -> Diagnostic:
 
     The crashed process has checked the file. The modules for another check would cost too much time here.
     """
-    from scenario_runner.scenario.syntax import places_of
+    from scenario_runner.files.json_text import places_of
 
     path, pointer = problem.path or "", problem.pointer
     if pointer is None or not os.path.isfile(path):

@@ -13,12 +13,12 @@ from scenario_runner.errors import ExpectationError, MissingToolError, ScenarioR
 from scenario_runner.errors.diagnostic import Diagnostic
 from scenario_runner.errors.text import Json
 from scenario_runner.files.elements import ELEMENTS, Element, decoded
+from scenario_runner.files.json_text import Places
 from scenario_runner.files.output import OutputSet, check_destination
 from scenario_runner.files.sandbox import open_file
 from scenario_runner.plan.accesses import Accesses
 from scenario_runner.plan.records import BufferPlan
 from scenario_runner.plan.sources import ArraySource
-from scenario_runner.scenario.syntax import Places
 from scenario_runner.suite.evaluation import ItemRun, Refused, check_output, error_codes, of_error
 from scenario_runner.suite.expectations.outputs import Output, can_hold, extension_of, write_output
 from scenario_runner.suite.expectations.reading import load

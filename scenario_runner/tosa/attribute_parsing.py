@@ -10,8 +10,8 @@ from typing import NamedTuple
 
 from scenario_runner.errors import error_of
 from scenario_runner.errors.diagnostic import Diagnostic, error, warning
+from scenario_runner.files.json_text import Places, scan
 from scenario_runner.scenario.json_model import shown
-from scenario_runner.scenario.syntax import Places, scan
 from scenario_runner.tosa.attribute_models import Reader
 from scenario_runner.tosa.model import DOMAIN, Attributes, Origin, Types
 

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from scenario_runner.errors import FileError, ScenarioError
 from scenario_runner.files.input import MAX_SCENARIO_BYTES
+from scenario_runner.files.json_text import MAX_VALUES, line_and_column, scan
 from scenario_runner.scenario import load, loads
-from scenario_runner.scenario.syntax import MAX_VALUES, line_and_column, scan
 from tests.effort import calls_of
 
 GOOD = """{

@@ -14,7 +14,7 @@ import pytest
 from scenario_runner import load
 from scenario_runner.cli import main
 from scenario_runner.errors import ScenarioError, UsageError
-from scenario_runner.scenario.parameters import uses
+from scenario_runner.files.parameters import uses
 from scenario_runner.suite.combinations import values_of_scenario, variants
 from scenario_runner.suite.discovery import Discovery, item_of, looks_like_scenario
 from scenario_runner.suite.expectations.validation import check

@@ -23,8 +23,8 @@ from scenario_runner.processes import progress
 from scenario_runner.runner import Runner
 
 if TYPE_CHECKING:
+    from scenario_runner.run.named_files import NamedFiles
     from scenario_runner.scenario import Scenario
-    from scenario_runner.scenario.named_files import NamedFiles
 
 
 class RunFile(NamedTuple):
@@ -56,9 +56,9 @@ class RunFile(NamedTuple):
 
     def named(self) -> NamedFiles:
         """Find the files that the scenario names. An invalid scenario may yield fewer: the run reports errors."""
-        from scenario_runner.scenario.named_files import named_files
-        from scenario_runner.scenario.parameters import replaced
-        from scenario_runner.scenario.syntax import LimitError
+        from scenario_runner.files.json_text import LimitError
+        from scenario_runner.files.parameters import replaced
+        from scenario_runner.run.named_files import named_files
 
         text, folder = "", os.path.dirname(os.path.abspath(self.path))
         if isinstance(self.scenario, str | ParameterizedFile):

@@ -13,10 +13,10 @@ from scenario_runner.compare.metrics import Metric
 from scenario_runner.compare.tosa_rules import DataType, ModeName
 from scenario_runner.errors.text import Json, close_match
 from scenario_runner.files.elements import ELEMENTS
+from scenario_runner.files.parameters import is_value
 from scenario_runner.scenario.entries import RequiredPath, wrong
 from scenario_runner.scenario.inline_contents import NO_NUMBER, numbers_in
 from scenario_runner.scenario.json_model import ModelBase
-from scenario_runner.scenario.parameters import is_value
 
 VERSION: Final = 1
 SOURCES: Final = ("file", "values", "sha256", "tosa")

@@ -19,11 +19,11 @@ from scenario_runner.errors.diagnostic import Diagnostic, escape
 from scenario_runner.errors.text import Json, reason_of
 from scenario_runner.files.codec_table import is_known
 from scenario_runner.files.input import MAX_SCENARIO_BYTES, SourceFile, is_model
+from scenario_runner.files.json_text import LimitError, Places, has_null, parse, places_of, scan
+from scenario_runner.files.parameters import replaced, unset, with_parameters
 from scenario_runner.files.sandbox import around, check_path
 from scenario_runner.scenario.json_model import findings
-from scenario_runner.scenario.parameters import replaced, unset, with_parameters
 from scenario_runner.scenario.scenario import MAX_PROBLEMS, limited
-from scenario_runner.scenario.syntax import LimitError, Places, has_null, parse, places_of, scan
 from scenario_runner.suite.combinations import problems_of
 from scenario_runner.suite.discovery import MODEL_KEYS, SUITE_FILE, expected_folder
 from scenario_runner.suite.expectations.format import METRICS, SOURCES, Check, Condition, Output, Suite, Tolerances

@@ -12,7 +12,7 @@ from scenario_runner.errors import MissingToolError
 from scenario_runner.errors.diagnostic import Diagnostic
 from scenario_runner.errors.text import Json, counted, one_line, visible
 from scenario_runner.files.input import is_model
-from scenario_runner.scenario.parameters import as_options
+from scenario_runner.files.parameters import as_options
 from scenario_runner.suite.combinations import scenario_path
 from scenario_runner.suite.outcomes import NOT_RUN, Outcome, OutputCheck, Result
 

@@ -15,7 +15,7 @@ from functools import lru_cache
 from scenario_runner.errors.diagnostic import Diagnostic
 from scenario_runner.errors.text import Json, close_names, did_you_mean, first_of
 from scenario_runner.files.input import MAX_SCENARIO_BYTES
-from scenario_runner.scenario.syntax import MAX_DEPTH, LimitError, check_values, line_and_column
+from scenario_runner.files.json_text import MAX_DEPTH, LimitError, check_values, line_and_column
 
 _USE = re.compile(r"(\$?)\$\{([A-Za-z_][A-Za-z_0-9]*)\}")
 # In JSON a quote inside of a string is escaped; a string before a colon is a key. A string without an end reaches to
