@@ -32,7 +32,6 @@ from scenario_runner.scenario.resources import (
     TensorBarrier,
 )
 from scenario_runner.scenario.scenario import Scenario
-from scenario_runner.scenario.schema import json_schema
 from scenario_runner.scenario.shaders import (
     Graph,
     GraphConstant,
@@ -75,7 +74,6 @@ __all__ = [
     "Tensor",
     "TensorBarrier",
     "from_dict",
-    "json_schema",
     "load",
     "loads",
 ]

@@ -17,6 +17,7 @@ from pydantic import ValidationError
 from scenario_runner.errors import ScenarioError
 from scenario_runner.errors.diagnostic import Diagnostic, escape, warning
 from scenario_runner.errors.text import Json, close_match, listed
+from scenario_runner.files.json_text import has_null
 from scenario_runner.scenario.entries import Model, built
 from scenario_runner.scenario.inline_contents import tells_shape
 from scenario_runner.scenario.json_model import (
@@ -31,6 +32,7 @@ from scenario_runner.scenario.json_model import (
     unknown_key,
 )
 from scenario_runner.scenario.kinds import COMMANDS, RESOURCES, Kind
+from scenario_runner.scenario.models import Entries
 from scenario_runner.scenario.scenario import MAX_PROBLEMS, with_article
 
 _ROOT = ("resources", "commands")
@@ -48,34 +50,71 @@ _DIMENSIONS = 3  # of a range
 _GIVEN_BY_SRC = ("size", "dims")
 
 
-def read_root(tree: Json, warnings: list[Diagnostic], problems: list[Diagnostic]) -> dict[str, object]:
-    """The root object of a scenario without the keys that have no effect; warns of these and reports the others."""
-    if not isinstance(tree, dict):
-        problems.append(at((), f"expected an object with the keys 'resources' and 'commands', got {shown(tree)}"))
-        return {}
-    for name in _ROOT:
-        if name not in tree:
-            problems.append(at((), f"the required key {name!r} is missing", code="SR-JSON-004"))
-    complete = all(isinstance(tree.get(name), list) for name in _ROOT)
-    for index, (key, value) in enumerate(tree.items()):
-        if key in _BESIDE:
-            kind, words = _BESIDE[key]
-            if not isinstance(value, kind):
-                problems.append(at((key,), f"expected {words}, got {shown(value)}"))
-        elif key in _ROOT:
-            continue
-        elif complete and index < _MOST_KEYS and _is_ignored(key, (*_ROOT, "expect")):
-            warnings.append(_ignored((key,), "scenario", ""))
-        else:
-            hint = close_match(key, (*_ROOT, "expect"))
-            advice = "the keys of a scenario: resources, commands, expect, $schema"
-            problems.append(at((key,), f"unknown key {shown(key)}{hint}", advice, code="SR-JSON-003"))
-            if len(problems) > 4 * MAX_PROBLEMS:
-                break
-    return tree
+class Diagnosis:
+    """The findings about data that does not follow the format exactly: warnings of dialects, and problems.
+
+    ``broken`` maps the uids of wrong resources to their indices and kinds. ``has_null`` tells of nulls in entries
+    without any other problem. ``in_code`` accepts the fields for code, and ``may_have_null`` looks for nulls.
+    """
+
+    def __init__(self, *, in_code: bool, may_have_null: bool) -> None:
+        self.warnings: list[Diagnostic] = []
+        self.problems: list[Diagnostic] = []
+        self.broken: dict[str, tuple[int, str]] = {}
+        self.has_null = False
+        self._in_code = in_code
+        self._may_have_null = may_have_null
+
+    def read_root(self, tree: Json) -> dict[str, Json]:
+        """Check the keys of the root object, and return its two arrays. A missing or wrong array is empty."""
+        problems = self.problems
+        if not isinstance(tree, dict):
+            problems.append(at((), f"expected an object with the keys 'resources' and 'commands', got {shown(tree)}"))
+            return {name: [] for name in _ROOT}
+        for name in _ROOT:
+            if name not in tree:
+                problems.append(at((), f"the required key {name!r} is missing", code="SR-JSON-004"))
+        complete = all(isinstance(tree.get(name), list) for name in _ROOT)
+        for index, (key, value) in enumerate(tree.items()):
+            if key in _BESIDE:
+                kind, words = _BESIDE[key]
+                if not isinstance(value, kind):
+                    problems.append(at((key,), f"expected {words}, got {shown(value)}"))
+            elif key in _ROOT:
+                if not isinstance(value, list):
+                    problems.append(at((key,), f"expected an array, got {shown(value)}"))
+            elif complete and index < _MOST_KEYS and _is_ignored(key, (*_ROOT, "expect")):
+                self.warnings.append(_ignored((key,), "scenario", ""))
+            else:
+                hint = close_match(key, (*_ROOT, "expect"))
+                advice = "the keys of a scenario: resources, commands, expect, $schema"
+                problems.append(at((key,), f"unknown key {shown(key)}{hint}", advice, code="SR-JSON-003"))
+                if len(problems) > 4 * MAX_PROBLEMS:
+                    break
+        return {name: tree[name] if isinstance(tree.get(name), list) else [] for name in _ROOT}
+
+    def read_refused(self, name: str, entries: Sequence[Json], found: Entries) -> None:
+        """Read the refused entries of the array ``name``, and put the models of dialects into ``found``.
+
+        Too many problems end the reading.
+        """
+        before = len(self.problems)
+        kinds = RESOURCES if name == "resources" else COMMANDS
+        for index in found.refused:
+            read = _read_entry(name, index, entries[index], kinds, in_code=self._in_code)
+            found.models[index], found.keys[index] = read.model, read.key
+            self.warnings += read.warnings
+            self.problems += read.problems
+            if read.problems and name == "resources" and isinstance(read.entry, dict):
+                for kind, body in read.entry.items():
+                    if isinstance(body, dict) and isinstance(body.get("uid"), str):
+                        self.broken.setdefault(body["uid"], (index, kind))
+            self.has_null = self.has_null or (self._may_have_null and has_null(read.entry))
+            if len(self.problems) - before > MAX_PROBLEMS:
+                return
 
 
-class ReadEntry(NamedTuple):
+class _ReadEntry(NamedTuple):
     """An ``entry`` as it is taken, its ``key`` and ``model`` (None where something is wrong), and findings about it."""
 
     entry: object
@@ -85,7 +124,7 @@ class ReadEntry(NamedTuple):
     problems: Sequence[Diagnostic] = ()
 
 
-def read_entry(name: str, index: int, entry: Json, kinds: Mapping[str, Kind], *, in_code: bool) -> ReadEntry:
+def _read_entry(name: str, index: int, entry: Json, kinds: Mapping[str, Kind], *, in_code: bool) -> _ReadEntry:
     """The entry number ``index`` of the array ``name``."""
     here = (name, index)
     noun = name[:-1]
@@ -114,7 +153,7 @@ def read_entry(name: str, index: int, entry: Json, kinds: Mapping[str, Kind], *,
             above = _pointer((*here, key))
             warnings += [warning._replace(pointer=f"{above}{warning.pointer}") for warning in read.warnings]
             problems = [problem._replace(pointer=f"{above}{problem.pointer}") for problem in read.problems]
-            return ReadEntry({key: read.entry}, key, read.model, warnings, problems)
+            return _ReadEntry({key: read.entry}, key, read.model, warnings, problems)
         pointed = (*here, key)
         other = "commands" if name == "resources" else "resources"
         if key in (COMMANDS if other == "commands" else RESOURCES):
@@ -123,13 +162,13 @@ def read_entry(name: str, index: int, entry: Json, kinds: Mapping[str, Kind], *,
             renamed = _RENAMED_KINDS.get(key)
             hint = f" (did you mean {renamed!r}?)" if renamed in kinds else close_match(key, kinds)
             message = f"unknown kind of {noun}: {shown(key)}{hint}"
-    return ReadEntry(entry, warnings=warnings, problems=[at(pointed, message, advice, code="SR-JSON-006")])
+    return _ReadEntry(entry, warnings=warnings, problems=[at(pointed, message, advice, code="SR-JSON-006")])
 
 
-def _read_body(model: type[Model], body: object, in_code: bool) -> ReadEntry:
+def _read_body(model: type[Model], body: object, in_code: bool) -> _ReadEntry:
     """The body of an entry, with pointers into it: put right as far as its meaning is clear."""
     if not isinstance(body, dict):
-        return ReadEntry(body, problems=[at((), f"expected an object, got {shown(body)}")])
+        return _ReadEntry(body, problems=[at((), f"expected an object, got {shown(body)}")])
     warnings: list[Diagnostic] = []
     for rounds in range(_MOST_ROUNDS + 1):
         wrong: list[Diagnostic] = []
@@ -142,7 +181,7 @@ def _read_body(model: type[Model], body: object, in_code: bool) -> ReadEntry:
             wrong += [at((), f"the required key {name!r} is missing", code="SR-JSON-004") for name in sorted(missing)]
         try:
             parsed = model.model_validate(model.completed(values))
-            return ReadEntry(body, "", None if wrong else parsed, warnings, wrong)
+            return _ReadEntry(body, "", None if wrong else parsed, warnings, wrong)
         except ScenarioError as error:
             wrong += [problem._replace(pointer="") for problem in error.problems]
             break
@@ -159,7 +198,7 @@ def _read_body(model: type[Model], body: object, in_code: bool) -> ReadEntry:
                 break
     if tells_shape(body.get("src")) and any((problem.pointer or "").startswith("/src") for problem in wrong):
         wrong = [problem for problem in wrong if not _follows_from_src(problem, body)]
-    return ReadEntry(body, "", None, warnings, wrong)
+    return _ReadEntry(body, "", None, warnings, wrong)
 
 
 def _follows_from_src(problem: Diagnostic, body: Mapping[str, object]) -> bool:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import errno
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from scenario_runner.errors import ScenarioError, UsageError, read_error
-from scenario_runner.errors.diagnostic import Diagnostic, error, warning
+from scenario_runner.errors.diagnostic import Diagnostic, warning
 from scenario_runner.errors.text import Json
 from scenario_runner.files.input import (
     LOWERING_HELP,
@@ -20,12 +20,17 @@ from scenario_runner.files.input import (
     is_stream,
     read_file,
 )
-from scenario_runner.files.json_text import LimitError, check_values, faults, has_null, parse, places_of
+from scenario_runner.files.json_text import LimitError, check_values, faults, parse, places_of
 from scenario_runner.files.parameters import is_value, replaced, unset, unused, with_parameters
-from scenario_runner.scenario.entries import built
-from scenario_runner.scenario.kinds import COMMANDS, RESOURCES, Kind
+from scenario_runner.scenario.kinds import COMMANDS, RESOURCES
+from scenario_runner.scenario.models import Entries, read_models
 from scenario_runner.scenario.scenario import MAX_PROBLEMS, NO_FILE, Scenario, check_entries, limited
 
+if TYPE_CHECKING:
+    from scenario_runner.scenario.diagnosis import Diagnosis
+
+_ROOT = frozenset({"resources", "commands"})
+_NO_PARAMETERS: Final[Mapping[str, Json]] = {}
 # Codes whose place is a key, not its value.
 _ABOUT_KEYS = ("SR-JSON-003", "SR-JSON-006")
 
@@ -74,10 +79,10 @@ def from_dict(tree: Mapping[str, object], path: str | None = None, base_dir: str
     paths start from ``base_dir``. Raises `ScenarioError` with everything that is wrong.
     """
     tree = {key: list(value) if isinstance(value, tuple) else value for key, value in tree.items()}
-    reading = _Reading(tree, in_code=True)
+    reading = _read(tree, in_code=True)
     if reading.problems:
         raise ScenarioError(limited([problem._replace(path=path) for problem in reading.problems]))
-    return reading.scenario(path, base_dir)
+    return _scenario(reading, path, base_dir)
 
 
 def loads(
@@ -105,137 +110,118 @@ def loads(
         complete = replaced(text, parameters)
     except LimitError as error:
         raise _too_large(str(error), path or NO_FILE) from error
-    reading = _read_text(complete)
-    if reading is None:
-        raise ScenarioError(_diagnose(text, complete, path, parameters))
+    try:
+        tree = parse(complete)
+    except ValueError:  # the text is not JSON, or a key of an object appears twice
+        raise ScenarioError(_diagnose(text, complete, path, parameters, None)) from None
+    reading = _read(tree, may_have_null="null" in complete)
+    if reading.is_wrong:
+        raise ScenarioError(_diagnose(text, complete, path, parameters, reading))
     if parameters and (problems := [*unset(text, path, parameters), *unused(text, path, parameters)]):
         raise ScenarioError(limited(problems))
-    return reading.scenario(path, base_dir, text, parameters)
+    reading = reading._replace(warnings=[*reading.warnings, *_boolean_mips(tree["resources"])])
+    return _scenario(reading, path, base_dir, text, parameters)
 
 
-def _read_text(text: str) -> _Reading | None:
-    """Parse a text; None where it is not JSON, or has what JSON has and scenarios have not."""
-    try:
-        tree = parse(text)
-    except ValueError:
-        return None
-    reading = _Reading(tree, may_have_null="null" in text)
-    if reading.problems:
-        return None
-    message = "a boolean number of mip levels is deprecated and means 1"
-    reading.warnings += [
-        warning("SR-JSON-008", f"/resources/{index}/image/mips", message, "write the number")
-        for index, entry in enumerate(tree["resources"])
-        if type(entry.get("image", {}).get("mips")) is bool
-    ]
-    return reading
+class _Reading(NamedTuple):
+    """The entries of a scenario and the findings about them. ``has_null`` tells of nulls, which no scenario has."""
+
+    resources: Entries
+    commands: Entries
+    warnings: Sequence[Diagnostic] = ()
+    problems: Sequence[Diagnostic] = ()
+    has_null: bool = False
+
+    @property
+    def is_wrong(self) -> bool:
+        """True where the entries make no scenario."""
+        return self.has_null or bool(self.problems)
 
 
-class _Reading:
-    """The entries of a scenario's data as models, and what is odd or wrong with them.
+def _read(tree: Json, *, in_code: bool = False, may_have_null: bool = False) -> _Reading:
+    """Read the data of a scenario: first the entries that follow the format, then a diagnosis of all others.
 
-    ``keys`` are the kinds as the data spells them. Entries that are wrong are None; ``broken`` maps the uids of such
-    resources to their index and kind. ``in_code`` is for data that is not from a file: fields for code are keys like
-    any other. With ``may_have_null`` it is looked for nulls, which no key of a file takes.
+    ``in_code`` accepts the fields for code, which no file has. ``may_have_null`` looks for nulls in the entries.
     """
-
-    def __init__(self, tree: Json, *, in_code: bool = False, may_have_null: bool = False) -> None:
-        self._in_code = in_code
-        self._may_have_null = may_have_null
-        self.models: dict[str, list[Any]] = {"resources": [], "commands": []}
-        self.keys: dict[str, list[str]] = {"resources": [], "commands": []}
-        self.broken: dict[str, tuple[int, str]] = {}
-        self.warnings: list[Diagnostic] = []
-        self.problems: list[Diagnostic] = []
-        if type(tree) is not dict or tree.keys() != self.models.keys():
-            from scenario_runner.scenario.diagnosis import read_root
-
-            tree = read_root(tree, self.warnings, self.problems)
-        self._read("resources", tree, RESOURCES)
-        self._read("commands", tree, COMMANDS)
-        models, keys = self.models, self.keys
-        self._parsed = models["resources"], models["commands"], keys["resources"], keys["commands"]
-        if self.problems:
-            self.problems += check_entries(*self._parsed, self.broken)[0]
-            del self.problems[4 * MAX_PROBLEMS :]
-
-    def scenario(
-        self, path: str | None, base_dir: str, text: str | None = None, parameters: Mapping[str, object] | None = None
-    ) -> Scenario:
-        """The scenario, where nothing is wrong with its entries."""
-        resources, commands, resource_keys, command_keys = self._parsed
-        keys = {"resource_keys": resource_keys, "command_keys": command_keys}
-        warnings = tuple(self.warnings)
-        return Scenario(resources, commands, path, base_dir, warnings, **keys, text=text, parameters=parameters or {})
-
-    def _read(self, name: str, tree: Mapping[str, object], kinds: Mapping[str, Kind]) -> None:
-        entries = tree.get(name, [])
-        models, keys, before = self.models[name], self.keys[name], len(self.problems)
-        if not isinstance(entries, list):
-            from scenario_runner.scenario.json_model import at, shown
-
-            self.problems.append(at((name,), f"expected an array, got {shown(entries)}"))
-            return
-        validators: dict[str, tuple[Callable[[object], object], frozenset[str]]] = {}
-        for index, entry in enumerate(entries):
-            try:
-                ((key, body),) = entry.items()
-                known = validators.get(key)
-                if known is None:
-                    model = built(kinds[key].model)
-                    known = validators[key] = (model.__pydantic_validator__.validate_python, model.code_only)
-                validate, code_only = known
-                if self._in_code or type(body.get("src")) is dict:
-                    body = built(kinds[key].model).completed(body)
-                if not self._in_code and (not code_only.isdisjoint(body) or (self._may_have_null and has_null(body))):
-                    raise ValueError
-                models.append(validate(body))
-                keys.append(key)
-            except (ScenarioError, AttributeError, ValueError, KeyError, TypeError):
-                self._read_odd(name, index, entry, kinds)
-                if len(self.problems) - before > MAX_PROBLEMS:
-                    return
-
-    def _read_odd(self, name: str, index: int, entry: object, kinds: Mapping[str, Kind]) -> None:
-        """An entry that the models do not take as it is."""
-        from scenario_runner.scenario.diagnosis import read_entry
-
-        entry, key, model, oddities, problems = read_entry(name, index, entry, kinds, in_code=self._in_code)
-        if self._may_have_null and has_null(entry):
-            problems = [*problems, error("SR-JSON-005", "", "null is not used in scenarios")]
-        self.models[name].append(model)
-        self.keys[name].append(key)
-        self.warnings += oddities
-        self.problems += problems
-        if problems and name == "resources" and isinstance(entry, dict):
-            for kind, body in entry.items():
-                if isinstance(body, dict) and isinstance(body.get("uid"), str):
-                    self.broken.setdefault(body["uid"], (index, kind))
+    diagnosis: Diagnosis | None = None
+    if not (type(tree) is dict and tree.keys() == _ROOT and all(type(part) is list for part in tree.values())):
+        diagnosis = _new_diagnosis(in_code, may_have_null)
+        tree = diagnosis.read_root(tree)
+    resources = read_models(tree["resources"], RESOURCES, in_code=in_code, may_have_null=may_have_null)
+    commands = read_models(tree["commands"], COMMANDS, in_code=in_code, may_have_null=may_have_null)
+    if resources.refused or commands.refused:
+        diagnosis = diagnosis or _new_diagnosis(in_code, may_have_null)
+        diagnosis.read_refused("resources", tree["resources"], resources)
+        diagnosis.read_refused("commands", tree["commands"], commands)
+    if diagnosis is None:
+        return _Reading(resources, commands)
+    problems = diagnosis.problems
+    if problems:
+        broken = diagnosis.broken
+        problems += check_entries(resources.models, commands.models, resources.keys, commands.keys, broken)[0]
+    return _Reading(resources, commands, diagnosis.warnings, problems[: 4 * MAX_PROBLEMS], diagnosis.has_null)
 
 
-def _diagnose(text: str, complete: str, path: str | None, parameters: Mapping[str, Json]) -> list[Diagnostic]:
-    """The problems of a text that is wrong, in its order; a syntax error stands alone. At least one.
+def _new_diagnosis(in_code: bool, may_have_null: bool) -> Diagnosis:
+    from scenario_runner.scenario.diagnosis import Diagnosis  # a right file needs none
 
-    ``complete`` is the text with the values of its parameters.
+    return Diagnosis(in_code=in_code, may_have_null=may_have_null)
+
+
+def _scenario(
+    reading: _Reading,
+    path: str | None,
+    base_dir: str,
+    text: str | None = None,
+    parameters: Mapping[str, object] = _NO_PARAMETERS,
+) -> Scenario:
+    """Build the scenario of right entries. Raises ScenarioError for wrong references and contradictions."""
+    return Scenario(
+        reading.resources.models,
+        reading.commands.models,
+        path,
+        base_dir,
+        tuple(reading.warnings),
+        resource_keys=reading.resources.keys,
+        command_keys=reading.commands.keys,
+        text=text,
+        parameters=parameters,
+    )
+
+
+def _boolean_mips(resources: Sequence[Json]) -> Iterator[Diagnostic]:
+    """Warn of booleans for the number of mip levels, which the models accept."""
+    message = "a boolean number of mip levels is deprecated and means 1"
+    for index, entry in enumerate(resources):
+        if type(entry.get("image", {}).get("mips")) is bool:
+            yield warning("SR-JSON-008", f"/resources/{index}/image/mips", message, "write the number")
+
+
+def _diagnose(
+    text: str, complete: str, path: str | None, parameters: Mapping[str, Json], reading: _Reading | None
+) -> list[Diagnostic]:
+    """Return the problems of a wrong text in the order of the text, at least one. A syntax error stands alone.
+
+    ``complete`` is the text with the values of the parameters, and ``reading`` the data where Python could parse it.
     """
     path = path or NO_FILE
     found, is_broken = faults(text, path)
     problems = list(found)
     if is_broken:
         return problems
-    try:
-        tree = parse(complete, is_lenient=True)
-    except LimitError as error:
-        return [
-            with_parameters(Diagnostic("SR-JSON-001", "error", None, f"the text has {error}", path=path), parameters)
-        ]
-    except ValueError as error:
-        # Reading stopped at the faults, before the place where the text stops being JSON.
-        return problems or [Diagnostic("SR-JSON-001", "error", None, f"the text is not JSON: {error}", path=path)]
+    if reading is None:
+        try:
+            reading = _read(parse(complete, is_lenient=True))
+        except LimitError as error:
+            problem = Diagnostic("SR-JSON-001", "error", None, f"the text has {error}", path=path)
+            return [with_parameters(problem, parameters)]
+        except ValueError as error:
+            # Reading stopped at the faults, before the place where the text stops being JSON.
+            return problems or [Diagnostic("SR-JSON-001", "error", None, f"the text is not JSON: {error}", path=path)]
     places = places_of(text)
     seen = {problem.pointer or "" for problem in problems}
-    missing = list(unset(text, path, parameters))  # which says why `${n}` is no number
-    for finding in _Reading(tree).problems:
+    missing = list(unset(text, path, parameters))  # explains why `${n}` is no number
+    for finding in reading.problems:
         if finding.pointer not in seen and not (missing and "${" in finding.message):
             line, column = places.find(finding.pointer or "", key=finding.code in _ABOUT_KEYS)
             finding = with_parameters(finding, parameters)

@@ -56,7 +56,8 @@ PLANNING = modules(
         " shader_modules tensors",
         "processes": "programs",
         "shaders.compilers": "compile_jobs compiler_processes",
-        "scenario": "commands entries inline_contents json_model loader parameters resources scenario shaders syntax",
+        "files": "json_text parameters",
+        "scenario": "commands entries inline_contents json_model loader models resources scenario shaders",
         "shaders.spirv": "access block_layout constants declarations index interface module stage_interface types",
         "shaders.spirv._generated": "enumerants opcodes",
     }

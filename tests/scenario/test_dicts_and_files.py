@@ -12,8 +12,9 @@ import pytest
 
 from scenario_runner import Runner, Scenario, ScenarioRunnerError, from_dict, load, loads, scenario
 from scenario_runner.errors import ScenarioError
-from scenario_runner.scenario import Buffer, Image, RawData, Shader, Tensor, json_schema
+from scenario_runner.scenario import Buffer, Image, RawData, Shader, Tensor
 from scenario_runner.scenario.entries import Model
+from scenario_runner.scenario.schema import json_schema
 from tests.scenes import assemble, glsl
 
 CHECKOUT = Path(__file__).resolve().parents[2]
