@@ -1,5 +1,5 @@
-"""The rules that a scenario and its shaders must follow together; each finding has a stable code.
+"""Rules for a scenario together with its shaders. Each finding has a stable code.
 
-The rules look at models of the scenario and at what `spirv` reads; they open no file and no device. ``plan`` applies
-them for a run, ``validation`` adds those that a run does not reach.
+The rules compare models of the scenario with parsed SPIR-V modules. They open no file and no device. ``plan`` applies
+the rules that a run needs, and ``validation`` adds the others.
 """

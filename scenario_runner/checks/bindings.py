@@ -28,10 +28,10 @@ RESOURCE_OF: Final = {
 # Variables of these kinds may share one combined image sampler.
 SAMPLED: Final = frozenset({"sampled_image", "combined_image_sampler", "sampler"})
 MOST_SETS: Final = 1024
-"""Far above the maxBoundDescriptorSets of any device; layouts are made for every set below the highest one."""
+"""Far above the maxBoundDescriptorSets of any device. Each set below the highest used set gets a layout."""
 MOST_BYTES = 1 << 16
-"""Far above the maxPushConstantsSize of any device; keeps a wrong size or file from being taken into memory."""
-# The letters after the bits of a SPIR-V image format, and what they are in a VkFormat.
+"""Far above the maxPushConstantsSize of any device. The limit keeps wrong sizes and files out of memory."""
+# The suffix of a SPIR-V image format → the numeric format in the name of a VkFormat.
 _SUFFIXES = {"": "UNORM", "Snorm": "SNORM", "f": "SFLOAT", "i": "SINT", "ui": "UINT"}
 _SPECIAL_FORMATS = {
     "R11fG11fB10f": "VK_FORMAT_B10G11R11_UFLOAT_PACK32",
@@ -42,7 +42,7 @@ _SPECIAL_FORMATS = {
 }
 TEXEL_KINDS = {"uint": "uint", "sint": "int"}
 """``numeric`` of a format → the kind of the scalars that shaders see; "float" for any other."""
-# In words, and as the types of GLSL begin.
+# ``numeric`` of a format → the texels in words, and the prefix of GLSL's image types.
 _TEXELS = {"uint": ("unsigned integers", "u"), "sint": ("signed integers", "i")}
 _WIDE = 64
 _MOST_CHARACTERS = 200
@@ -52,7 +52,7 @@ _WHOLE = frozenset({"int", "uint", "bool"})
 def check_registers(index: Index, uid: str, variables: Sequence[DescriptorBinding], pointer: str) -> list[Diagnostic]:
     """Report the problems of several variables of one kind that the shader ``uid`` uses at one binding.
 
-    In GLSL this is a way to see one buffer as two types; it is a mistake in modules that were made from HLSL.
+    GLSL shaders do this to read one buffer as two types. In modules made from HLSL it is a mistake.
     """
     if not _is_from_hlsl(index):
         return []
@@ -74,12 +74,12 @@ Stages = Sequence[tuple[str, Interface]]
 
 
 class Slot(NamedTuple):
-    """One set and binding as the shaders of a command see it.
+    """One set and binding with the variables that the shaders of a command declare there.
 
-    ``kind`` is that of the descriptor. ``variables`` are those that decide (the used ones, where any is used), each
-    with the uid of its shader; the first one, ``variable`` of ``shader``, has the largest block. ``has_place`` tells
-    whether the layout has a descriptor for it: where an entry point only lists a variable, drivers crash on a set that
-    is not bound for it, and the emulation layers on a tensor that has no place.
+    ``kind`` is the kind of descriptor. ``variables`` are pairs of a shader's uid and a variable. They are the used
+    variables, or all variables where none is used. The first pair is ``shader`` and ``variable``, with the largest
+    block. ``has_place`` is true if the layout has a descriptor here. Unused variables get one only for tensors: drivers
+    crash on unbound sets, and the emulation layers crash on tensors without a descriptor.
     """
 
     set: int
@@ -96,10 +96,10 @@ Slots = Mapping[tuple[int, int], Slot]
 
 
 def slots_of(stages: Stages, pointer: str) -> tuple[dict[tuple[int, int], Slot], list[Diagnostic]]:
-    """Everything that the shaders of a command declare, and what makes it impossible to bind (at ``pointer``).
+    """Return the slots of a command's shaders, and errors at ``pointer`` for variables that no scenario can bind.
 
-    From SPIR-V 1.4 on an entry point lists variables that its code never names. They have a slot, too, unless nothing
-    could be bound there (arrays, texel buffers, high sets): a shader is not refused for what it leaves.
+    From SPIR-V 1.4 on, an entry point also lists variables that the code never uses. An unused variable that no
+    scenario can bind (an array, a texel buffer, a high set) gets no slot and no error.
     """
     grouped: dict[tuple[int, int], list[tuple[str, DescriptorBinding]]] = {}
     findings: list[Diagnostic] = []
@@ -155,23 +155,23 @@ def _block_size(member: tuple[str, DescriptorBinding]) -> int:
 
 
 def declared_size(interface: Interface) -> int:
-    """Bytes of the block that a shader declares, as a multiple of 4."""
+    """Return the size of a shader's push constant block in bytes, rounded up to a multiple of 4."""
     block = interface.push_constants
     return 0 if block is None else -(-block.size_bytes // 4) * 4
 
 
 def described(variable: DescriptorBinding) -> str:
-    """For messages: "storage buffer 'data' at set 0, binding 1"."""
+    """Describe a variable for messages, as in "storage buffer 'data' at set 0, binding 1"."""
     return f"{words(variable.kind)}{named(variable)} at set {variable.set}, binding {variable.binding}"
 
 
 def words(kind: str) -> str:
-    """A kind of variable in a sentence."""
+    """Return a kind of variable with spaces, for messages."""
     return kind.replace("_", " ")
 
 
 def named(variable: DescriptorBinding) -> str:
-    """The name of a variable behind its kind, where it has one; a module may hold names of any length."""
+    """Return the variable's name in quotes with a space before it, or an empty string. Long names are cut."""
     return f" {variable.name[:_MOST_CHARACTERS]!r}" if variable.name else ""
 
 
@@ -207,12 +207,12 @@ def declared_otherwise(declared: Image, format: Format) -> bool:
 
 
 def name_of_format(format: Format) -> str:
-    """The name in SPIR-V of the format of a storage image; 'Unknown' where it has no name for it."""
+    """Return the SPIR-V name of an image format, or 'Unknown' for formats that SPIR-V does not name."""
     return next((name for name in IMAGE_FORMATS.values() if format_of(name) is format), "Unknown")
 
 
 def _same_texels(declared: Image, format: Format) -> bool:
-    """Return whether texels are numbers of the same kind; those of 64 bits are a kind of their own."""
+    """Return whether shader and image agree on the kind of texels. Texels of 64 bits match only each other."""
     scalar = declared.sampled_type
     if scalar is None:
         return True
@@ -221,7 +221,7 @@ def _same_texels(declared: Image, format: Format) -> bool:
 
 
 def format_of(name: str) -> Format | None:
-    """The VkFormat that a SPIR-V image format stands for: 'Rgba16f' is R16G16B16A16_SFLOAT; None for 'Unknown'."""
+    """Return the VkFormat of a SPIR-V image format: 'Rgba16f' is R16G16B16A16_SFLOAT. 'Unknown' gives None."""
     special = _SPECIAL_FORMATS.get(name)
     if special is not None:
         return find_format(special)
@@ -240,7 +240,7 @@ def check_tensor(
 ) -> list[Diagnostic]:
     """Find the problems of binding the tensor ``uid`` to ``what`` of the type ``declared``, at ``place``.
 
-    Dimensions of 0 or less are known only when the graph that writes the tensor is, so that they match any.
+    A dimension of 0 or less is unknown until the graph is read, so it matches any size.
     """
     findings = []
     dims = shape or (1,)  # a scalar is bound as a tensor of rank 1
@@ -260,12 +260,12 @@ def check_tensor(
 
 
 def holds(format: Format, element: Scalar) -> bool:
-    """Return whether elements of a tensor format are what a shader calls ``element``.
+    """Return whether a tensor format has the element type that a shader declares.
 
-    The sign of integers is left to the instructions: graphs of TOSA declare all integers without one.
+    Signed and unsigned integers match each other, because graphs of TOSA declare all integers as unsigned.
     """
     if format.components != 1:
-        return True  # said where the tensor is
+        return True  # the check of the tensor reports it
     if element.is_bool:
         return format.numeric == "bool" or (format.numeric in ("uint", "sint") and format.block_size_bytes == 1)
     if format.block_size_bytes != element.size_bytes:

@@ -1,7 +1,7 @@
-"""One shader of a scenario: its entry point and workgroup size, specialization constants, block layouts and features.
+"""Rules for one shader: entry point, workgroup size, specialization constants, block layouts and device features.
 
-Features are those that a module uses without declaring a capability for them. Compilers leave out capabilities of
-storage that others imply in SPIR-V.
+A module can use a feature without declaring the capability for it, because compilers leave out capabilities that other
+capabilities imply. The rules here find such features.
 
 Source: Vulkan specification, "Shader Interfaces", section "Offset and Stride Assignment"; "Shaders" (LocalSizeId:
 maintenance4; Workgroup variables with an initializer: shaderZeroInitializeWorkgroupMemory; writes in the stages of a
@@ -24,7 +24,7 @@ from scenario_runner.shaders.spirv.stage_interface import INPUT, OUTPUT
 from scenario_runner.shaders.spirv.types import Array, Matrix, RuntimeArray, Scalar, Struct, Type, Vector
 
 Need = tuple[str, str, str]
-"""A device feature: its structure, its member, and what needs it in words."""
+"""A device feature: the structure, the member, and the part of the shader that needs the feature, in words."""
 MODELS = {"compute": "GLCompute", "vertex": "Vertex", "fragment": "Fragment"}
 """A stage of a scenario → SPIR-V's execution model."""
 _MOST_NAMED = 20
@@ -34,7 +34,10 @@ _MOST_CHARACTERS = 200
 def find_entry_point(
     module: Module, uid: str, name: str, stage: str, pointer: str
 ) -> tuple[EntryPoint | None, list[Diagnostic]]:
-    """The entry point of this name and stage, or what there is instead; ``pointer`` is the shader's."""
+    """Return the entry point with this name and stage, or an error that lists the module's entry points.
+
+    ``pointer`` is the place of the shader.
+    """
     model = MODELS[stage]
     entry = module.entry_point(name, model)
     if entry is not None:
@@ -48,7 +51,7 @@ def find_entry_point(
 
 
 def check_workgroup(interface: Interface, stage: str, uid: str, pointer: str) -> list[Diagnostic]:
-    """A workgroup without invocations (a size or specialization constant of 0), and a compute shader without a size."""
+    """Report an empty workgroup (a size or specialization constant of 0), and a compute shader without a size."""
     size = interface.local_size()
     if size is None and stage == "compute":
         message = f"shader {uid!r} has no workgroup size: expected LocalSize, LocalSizeId or the built-in WorkgroupSize"
@@ -66,9 +69,9 @@ def _clipped(name: str) -> str:
 def specialize(
     module: Module, uid: str, constants: Iterable[SpecializationConstant], pointer: str
 ) -> tuple[dict[int, tuple[bytes, bool | int | float]], list[Diagnostic]]:
-    """The values that the module has constants for, as bytes and as numbers by SpecId; and what is wrong.
+    """Return the values of the module's constants by SpecId, each as bytes and as a number, and the findings.
 
-    ``pointer`` is where the list of constants is.
+    ``pointer`` is the place of the list of constants.
     """
     values: dict[int, tuple[bytes, bool | int | float]] = {}
     findings: list[Diagnostic] = []
@@ -92,8 +95,7 @@ _STD430_UNIFORMS = ("VkPhysicalDeviceVulkan12Features", "uniformBufferStandardLa
 
 
 def check_blocks(interface: Interface, uid: str, pointer: str) -> tuple[list[Diagnostic], list[Need]]:
-    """Find the problems of the blocks that an entry point of the shader ``uid`` uses, and the features that they
-    take."""
+    """Find problems in the blocks that the shader ``uid`` uses, and the device features that the blocks need."""
     findings: list[Diagnostic] = []
     needs: list[Need] = []
     blocks: dict[tuple[int, bool], tuple[Struct, str]] = {}
@@ -129,7 +131,7 @@ _BARE_VARIABLE = 4
 
 
 def module_features(entry: EntryPoint, interface: Interface, uid: str) -> list[Need]:
-    """The features that the entry point of the shader ``uid`` takes besides those of its blocks' layouts."""
+    """Return the device features that an entry point of the shader ``uid`` needs, without the features of blocks."""
     index, words = entry.source, entry.source.words
     stores = _STORES.get(entry.execution_model)
     features = []
@@ -160,7 +162,7 @@ _SUBGROUPS = frozenset(range(61, 69))
 
 
 def module_properties(entry: EntryPoint, uid: str) -> Iterator[tuple[Need, int]]:
-    """Find the properties, and their bits, that the entry point of the shader ``uid`` takes of a device."""
+    """Find device properties that an entry point of the shader ``uid`` needs, with the needed bits."""
     index, words = entry.source, entry.source.words
     for at in index.execution_modes(entry.function):
         mode = _FLOAT_CONTROLS.get(words[at + 2])
@@ -168,7 +170,7 @@ def module_properties(entry: EntryPoint, uid: str) -> Iterator[tuple[Need, int]]
             member = f"shader{mode}Float{words[at + 3]}"
             what = f"the execution mode {mode} {words[at + 3]} of shader {uid!r}"
             yield ("VkPhysicalDeviceVulkan12Properties", member, what), 1
-    is_alone = len(index.offsets[op.ENTRY_POINT]) == 1  # else capabilities may be those of another stage
+    is_alone = len(index.offsets[op.ENTRY_POINT]) == 1  # else another stage may need the capabilities
     if is_alone and not _SUBGROUPS.isdisjoint(index.capabilities) and entry.execution_model in _STAGE_BITS:
         what = f"the subgroup operations of shader {uid!r} in the stage {entry.execution_model}"
         bits = _STAGE_BITS[entry.execution_model]
@@ -177,7 +179,7 @@ def module_properties(entry: EntryPoint, uid: str) -> Iterator[tuple[Need, int]]
 
 _STRUCTURES = {16: "VkPhysicalDeviceVulkan11Features", 8: "VkPhysicalDeviceVulkan12Features"}
 _PHYSICAL_STORAGE_BUFFER = 5349
-# The features for a storage class, with the bits of a type in them, and the class in words.
+# Storage class → the feature, with a place for the number of bits, and the class in words.
 _STORAGE = ("storageBuffer{}BitAccess", "storage buffer")
 _INTERFACE = ("storageInputOutput{}", "stage's input or output")
 _HOLDERS = {
@@ -191,10 +193,10 @@ _HOLDERS = {
 
 
 def small_type_features(declarations: Declarations, uid: str) -> list[Need]:
-    """Find the features for types of 8 and 16 bits in what the module of the shader ``uid`` shares with others.
+    """Find the features for types of 8 and 16 bits in buffers, push constants, inputs and outputs of a shader.
 
-    They follow from types, not from capabilities: that for uniform buffers lets storage buffers hold such types as
-    well, while Vulkan has a feature for each.
+    The types decide, not the capabilities. SPIR-V's capability for uniform buffers includes storage buffers, while
+    Vulkan has a feature for each of them.
     """
     index = declarations.index
     words = index.words

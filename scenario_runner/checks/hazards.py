@@ -1,15 +1,15 @@
-"""Commands that touch the same memory with no barrier between them that orders the two.
+"""Hazards: commands that use the same memory without a barrier that orders them.
 
 Source: Vulkan specification, "Synchronization and Cache Control", section "Execution and Memory Dependencies".
 
-The scenario's commands are followed once. Of every access since the last full barrier it is kept which stages wait for
-it (execution dependency) and, part by part of its memory, to which accesses of which stages its writes are visible
-(memory dependency). Barriers chain: what one makes available, the next may make visible. A barrier that changes the
-layout of an image is itself a write of that part of the image, between its source and its destination; transitions
-follow each other in the order of the commands, and what comes before one is before all that comes behind it.
+The rule follows the scenario's commands once. It keeps every access since the last full barrier. Each access knows
+the stages that wait for it (execution dependency). A write also knows, for each part of its memory, the stages and
+accesses that see it (memory dependency). Barriers chain: one barrier makes a write available, and a later barrier makes
+the write visible. A barrier that changes the layout of an image is itself a write to that part of the image.
+Transitions happen in the order of the commands, so an access before a transition is also before all later accesses.
 
-A barrier of a scenario names one access. So a write behind a write needs an order and that the first one is available,
-and not that the destination names a write: a command that reads and writes in place could not say both.
+A barrier of a scenario names one access. A command that works in place reads and writes, and its barrier cannot name
+both. So the second of two writes needs an execution dependency and an available first write, but no barrier to a write.
 """
 
 from collections.abc import Iterable
@@ -27,7 +27,7 @@ STAGES: Final = {
 """The stages of a barrier in a scenario → the stages of a `Use`."""
 MOST_FINDINGS: Final = 100
 MOST_PARTS: Final = 64
-"""Parts of one access that are told apart; a further partial barrier counts as one over all of it."""
+"""Most parts of one access. After that, a barrier over some of its memory counts for all of it."""
 
 _ACCESS_STAGES: Final = {
     "memory": STAGES["all"],
@@ -38,11 +38,11 @@ _CODES: Final = {"reads-writes": "SR-HAZARD-001", "writes-reads": "SR-HAZARD-002
 
 
 class Use(NamedTuple):
-    """One command's use of the part from ``first`` to before ``end`` of the memory object ``memory``.
+    """A command's use of the memory object ``memory``, from ``first`` to before ``end``.
 
-    ``resource`` is the uid that it goes through, ``what`` its kind; ``stage`` one of "compute", "vertex", "fragment",
-    "attachment", "graph" and "transition"; ``atomic`` tells that all of it are atomic operations. ``unit`` says what
-    ``first`` and ``end`` count ("byte" or "mip level"), ``base`` which of them is the resource's number 0.
+    ``resource`` and ``what`` are the uid and kind of the resource that the command binds. ``stage`` is "compute",
+    "vertex", "fragment", "attachment", "graph" or "transition". ``atomic`` means atomic operations only. ``first`` and
+    ``end`` count units of ``unit``, "byte" or "mip level". The resource begins at the unit ``base``.
     """
 
     resource: str
@@ -59,7 +59,7 @@ class Use(NamedTuple):
 
 
 class Work(NamedTuple):
-    """A command that uses memory; with ``barrier_after`` all later commands wait for it and see what it wrote."""
+    """A command that uses memory. With ``barrier_after``, all later commands wait for it and see its writes."""
 
     pointer: str
     name: str
@@ -68,9 +68,9 @@ class Work(NamedTuple):
 
 
 class Covered(NamedTuple):
-    """One barrier of a barrier command, in the scenario's words; ``memory`` is None for all memory.
+    """One barrier of a barrier command, with the scenario's stages and accesses. ``memory`` is None for all memory.
 
-    ``transitions`` are the parts of an image whose layout it changes, as writes of the stage "transition".
+    ``transitions`` are writes of the stage "transition" to the parts of an image whose layout the barrier changes.
     """
 
     src_stages: tuple[str, ...]
@@ -96,9 +96,10 @@ Step = Work | Barriers
 
 @dataclass(slots=True)
 class _Part:
-    """A part of an access: whether a barrier reached it, and what became of what was written there.
+    """A part of the memory of an access. ``reached`` means that a barrier covered the part.
 
-    ``available`` are the stages that wait until it is.
+    ``available`` are the stages that wait until the write is available. ``visible`` are pairs of a stage and an access
+    that see the write.
     """
 
     first: int
@@ -108,7 +109,7 @@ class _Part:
     visible: frozenset[tuple[str, str]] = frozenset()
 
     def cut(self, at: int) -> "_Part":
-        """Keep what is before ``at``; gives the rest."""
+        """End this part before ``at``, and return the rest as a new part."""
         rest = replace(self, first=at)
         self.end = at
         return rest
@@ -124,14 +125,14 @@ class _Access:
         self.ordered: frozenset[str] = frozenset()
         self.parts = [_Part(use.first, use.end)]
         self.barrier: str | None = None
-        self.told = False
+        self.reported = False
 
     def apply(self, step: Barriers) -> None:
-        """Take in a barrier command that comes behind this access."""
+        """Note a barrier command that follows this access."""
         self.barrier = step.pointer
         ordered = self.ordered
         earlier = [(part.first, part.end, part.available) for part in self.parts]
-        # The barriers of one command act side by side: none sees what another one of them ordered or made available.
+        # The barriers of one command act at the same time: none builds on the effect of another.
         for barrier in step.barriers:
             source = _stages(barrier.src_stages)
             if self.use.stage in source or ordered & source:
@@ -146,7 +147,7 @@ class _Access:
         seen = frozenset({(stage, barrier.dst_access) for stage in target})
         for part in self._split(barrier):
             part.reached = True
-            # Its memory dependency begins with what it makes available itself, or what was before this command.
+            # The barrier makes the write available itself, or an earlier barrier command did.
             was = any(
                 available & source and first <= part.first and part.end <= end for first, end, available in earlier
             )
@@ -155,7 +156,7 @@ class _Access:
                 part.visible |= seen
 
     def _split(self, barrier: Covered) -> list[_Part]:
-        """The parts that a barrier covers, cut at its ends."""
+        """Return the parts that a barrier covers, after cutting parts at the barrier's ends."""
         if barrier.memory is None:
             return self.parts
         first, end = max(barrier.first, self.use.first), min(barrier.end, self.use.end)
@@ -170,9 +171,11 @@ class _Access:
                     break
         return [part for part in self.parts if first <= part.first and part.end <= end]
 
-    def unsettled(self, use: Use, write: bool) -> tuple[str, str] | None:
-        """The reason why a later read or write is not ordered behind this access: "" or a code, and the reason; None if
-        it is."""
+    def missing_order(self, use: Use, write: bool) -> tuple[str, str] | None:
+        """Return a code (or "") and the reason why a later read or write is not ordered behind this access.
+
+        None means that a barrier orders the two.
+        """
         if use.stage not in self.ordered:
             if self.barrier is None:
                 return "", "no barrier between the two"
@@ -194,7 +197,7 @@ class _Access:
         if not any(part.reached for part in shared):
             return self._because("it is about other memory")
         unit, base = self.use.unit, self.use.base
-        # what lies side by side is one gap in the message
+        # the message joins adjacent parts to one gap
         first = next(part for part in open_parts if not part.reached)
         last = first.end
         for part in open_parts:
@@ -208,7 +211,7 @@ class _Access:
         return "SR-HAZARD-004", f"the barrier {self.barrier} between the two does not cover it: {reason}"
 
     def precedes(self, barrier: Covered, transition: Use) -> str | None:
-        """The reason why a layout transition of ``barrier`` is not ordered behind this access; None if it is."""
+        """Return the reason why a transition of ``barrier`` is not ordered behind this access, or None."""
         source = _stages(barrier.src_stages)
         if not (self.use.stage in source or self.ordered & source):
             return f"its src_stage leaves out the {_word(self.use.stage)} stage"
@@ -235,24 +238,24 @@ def _stages(words: tuple[str, ...]) -> frozenset[str]:
 
 
 def _word(stage: str) -> str:
-    """A stage as scenarios call it, where they have a word for it."""
+    """Return the word of scenarios for a stage."""
     return {"fragment": "graphics", "attachment": "graphics"}.get(stage, stage)
 
 
 def _is_access(word: str, stage: str, *, write: bool) -> bool:
-    """Return whether an access of a scenario ("compute_shader_write") includes what a stage does to resources."""
+    """Return whether an access word of scenarios ("compute_shader_write") covers reads or writes of a stage."""
     family, _, kind = word.rpartition("_")
     return kind == ("write" if write else "read") and stage in _ACCESS_STAGES[family]
 
 
 def find_hazards(steps: Iterable[Step]) -> list[Diagnostic]:
-    """The hazards between the commands of a scenario, at most `MOST_FINDINGS`; alike ones are told once."""
+    """Find hazards between commands, at most `MOST_FINDINGS`. Similar hazards become one finding with a count."""
     follower = _Follower()
     for step in steps:
         if isinstance(step, Barriers):
-            follower.take_barriers(step)
+            follower.apply_barriers(step)
         else:
-            follower.take_work(step)
+            follower.check_work(step)
     return [
         finding._replace(message=f"{finding.message} (and {more} more like this)") if more else finding
         for finding, more in follower.findings.values()
@@ -260,14 +263,14 @@ def find_hazards(steps: Iterable[Step]) -> list[Diagnostic]:
 
 
 class _Follower:
-    """Follows the commands; ``pending`` are the accesses that later ones may have to wait for, by memory object."""
+    """Follows the commands. ``pending`` has the accesses without a full barrier behind them, by memory object."""
 
     def __init__(self) -> None:
         self.pending: dict[str, dict[tuple[object, ...], _Access]] = {}
         self.findings: dict[tuple[str, ...], tuple[Diagnostic, int]] = {}
 
-    def take_work(self, step: Work) -> None:
-        # Told once for each command: what in-place work reads too early, it also writes too early.
+    def check_work(self, step: Work) -> None:
+        # Work in place that reads too early also writes too early, so each command reports a pair once.
         pairs: set[tuple[str, ...]] = set()
         for use in step.uses:
             self._compare_all(step, use, pairs)
@@ -279,19 +282,19 @@ class _Follower:
                 if does:
                     self._note(_Access(step, use, write))
 
-    def take_barriers(self, step: Barriers) -> None:
+    def apply_barriers(self, step: Barriers) -> None:
         changes = [(barrier, use) for barrier in step.barriers for use in barrier.transitions]
         for barrier, use in changes:
             accesses = self.pending.get(use.memory, {})
             for key, access in list(accesses.items()):
-                if access.use.end <= use.first or use.end <= access.use.first or access.told:
+                if access.use.end <= use.first or use.end <= access.use.first or access.reported:
                     continue
                 reason = None if access.use.stage == "transition" else access.precedes(barrier, use)
                 if reason is not None:
-                    access.told = True
-                    self._tell_transition(access, step, barrier, use, reason)
+                    access.reported = True
+                    self._report_transition(access, step, barrier, use, reason)
                 elif use.first <= access.use.first and access.use.end <= use.end:
-                    del accesses[key]  # whatever is behind the transition is behind this
+                    del accesses[key]  # commands behind the transition are also behind this access
         if any(_is_full(barrier) for barrier in step.barriers):
             self.pending.clear()
         else:
@@ -308,29 +311,29 @@ class _Follower:
 
     def _note(self, access: _Access) -> None:
         use = access.use
-        # Whatever settles the later one of two like accesses settles the earlier one as well.
+        # A barrier that orders the later of two equal accesses also orders the earlier access.
         key = (use.first, use.end, use.stage, access.write, use.atomic)
         self.pending.setdefault(use.memory, {})[key] = access
 
     def _compare_all(self, step: Work, use: Use, pairs: set[tuple[str, ...]]) -> None:
-        told = False
-        # Of a command that did both, what it wrote matters more; a transition matters least, since what came before it
-        # is as a rule not ordered either.
+        reported = False
+        # Writes come first, because they matter more than reads of the same command. Transitions come last, because the
+        # accesses before them usually lack an order as well.
         for write, transition in ((True, False), (False, False), (True, True)):
             for access in self.pending.get(use.memory, {}).values():
-                if access.write == write and (access.use.stage == "transition") == transition and not access.told:
-                    told |= not (told and transition) and self._compare(access, step, use, pairs)
+                if access.write == write and (access.use.stage == "transition") == transition and not access.reported:
+                    reported |= not (reported and transition) and self._compare(access, step, use, pairs)
 
     def _compare(self, access: _Access, step: Work, use: Use, pairs: set[tuple[str, ...]]) -> bool:
-        """Tell what is wrong between an earlier access and a later use; whether anything is."""
+        """Report a hazard between an earlier access and a later use. Return whether there is one."""
         before, first = access.use, access.work
         if before.end <= use.first or use.end <= before.first or (before.atomic and use.atomic):
             return False
         for write, does in ((False, use.reads), (True, use.writes)):
-            unsettled = access.unsettled(use, write) if does and (access.write or write) else None
-            if unsettled is None:
+            missing = access.missing_order(use, write) if does and (access.write or write) else None
+            if missing is None:
                 continue
-            code, reason = unsettled
+            code, reason = missing
             later, earlier = ("writes" if write else "reads"), ("writes" if access.write else "reads")
             help = f"leave implicit_barrier of {first.pointer} on, or put a dispatch_barrier that covers both between"
             if before.stage == "transition":
@@ -342,19 +345,19 @@ class _Follower:
                 what = f"{step.name} {later} {use.what} {use.resource!r}"
                 message = f"{what}, {_as_before(access, earlier, use)}; {reason}"
                 finding = warning(code or _CODES[f"{later}-{earlier}"], step.pointer, message, help)
-                self._tell((step.name, later, use.resource, first.name, earlier, before.resource), finding)
+                self._report((step.name, later, use.resource, first.name, earlier, before.resource), finding)
             return True
         return False
 
-    def _tell_transition(self, access: _Access, step: Barriers, barrier: Covered, use: Use, reason: str) -> None:
+    def _report_transition(self, access: _Access, step: Barriers, barrier: Covered, use: Use, reason: str) -> None:
         earlier = _as_before(access, "writes" if access.write else "reads", use)
         message = f"{barrier.name} moves {use.what} {use.resource!r} to another layout, {earlier}; {reason}"
         help = "let src_stage and src_access of the barrier cover that command: a change of layout is a write"
         key = (barrier.name, use.resource, access.work.name, access.use.resource)
-        self._tell(key, warning("SR-HAZARD-006", step.pointer, message, help))
+        self._report(key, warning("SR-HAZARD-006", step.pointer, message, help))
 
-    def _tell(self, key: tuple[str, ...], finding: Diagnostic) -> None:
-        """Add a finding, or count it where one like it was told."""
+    def _report(self, key: tuple[str, ...], finding: Diagnostic) -> None:
+        """Add a finding, or count it if a similar finding exists."""
         if key in self.findings:
             known, more = self.findings[key]
             self.findings[key] = (known, more + (known.pointer != finding.pointer))
@@ -363,7 +366,7 @@ class _Follower:
 
 
 def _as_before(access: _Access, does: str, use: Use) -> str:
-    """An earlier access to what is used later, in words."""
+    """Describe an earlier access to memory that is used later."""
     alias = ""
     if access.use.resource != use.resource:
         alias = f" through {access.use.what} {access.use.resource!r}, which shares its memory"
