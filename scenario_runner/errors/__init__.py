@@ -1,12 +1,12 @@
-"""Every error this program raises on purpose, and the exit code of each.
+"""The errors that this program raises on purpose, each with an exit code.
 
-    ScenarioRunnerError               1   something of ours failed
+    ScenarioRunnerError               1   the program failed
     ├── UsageError                    2   the command line or the API call cannot be understood
     ├── ScenarioError                 3   the scenario is wrong: syntax, shape, references, contradictions
-    │   └── ExpectationError          3   what a suite is to expect of a scenario is wrong, or does not fit it
+    │   └── ExpectationError          3   the expectations for a scenario are wrong, or do not fit the scenario
     │       └── MetricPackageError    3   (MissingToolError) a metric's package is not installed
     ├── FileError                     4   a file that the scenario names cannot be read, used or written
-    │   └── MissingFileError          4   it does not exist (Python's FileNotFoundError as well)
+    │   └── MissingFileError          4   the file does not exist (also a FileNotFoundError)
     ├── ShaderError                   5   a shader cannot be used
     │   ├── CompileError              5   the shader compiler refused the source
     │   ├── CompilerNotFoundError     5   (MissingToolError) no compiler for this language was found
@@ -14,22 +14,22 @@
     ├── UnsupportedError              6   valid, but this program or this device cannot do it (a skip, not a failure)
     │   └── MissingPackageError       6   (MissingToolError) a package or a layer is not installed
     ├── DeviceError                   7   the Vulkan driver failed
-    │   ├── NoDeviceError             8   no loader, no driver, or no device that was asked for
-    │   ├── OutOfMemoryError          9   an allocation that the device or the host cannot give
+    │   ├── NoDeviceError             8   no loader, no driver, or no device as requested
+    │   ├── OutOfMemoryError          9   the device or the host lacks memory for an allocation
     │   ├── FenceTimeoutError        10   the submitted work did not finish in time
     │   ├── DeviceLostError          11   the driver reports the device as lost
-    │   └── DriverCrashError         12   the process was ended by a signal, such as SIGSEGV in the driver
+    │   └── DriverCrashError         12   a signal ended the process, such as SIGSEGV in the driver
     ├── ValidationLayerError         13   the Vulkan validation layer reported errors
     ├── SandboxError                 14   the scenario wants to read or write outside of the sandbox
     ├── LimitError                   15   the system refuses this process another thread or process
     ├── PipelineCacheMissError       16   --fail-on-pipeline-cache-miss: a pipeline did not come from the cache
-    └── MissingToolError             17   `test`: items could not run, as this machine lacks a tool
+    └── MissingToolError             17   `test`: items could not run, because this machine lacks a tool
 
-An interrupted run (Ctrl-C) stays a KeyboardInterrupt. The command line takes SIGTERM and SIGHUP for interrupts too, and
-ends with 128 and the number of the signal then: 130, 143, 129. Any other exception is a defect: it ends with 70.
+An interrupted run (Ctrl-C) stays a KeyboardInterrupt. The command line treats SIGTERM and SIGHUP as interrupts too. Its
+exit code is then 128 plus the number of the signal: 130, 143, 129. Any other exception is a defect and ends with 70.
 
-Messages are in lower case, quote values with ``repr`` and begin with the place where one is known:
-``path:line:column: /json/pointer: what is wrong``. All problems that one look at a file finds travel in one error.
+Messages are in lower case, quote values with ``repr`` and begin with the place, if it is known:
+``path:line:column: /json/pointer: message``. One error reports all problems of a file together.
 """
 
 from __future__ import annotations
@@ -43,15 +43,15 @@ from scenario_runner.errors.text import close_files_help, reason_of
 
 INTERNAL_ERROR_EXIT_CODE: Final = 70  # EX_SOFTWARE of sysexits.h
 
-# A code, or its family → the error that a diagnostic of it becomes. Each code's exit code follows from this.
+# A code or a family of codes → the class of error, which has the exit code.
 _CLASSES: Final[dict[str, type[ScenarioRunnerError]]] = {}
 
 
 class ScenarioRunnerError(Exception):
-    """Base of every error of ours. ``problems`` holds at least one `Diagnostic`; ``exit_code`` is the process's.
+    """The base of all errors of this program.
 
-    ``code`` is the code of a message that is raised without one of its own: what all errors of the class have in
-    common. ``codes`` are the other codes, and families of codes, whose diagnostics become an error of this class.
+    ``problems`` has at least one `Diagnostic`. The process ends with ``exit_code``. ``code`` is the default code of
+    messages. ``codes`` lists further codes and families of codes whose diagnostics become errors of this class.
     """
 
     exit_code = 1
@@ -79,7 +79,7 @@ class ScenarioRunnerError(Exception):
     def at(
         self, *, path: str | None = None, line: int | None = None, pointer: str | None = None
     ) -> ScenarioRunnerError:
-        """Attach a place to every problem that lacks one (on the way up, the innermost place wins); returns self."""
+        """Add a place to every problem without one, and return self. A place that was added earlier stays."""
         self.problems = tuple(
             problem._replace(
                 path=path if problem.path is None else problem.path,
@@ -91,7 +91,7 @@ class ScenarioRunnerError(Exception):
         return self
 
     def of_scenario(self, path: str) -> ScenarioRunnerError:
-        """Let every problem begin with the path of the scenario: in a run of many it tells which one; returns self."""
+        """Prefix problems with the scenario's path, for runs of many scenarios. Return self."""
         self.problems = tuple(_of_scenario(problem, path) for problem in self.problems)
         return self
 
@@ -124,7 +124,7 @@ class ScenarioError(ScenarioRunnerError):
 
 
 class ExpectationError(ScenarioError):
-    """The expectations of a scenario are wrong in themselves, or do not fit the scenario."""
+    """The expectations for a scenario are wrong, or do not fit the scenario."""
 
     code = "SR-EXPECT-003"
     codes = "SR-EXPECT"
@@ -133,7 +133,7 @@ class ExpectationError(ScenarioError):
 class MissingToolError(ScenarioRunnerError):
     """This machine lacks a compiler, a layer or a Python package that can be installed.
 
-    The second base of each error that says so: a suite does not take them for failures of the scenario."""
+    Suites do not count these errors as failures of the scenario."""
 
     exit_code = 17
     code = "SR-SUITE-016"
@@ -157,7 +157,7 @@ class FileError(ScenarioRunnerError):
 
 
 class MissingFileError(FileError, FileNotFoundError):
-    """A file does not exist. ``filename`` is its path, or None where the problems name it at a place of a scenario."""
+    """A file does not exist. ``filename`` is its path, or None if the problems point to a place in a scenario."""
 
     code = "SR-FILE-006"
 
@@ -171,7 +171,7 @@ class MissingFileError(FileError, FileNotFoundError):
 
 
 def file_error_code(error: OSError | ValueError) -> str:
-    """The code for an error of the operating system about a file."""
+    """Return the code for an error that the operating system gave for a file."""
     return MissingFileError.code if isinstance(error, FileNotFoundError) else FileError.code
 
 
@@ -184,13 +184,13 @@ class ShaderError(ScenarioRunnerError):
 
 
 class CompileError(ShaderError):
-    """The shader compiler refused the source; the message is the compiler's own, with file and line."""
+    """The shader compiler refused the source. The message comes from the compiler, with file and line."""
 
     code = "SR-SHADER-010"
 
 
 class CompilerNotFoundError(ShaderError, MissingToolError):
-    """There is no compiler for the language of a shader; the help names packages that have one."""
+    """There is no compiler for the language of a shader. The help names packages with compilers."""
 
     code = "SR-SHADER-011"
 
@@ -202,7 +202,7 @@ class SpirvError(ShaderError):
 
 
 class UnsupportedError(ScenarioRunnerError):
-    """Valid, but this program or this device cannot do it; the message names what is missing."""
+    """The scenario is valid, but this program or this device lacks a feature. The message names the feature."""
 
     exit_code = 6
     code = "SR-FEATURE-002"
@@ -221,7 +221,7 @@ class MissingPackageError(UnsupportedError, MissingToolError):
 
 
 class SandboxError(ScenarioRunnerError):
-    """The scenario wants to read or write a file outside of the sandbox that it was given."""
+    """The scenario wants to read or write a file outside of its sandbox."""
 
     exit_code = 14
     code = "SR-SANDBOX-001"
@@ -229,14 +229,14 @@ class SandboxError(ScenarioRunnerError):
 
 
 class DeviceError(ScenarioRunnerError):
-    """The Vulkan driver failed; the message names the call and the VkResult."""
+    """The Vulkan driver failed. The message names the call and the VkResult."""
 
     exit_code = 7
     code = "SR-DEVICE-001"
 
 
 class NoDeviceError(DeviceError):
-    """No Vulkan loader, no driver, or no device like the one asked for."""
+    """There is no Vulkan loader, no driver, or no device as requested."""
 
     exit_code = 8
     code = "SR-DEVICE-002"
@@ -244,7 +244,7 @@ class NoDeviceError(DeviceError):
 
 
 class OutOfMemoryError(DeviceError):
-    """An allocation that the device or the host cannot give; the message says how much was asked."""
+    """The device or the host lacks memory. The message gives the size of the allocation."""
 
     exit_code = 9
     code = "SR-DEVICE-003"
@@ -265,55 +265,55 @@ class DeviceLostError(DeviceError):
 
 
 class DriverCrashError(DeviceError):
-    """A signal such as SIGSEGV ended the process that ran the scenario; only the command line outlives that."""
+    """A signal such as SIGSEGV ended the process that ran the scenario. Only the command line raises this."""
 
     exit_code = 12
     code = "SR-DEVICE-006"
 
 
 class ValidationLayerError(ScenarioRunnerError):
-    """The Vulkan validation layer reported errors: Vulkan was used in a way that it does not allow."""
+    """The Vulkan validation layer reported errors in the use of Vulkan."""
 
     exit_code = 13
     code = "SR-DEVICE-007"
 
 
 class LimitError(ScenarioRunnerError):
-    """The system refuses this process another thread or process; the message names the limit that was met."""
+    """The system refuses this process another thread or process. The message names the limit."""
 
     exit_code = 15
     code = "SR-DEVICE-008"
 
 
 class PipelineCacheMissError(ScenarioRunnerError):
-    """A pipeline did not come from the pipeline cache, as --fail-on-pipeline-cache-miss asks for."""
+    """A pipeline did not come from the pipeline cache, and --fail-on-pipeline-cache-miss requires it."""
 
     exit_code = 16
     code = "SR-DEVICE-009"
 
 
 def error_class(code: str) -> type[ScenarioRunnerError]:
-    """The class (and so the exit code) of the error that a diagnostic of this code ends a run with."""
+    """Return the class of error for a code. The class has the exit code."""
     return _CLASSES.get(code) or _CLASSES.get(code.rpartition("-")[0], ScenarioRunnerError)
 
 
 def error_of(problems: Iterable[Diagnostic]) -> ScenarioRunnerError:
-    """The error that diagnostics become: its class is that of the first one's code."""
+    """Make one error of diagnostics. The code of the first diagnostic decides the class."""
     diagnostics = tuple(problems)
     return error_class(diagnostics[0].code)(diagnostics)
 
 
 def exit_code_of(findings: Iterable[Diagnostic]) -> int:
-    """The exit code that a run ends with for the first error among findings; 0 without one."""
+    """Return the exit code for the first error among findings, or 0 if there is no error."""
     return next((error_class(finding.code).exit_code for finding in findings if finding.severity == "error"), 0)
 
 
 def file_error(path: str, message: str, *, help: str | None = None, code: str | None = None) -> FileError:
-    """The `FileError` that says ``message`` about ``path``."""
+    """Make a `FileError` about the file ``path``."""
     return FileError(Diagnostic(code or FileError.code, "error", None, message, help, path=path))
 
 
 def read_error(path: str, what: str, error: OSError | ValueError) -> Exception:
-    """The error for a file that cannot be read: a MissingFileError with close names, or a FileError."""
+    """Make the error for an unreadable file: a MissingFileError with close names, or a FileError."""
     message, help = f"{what}: {reason_of(error)}", close_files_help(path, error)
     return error_of([Diagnostic(file_error_code(error), "error", None, message, help, path=path)])

@@ -1,4 +1,4 @@
-"""The codes of diagnostics, read from codes.toml: what each means, how to fix it, and where the rule is specified."""
+"""The codes of diagnostics from codes.toml, each with a meaning, a fix and a source."""
 
 import tomllib
 from importlib.resources import files
@@ -8,7 +8,7 @@ from scenario_runner.errors import error_class
 
 
 class Code(NamedTuple):
-    """One kind of diagnostic. ``severity`` is the usual one; ``source`` names the section of a specification."""
+    """One kind of diagnostic. ``severity`` is the default, and ``source`` names the section of a specification."""
 
     code: str
     severity: str
@@ -19,7 +19,7 @@ class Code(NamedTuple):
 
     @property
     def exit_code(self) -> int:
-        """The exit code of a run that an error of this code ends; 0 where it is not an error."""
+        """The exit code of a run that ends with this code, or 0 for warnings and notes."""
         return error_class(self.code).exit_code if self.severity == "error" else 0
 
 

@@ -1,4 +1,4 @@
-"""`Diagnostic`: one thing that is wrong, probably not meant, or worth knowing, with its place."""
+"""`Diagnostic`: an error, a warning or a note about a place in a file."""
 
 from collections.abc import Iterable
 from typing import Literal, NamedTuple
@@ -9,13 +9,13 @@ Severity = Literal["error", "warning", "note"]
 
 
 class Diagnostic(NamedTuple):
-    """One thing that is wrong, and where.
+    """A finding about a place in a file.
 
-    ``code`` is the stable name of this kind of problem, such as 'SR-BIND-003', which ``scenario-runner explain`` knows;
-    `errors.error_class` gives the error, and so the exit code, that it ends a run with. With the severity "error" the
-    scenario cannot run; a "warning" is probably not meant; a "note" is for information. ``pointer`` is a JSON pointer
-    (RFC 6901) into the scenario, or into the file ``path``; ``line`` and ``column`` count from 1. Unknown parts are
-    ``None``. ``help`` says what to do about it and is shown on a line of its own.
+    ``code`` is the stable name of the kind of finding, such as 'SR-BIND-003'. ``scenario-runner explain`` describes it,
+    and `errors.error_class` gives its class of error and exit code. An "error" stops a run. A "warning" means a
+    probable mistake. A "note" only informs. ``pointer`` is a JSON pointer (RFC 6901) into the file ``path``, or into
+    the scenario. ``line`` and ``column`` count from 1. Unknown parts are ``None``. ``help`` advises the user, on a line
+    after the message.
     """
 
     code: str
@@ -35,7 +35,7 @@ class Diagnostic(NamedTuple):
         return ": ".join([*parts, self.message])
 
     def as_json(self) -> dict[str, Json]:
-        """The diagnostic as a JSON object."""
+        """Return the diagnostic as a JSON object."""
         return {
             "code": self.code,
             "severity": self.severity,
@@ -64,10 +64,10 @@ def note(code: str, pointer: str, message: str, help: str | None = None) -> Diag
 
 
 def warnings_as_errors(findings: Iterable[Diagnostic]) -> list[Diagnostic]:
-    """The findings as --strict takes them."""
+    """Return the findings with errors in the place of warnings, for --strict."""
     return [finding._replace(severity="error") if finding.severity == "warning" else finding for finding in findings]
 
 
 def escape(key: str) -> str:
-    """A key as one step of a JSON pointer (RFC 6901)."""
+    """Escape a key for a JSON pointer (RFC 6901)."""
     return key.replace("~", "~0").replace("/", "~1")

@@ -1,6 +1,6 @@
 """Packages from elsewhere: system packages, Arm's glslc, and Arm's package with the name of this program.
 
-Standard library only: the set-up of a checkout uses this file before anything is installed.
+This file imports the standard library only, because the set-up of a checkout uses it before anything is installed.
 
 Linux distributions and Homebrew have compilers, loaders and drivers in packages; system_packages.toml names them.
 
@@ -21,7 +21,7 @@ from typing import NamedTuple
 _KIN = {"ubuntu": "debian", "rhel": "fedora", "centos": "fedora", "archlinux": "arch"}
 
 ARM_WHEEL = "ai_ml_sdk_scenario_runner>=0.11"
-# In an environment; without ``share``, in the user's data folder.
+# Relative to an environment. In the user's data folder, ``share`` is left out.
 GLSLC_FOLDER = os.path.join("share", "scenario-runner", "glslc")
 GLSLC_PROGRAM = os.path.join("scenario_runner", "binaries", "bin", "glslc.exe" if sys.platform == "win32" else "glslc")
 
@@ -36,7 +36,7 @@ _ARM_PROGRAMS = os.path.join(_PACKAGE, "binaries", "bin")  # pip leaves empty fo
 
 @cache
 def families() -> dict[str, dict[str, str]]:
-    """The table of system_packages.toml: a family of systems, and "elsewhere" → each of its keys."""
+    """Read system_packages.toml: for each family of systems and "elsewhere", the packages and commands."""
     import tomllib  # a run that finds everything needs no table
 
     with open(os.path.join(os.path.dirname(__file__), "system_packages.toml"), "rb") as file:
@@ -44,7 +44,7 @@ def families() -> dict[str, dict[str, str]]:
 
 
 def family_here(root: str | os.PathLike[str] = "/", platform: str = sys.platform) -> str | None:
-    """The key in `families` whose package names apply to the system at ``root``; None for any other system."""
+    """Return the family of the system at ``root``, a key of `families`; None if the table lacks the system."""
     if platform == "darwin":
         return "macos"
     fields = {}
@@ -64,13 +64,12 @@ def family_here(root: str | os.PathLike[str] = "/", platform: str = sys.platform
 
 
 def package_names(family: str, parts: Iterable[str]) -> tuple[str, ...]:
-    """The packages that hold these parts."""
+    """Return the names of the packages for these parts."""
     return tuple(name for part in parts for name in families()[family][part].split())
 
 
 def has_package_lists(family: str, root: str | os.PathLike[str] = "/") -> bool:
-    """Return whether the package manager of the system at ``root`` can install packages without fetching its lists
-    first."""
+    """Return whether the system at ``root`` already has the lists of its package manager."""
     from glob import glob
 
     lists = families()[family]["lists"]
@@ -78,7 +77,7 @@ def has_package_lists(family: str, root: str | os.PathLike[str] = "/") -> bool:
 
 
 def system_command(family: str, packages: Iterable[str], *, superuser: bool, root: str | os.PathLike[str] = "/") -> str:
-    """The shell command that installs ``packages``. It fetches the package lists first where there are none."""
+    """Return the shell command that installs ``packages``. It fetches missing package lists first."""
     commands = families()[family]
     sudo = "" if superuser or family == "macos" else "sudo "
     install = f"{sudo}{commands['install']} {' '.join(packages)}"
@@ -86,8 +85,7 @@ def system_command(family: str, packages: Iterable[str], *, superuser: bool, roo
 
 
 def install_here(*parts: str) -> str:
-    """Tell how to install these parts on this machine: a shell command, or words for a system that is not in the
-    table."""
+    """Return the shell command that installs these parts here, or advice in words if the system is unknown."""
     family = family_here()
     if family is None:
         return "; ".join(families()["elsewhere"][part] for part in parts)
@@ -96,7 +94,7 @@ def install_here(*parts: str) -> str:
 
 
 class Requirement(NamedTuple):
-    """A package of an extra: ``text`` is for pip, ``newest_python`` the last version with wheels, empty if all have."""
+    """A package of an extra. ``text`` is for pip. ``newest_python`` is the last with wheels, or empty."""
 
     text: str
     newest_python: str
@@ -111,7 +109,7 @@ class Requirement(NamedTuple):
 
 @cache
 def requirement(package: str) -> Requirement:
-    """Read the bounds of a package from the metadata of this program, which has them from pyproject.toml."""
+    """Read the bounds of a package from this program's metadata, which come from pyproject.toml."""
     from importlib.metadata import PackageNotFoundError, requires  # takes 15 ms
 
     try:
@@ -127,14 +125,14 @@ def requirement(package: str) -> Requirement:
 
 
 def has_arm_wheels() -> bool:
-    """Tell whether Arm's wheels exist for this kind of machine: Linux with glibc, and macOS on Arm."""
+    """Return whether Arm publishes wheels for this kind of machine: Linux with glibc, or macOS on Arm."""
     if sys.platform == "darwin":
         return os.uname().machine == "arm64"
     return has_glibc("x86_64", "aarch64")
 
 
 def has_glibc(*machines: str) -> bool:
-    """Tell whether this is Linux with glibc on one of these kinds of machines."""
+    """Return whether this is Linux with glibc on one of these kinds of machines."""
     import platform  # takes 2 ms
 
     return platform.libc_ver()[0] == "glibc" and platform.machine() in machines
@@ -154,9 +152,9 @@ def glslc_programs() -> list[str]:
 
 
 def glslc_arguments(folder: str) -> list[str]:
-    """List the arguments of ``pip install`` that install glslc into ``folder``, or there again.
+    """List the arguments of ``pip install`` that install glslc into ``folder``, or install it there again.
 
-    Every wheel holds the same program: that for CPython 3.12 serves any version of Python."""
+    All wheels hold the same program, so the wheel for CPython 3.12 serves any version of Python."""
     return [
         "--no-deps",
         "--upgrade",
@@ -178,9 +176,9 @@ def glslc_command() -> list[str]:
 
 
 def pip_install(*arguments: str) -> list[str]:
-    """Return the command that installs packages into this interpreter's environment: uv's where this has no pip.
+    """Return the command that installs packages into this interpreter's environment, with pip or else with uv.
 
-    Environments of ``uv venv``, ``uv tool`` and pipx have none."""
+    Environments of ``uv venv``, ``uv tool`` and pipx have no pip."""
     import shutil
     from importlib.util import find_spec
 
@@ -201,7 +199,7 @@ def _can_be_made(folder: str) -> bool:
 
 
 def mixed_packages_problem() -> str | None:
-    """Name the files of either package and the damage; None where this package is alone in its folder."""
+    """Describe the damage of Arm's package in this package's folder; None if there is no damage."""
     package = sys.modules["scenario_runner"]
     is_own = hasattr(package, "_HOME")
     if is_own and not os.path.exists(_ARM_PROGRAMS):

@@ -1,6 +1,6 @@
-"""The library's log records: those of `logging`, which is imported with the first one that somebody can hear.
+"""Log records of the library. The first record that a handler wants imports `logging`.
 
-Importing it takes a twentieth of a small run, and most runs have nothing to say.
+The import takes a twentieth of a small run, and most runs log nothing.
 """
 
 import sys
@@ -10,23 +10,23 @@ _set_up: Callable[[], None] | None = None
 
 
 def before_first_record(set_up: Callable[[], None]) -> None:
-    """Have ``set_up`` called before the next record; it replaces the one that was given before."""
+    """Call ``set_up`` before the next record. A later call of this function replaces ``set_up``."""
     global _set_up
     _set_up = set_up
 
 
 def warning(logger: str, message: str, *arguments: object) -> None:
-    """A record of the logger of this name (a module's ``__name__``)."""
+    """Log at WARNING level. ``logger`` is the name of a module."""
     _record("warning", logger, message, arguments)
 
 
 def error(logger: str, message: str, *arguments: object) -> None:
-    """The same for what is wrong for certain; what ends a run is raised, not logged."""
+    """Log at ERROR level. Errors that end a run are raised instead."""
     _record("error", logger, message, arguments)
 
 
 def printed(logger: str, message: str, *arguments: object) -> None:
-    """A message of a shader, of the level 45, "PRINTF": also heard where only errors are."""
+    """Log a message of a shader at the level PRINTF (45), above ERROR."""
     _record("printf", logger, message, arguments)
 
 
@@ -45,29 +45,28 @@ def _record(level: str, logger: str, message: str, arguments: tuple[object, ...]
 
 
 def hears(logger: str, level: str) -> bool:
-    """Return whether records of the level, "INFO" or "DEBUG", are handled: not where `logging` has not been
-    imported."""
+    """Return whether anything handles records of the level "INFO" or "DEBUG". Nothing does before `logging` is loaded."""
     if "logging" not in sys.modules:
         return False
-    import logging  # waits for another thread that imports it
+    import logging  # another thread may still import it
 
     return logging.getLogger(logger).isEnabledFor(_LEVELS[level.lower()])
 
 
 def info(logger: str, message: str, *arguments: object) -> None:
-    """A record for people who want to follow what is done."""
+    """Log at INFO level."""
     if hears(logger, "INFO"):
         _record("info", logger, message, arguments)
 
 
 def debug(logger: str, message: str, *arguments: object) -> None:
-    """A record for people who look into a failure."""
+    """Log at DEBUG level."""
     if hears(logger, "DEBUG"):
         _record("debug", logger, message, arguments)
 
 
 def silence(package: str) -> None:
-    """Let nothing but critical records through of a package that has made its loggers, each with a level of its own."""
+    """Let the existing loggers of a package pass critical records only."""
     import logging
 
     for name in list(logging.root.manager.loggerDict):

@@ -14,8 +14,9 @@ _SCHEMA: Final = "https://json.schemastore.org/sarif-2.1.0.json"
 
 
 def sarif(findings: Iterable[Diagnostic], version: str, incomplete: str = "") -> dict[str, object]:
-    """One run of this ``version`` of the program; rules are the codes that occur. ``incomplete`` says why findings may
-    be missing."""
+    """Return findings as one SARIF run of this ``version`` of the program. The rules are the codes that occur.
+
+    ``incomplete`` is the reason why findings may be missing."""
     rules: dict[str, int] = {}
     results = [_result(finding, rules.setdefault(finding.code, len(rules))) for finding in findings]
     driver = {"name": "scenario-runner", "version": version, "rules": list(map(_rule, rules))}
@@ -27,8 +28,9 @@ def sarif(findings: Iterable[Diagnostic], version: str, incomplete: str = "") ->
 
 
 def repository_path(path: str) -> str:
-    """The path relative to the repository, with "/": below $GITHUB_WORKSPACE, else the nearest folder above the file
-    that has .git, else the current folder. A path elsewhere is absolute."""
+    """Return a path with "/", relative to the repository, or absolute for a file outside of it.
+
+    The repository is $GITHUB_WORKSPACE, the nearest folder above the file with .git, or the current folder."""
     full = Path(os.path.realpath(os.path.dirname(path)), os.path.basename(path))
     root = os.environ.get("GITHUB_WORKSPACE") or next(
         (folder for folder in full.parents if os.path.lexists(folder / ".git")), os.curdir
@@ -39,7 +41,7 @@ def repository_path(path: str) -> str:
 
 def _rule(name: str) -> dict[str, object]:
     code = CODES.get(name)
-    if code is None:  # of a journal that another version wrote
+    if code is None:  # from a journal of another version
         return {"id": name}
     return {
         "id": name,

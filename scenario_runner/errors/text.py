@@ -1,8 +1,8 @@
-"""Text as it is shown: escaped names and messages, counts and sizes, and close names for what does not exist.
+"""Text for users: escaped names and messages, counts and sizes, and suggestions for misspelt names.
 
-Nothing in text of others moves the cursor, colours the terminal or changes the direction of writing. The command line
-sends all that it prints through `visible`. Names inside a line go through `one_line`, so that a newline in a name does
-not look like the next message.
+Foreign text must not move the cursor, colour the terminal or change the direction of writing. The command line escapes
+its whole output with `visible`. Names inside a line go through `one_line`, so that a newline in a name does not look
+like the next message.
 """
 
 import os
@@ -13,53 +13,54 @@ from typing import Any, TypeAlias
 # A text, or a text and its style on a terminal.
 Span: TypeAlias = "str | tuple[str, str]"
 
-# A value of JSON as `json.loads` gives it. Whoever reads one knows or checks the types of its parts.
+# A value from `json.loads`. Readers check the types of the parts.
 Json: TypeAlias = Any
 
-# Of what `str.isprintable` refuses, these spaces are harmless.
+# `str.isprintable` refuses these spaces, but they are harmless.
 _SPACES = "\xa0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a\u202f\u205f\u3000"
 _LINES = "\n\t" + _SPACES
 
 
 def visible(text: str) -> str:
-    """``text`` with escape sequences instead of control and format characters (terminal escapes, bidirectional
-    overrides, line separators, lone surrogates, ...), but for newlines and tabs."""
+    """Escape control and format characters of a text, except newlines and tabs.
+
+    These are terminal escapes, bidirectional overrides, line separators, lone surrogates and others."""
     if all(line.isprintable() for line in text.split("\n")):
         return text
     return _escaped(text, _LINES)
 
 
 def one_line(text: str, longest: int = 1000) -> str:
-    """The same on one line, and shortened in the middle where it has more characters than ``longest``."""
+    """Escape a text like `visible`, with newlines and tabs, and cut the middle of more than ``longest`` characters."""
     if len(text) > longest:
         text = f"{text[: longest - 100]}...{text[-97:]}"
     return text if text.isprintable() else _escaped(text, _SPACES)
 
 
 def counted(number: int, noun: str) -> str:
-    """A number of things: '1 dispatch', '2 dispatches'."""
+    """Return a number with a noun: '1 dispatch', '2 dispatches'."""
     return f"{number} {noun}" + ("" if number == 1 else "es" if noun.endswith("ch") else "s")
 
 
 def share_of(number: int, total: int, noun: str) -> str:
-    """A share of things with its verb: '1 of 4 elements (25 %) is', '2 of 4 elements (50 %) are'."""
+    """Return a share with a verb: '1 of 4 elements (25 %) is', '2 of 4 elements (50 %) are'."""
     return f"{number} of {counted(total, noun)} ({100 * number / total:.3g} %) {'is' if number == 1 else 'are'}"
 
 
 def first_of(names: Sequence[str], most: int = 10) -> str:
-    """The first names of a list that may be long, with commas: "a, b and 3 more"."""
+    """List the first names of many: "a, b and 3 more"."""
     more = f" and {len(names) - most} more" if len(names) > most else ""
     return (", ".join(one_line(name) for name in names[:most]) or "none") + more
 
 
 def distinct(value: float, bound: float) -> tuple[str, str]:
-    """A number and what it is compared with, with at least six digits, and as many as show that they differ."""
+    """Format a number and a bound with six digits, or with as many as make the two texts differ."""
     texts = ((f"{value:.{digits}g}", f"{bound:.{digits}g}") for digits in range(6, 18))
     return next((pair for pair in texts if pair[0] != pair[1]), (repr(value), repr(bound)))
 
 
 def size_in_units(size_bytes: int) -> str:
-    """A size: '12 bytes', '256.0 MiB'."""
+    """Format a size: '12 bytes', '256.0 MiB'."""
     for unit, shift in (("GiB", 30), ("MiB", 20), ("KiB", 10)):
         if size_bytes >= 1 << shift:
             return f"{size_bytes / (1 << shift):.1f} {unit}"
@@ -71,11 +72,11 @@ def _escaped(text: str, but: str) -> str:
 
 
 _MOST_CHARACTERS = 100
-_MOST_ENTRIES = 5000  # of a folder that is looked through
+_MOST_ENTRIES = 5000  # of one folder
 
 
 def close_names(name: str, candidates: Iterable[str], *, most: int = 3, cutoff: float = 0.6) -> list[str]:
-    """The candidates most like ``name``, the nearest first; upper and lower case count the same."""
+    """Return the candidates most like ``name``, the nearest first. Upper and lower case are the same."""
     from difflib import get_close_matches
 
     folded: dict[str, str] = {}
@@ -88,15 +89,15 @@ def close_names(name: str, candidates: Iterable[str], *, most: int = 3, cutoff: 
 
 
 def did_you_mean(names: Iterable[str]) -> str:
-    """`` (did you mean 'a' or 'b'?)``, nothing for no names."""
+    """Return `` (did you mean 'a' or 'b'?)``, or an empty string without names."""
     shown = " or ".join(repr(name) for name in names)
     return f" (did you mean {shown}?)" if shown else ""
 
 
 def numbered(stem: str, extension: str, is_taken: Callable[[str], bool]) -> str:
-    """Return a name that is not taken: the plain one, or else one with a number, ``stem~2.npy``.
+    """Return a free name: the plain name, or a name with a number such as ``stem~2.npy``.
 
-    The numbers that are tried double until one is free, so that thousands of equal names cost little.
+    The search doubles the number until a name is free, so that thousands of equal names cost little.
     """
 
     def name_of(number: int) -> str:
@@ -112,9 +113,9 @@ def numbered(stem: str, extension: str, is_taken: Callable[[str], bool]) -> str:
 
 
 def close_files_help(path: str, error: Exception | None = None) -> str | None:
-    """The help of an error about a file that does not exist: at most three files that do and may have been meant.
+    """Return help for a missing file: up to three existing files with similar paths.
 
-    None where there are none, or where ``error`` is not about a missing file.
+    Return None if there are none, or if ``error`` is not about a missing file.
     """
     if error is not None and not isinstance(error, (FileNotFoundError, NotADirectoryError)):
         return None
@@ -127,7 +128,7 @@ def close_files_help(path: str, error: Exception | None = None) -> str | None:
 
 
 def _close_files(path: str) -> Iterable[str]:
-    """Paths like ``path``, the likeliest first; not all of them are files."""
+    """Yield paths like ``path``, the likeliest first. Some are no files."""
     folder, name = os.path.split(path)
     missing: list[str] = []
     while folder and not os.path.isdir(folder):
@@ -159,7 +160,7 @@ def _entries(folder: str) -> list[str]:
 
 
 def reason_of(error: OSError | ValueError) -> str:
-    """The operating system's reason, in lower case; a ``ValueError`` is Python's for a path with a NUL character."""
+    """Return the operating system's reason in lower case. Python raises ``ValueError`` for a NUL in a path."""
     if isinstance(error, ValueError):
         return "no path can hold a NUL character"
     text = error.strerror or str(error) or type(error).__name__
@@ -172,12 +173,12 @@ def json_reason(error: ValueError | RecursionError) -> str:
 
 
 def listed(names: Iterable[str]) -> str:
-    """Names in quotes, with commas."""
+    """Return names in quotes, with commas."""
     return ", ".join(repr(name) for name in names)
 
 
 def close_match(name: object, candidates: Iterable[str]) -> str:
-    """`` (did you mean 'x'?)`` for the candidate most like a name, or nothing."""
+    """Return `` (did you mean 'x'?)`` for the candidate most like a name, or an empty string."""
     if not isinstance(name, str) or not name:
         return ""
     return did_you_mean(close_names(name, candidates, most=1))

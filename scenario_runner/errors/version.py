@@ -1,4 +1,4 @@
-"""The version of this program: of the checkout that it runs from, or of the installed package."""
+"""The version of this program, from git in a checkout, or from the installed package."""
 
 import os
 import re
@@ -8,7 +8,7 @@ from pathlib import Path
 
 _PACKAGE = os.path.dirname(os.path.dirname(__file__))  # scenario_runner/
 
-# The modules that `_version` needs are imported there, and git is asked there: most runs show no version.
+# `__getattr__` computes it, because most runs show no version.
 __version__: str
 
 _CHECKOUT = Path(__file__).parents[2]
@@ -17,13 +17,13 @@ _DESCRIPTION = re.compile(r"v(?P<tag>[0-9].*)-(?P<commits>[0-9]+)-g(?P<hash>[0-9
 
 @cache
 def revision() -> str:
-    """The name that git gives to the checkout's commit, with "-dirty" where files differ from it; else the version."""
+    """Return git's description of the checkout, with "-dirty" for changed files. Without git, return the version."""
     named = _git("describe", "--tags", "--long", "--always", "--dirty", "--match=v[0-9]*")
     return named or f"v{_version()}"
 
 
 def __getattr__(name: str) -> str:
-    """Return ``__version__``, which takes 15 to 50 ms."""
+    """Compute ``__version__``, which takes 15 to 50 ms."""
     if name != "__version__":
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return _version()
@@ -31,7 +31,7 @@ def __getattr__(name: str) -> str:
 
 @cache
 def _version() -> str:
-    """Return what setuptools-scm computes for the commit of a checkout: that of an editable installation is older."""
+    """Return the version that setuptools-scm gives to a checkout. An editable installation stores an older version."""
     described = _git("describe", "--tags", "--long", "--always", "--match=v[0-9]*")
     if tagged := _DESCRIPTION.fullmatch(described):
         tag, commits, hash = tagged.groups()
@@ -48,13 +48,15 @@ def _version() -> str:
 
 
 def _git(*arguments: str) -> str:
-    """Return what git prints about the checkout; empty where this is none, or where git fails or is missing."""
+    """Return the output of git in the checkout. It is empty without a checkout or git, and if git fails."""
     if not (_CHECKOUT / ".git").exists():
         return ""
     import subprocess
 
     command = ["git", "-C", str(_CHECKOUT), *arguments]
-    environ = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}  # hooks name theirs
+    environ = {
+        name: value for name, value in os.environ.items() if not name.startswith("GIT_")
+    }  # git sets these for hooks
     try:
         ended = subprocess.run(command, env=environ, stdin=subprocess.DEVNULL, capture_output=True, text=True)
     except OSError:
@@ -66,7 +68,7 @@ def _git(*arguments: str) -> str:
 def program_version(root: str = _PACKAGE) -> tuple[object, ...]:
     """Identify the version of the program in the folder ``root``: each module and table, by size and time.
 
-    So a plan is as old as the code that it comes from, in a checkout as where it is installed; 260 modules take 1 ms.
+    The plan cache uses it to drop plans of older code, in a checkout and in an installation. 260 modules take 1 ms.
     """
     modules: list[tuple[str, int, int]] = []
     folders = [root]
