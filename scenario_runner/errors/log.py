@@ -45,7 +45,7 @@ def _record(level: str, logger: str, message: str, arguments: tuple[object, ...]
 
 
 def hears(logger: str, level: str) -> bool:
-    """Return whether anything handles records of the level "INFO" or "DEBUG". Nothing does before `logging` is loaded."""
+    """Return whether anything handles records of the level "INFO" or "DEBUG". Nothing does without `logging`."""
     if "logging" not in sys.modules:
         return False
     import logging  # another thread may still import it
