@@ -20,7 +20,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run a command line and return the exit code. The docstring of `errors` lists the codes."""
     try:
         options = parse(sys.argv[1:] if argv is None else argv)
-        if options.command in ("run", "compare-layers"):
+        if options.command in ("run", "compare-layers") and options.action != "versions":
             last_words.announce_crashes()
         if options.command == "run":
             options.starting = start_driver(options) if options.files and not options.isolate else None

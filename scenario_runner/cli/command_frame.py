@@ -18,7 +18,6 @@ from scenario_runner.errors import (
     log,
 )
 from scenario_runner.errors.installation import pip_install
-from scenario_runner.files.sandbox import distrusting
 from scenario_runner.processes import signals
 
 DEPENDENCIES = ("vulkan", "cffi", "numpy", "pydantic", "imageio", "rich")
@@ -31,6 +30,8 @@ def sandboxed(options: object) -> AbstractContextManager[None]:
     """Return the sandbox around a command: no link may lead out of the folders of the scenarios."""
     if not getattr(options, "sandbox", False):
         return nullcontext()
+    from scenario_runner.files.sandbox import distrusting  # --version and --help need no files
+
     words = [*(getattr(options, name, None) or [] for name in ("files", "paths"))]
     paths = [path for each in words for path in each if not path.startswith("@") and path != "-"]
     return distrusting([*paths, *filter(None, [getattr(options, "file", None)])] or [os.curdir])
