@@ -1,7 +1,10 @@
-"""The end of a process that crashed or hung, and its native stack as gdb reads it from the core file."""
+"""Crashes and hangs of processes, with the native stack that gdb reads from a core file."""
 
+import glob
 import os
 import re
+import shutil
+import subprocess
 import sys
 from typing import Final, NamedTuple
 
@@ -9,6 +12,7 @@ from scenario_runner.errors import DeviceError, DriverCrashError
 from scenario_runner.errors.diagnostic import Diagnostic
 from scenario_runner.errors.text import reason_of
 from scenario_runner.processes import progress
+from scenario_runner.processes.programs import Program
 
 _HELP: Final = (
     "the Vulkan driver or a layer is the usual cause, often because of an invalid shader:"
@@ -20,7 +24,7 @@ _LIMIT_S: Final = 60.0
 _HANDLER: Final = "<signal handler called>"
 _FRAME: Final = re.compile(r"#\d+ ")
 _THREAD: Final = re.compile(r"^Thread (\d+) \(.*?LWP (\d+).*$", re.MULTILINE)
-# The interpreter, the start of a thread, and an address that no code has.
+# Frames of the interpreter, of the start of a thread, and at addresses without code.
 _BOTTOM: Final = re.compile(
     r"(?: in |#\d+\s+)(?:_?Py|cfunction_|method_vectorcall|object_vacall|start_thread |clone3? )"
     r"|#\d+ +0x0+[0-9a-f]{0,4} in "
@@ -30,12 +34,13 @@ _OF_SYSTEM: Final = re.compile(r" (?:at \.\.?/|from \S*/lib(?:c|pthread)[.-])")
 
 
 class Crash(NamedTuple):
-    """The end of a process ("was ended by SIGSEGV") while it was doing ``what`` for the JSON pointer ``pointer``.
+    """The end of a process, as a predicate ("was ended by SIGSEGV"), and the work at that time.
 
-    ``work`` is the kind of work (`progress.doing`), ``kind`` the class of the error, ``help`` replaces the usual help.
-    ``code`` is the exit code, negative for a signal, and ``seconds`` is the time since the item began. ``stack`` is the
-    Python stack, ``native_stack`` the result of `native_stack`, and ``output`` the end of standard error. The process
-    had run ``before_count`` items before; ``before`` are the last ones.
+    The process was doing ``what`` for the JSON pointer ``pointer``; ``work`` is the kind of work (`progress.doing`).
+    ``kind`` is the class of the error, and ``help`` replaces the usual help. ``code`` is the exit code, negative for a
+    signal, and ``seconds`` the time since the item began. ``stack`` is the Python stack, ``native_stack`` the result of
+    `native_stack`, and ``output`` the end of standard error. The process had run ``before_count`` items before;
+    ``before`` has the last of them.
     """
 
     end: str
@@ -53,7 +58,7 @@ class Crash(NamedTuple):
     before_count: int = 0
 
     def error(self, path: str | None) -> DeviceError:
-        """Make the error for the scenario or model at ``path``, which was running, if any."""
+        """Make the error about a scenario or a model, or about no file."""
         usual_help = _HELP_OF_COMPILERS if self.work == progress.COMPILING else _HELP
         process = "the process" if path is None else "the process that ran it"
         message = f"{process} {self.end} while {self.what or 'starting'}"
@@ -62,26 +67,24 @@ class Crash(NamedTuple):
 
 
 class CorePattern(NamedTuple):
-    """The place of core files, see core(5); ``has_suffix`` tells that the number of the process follows."""
+    """The pattern for paths of core files, see core(5). With ``has_suffix``, the number of the process follows."""
 
     text: str
     has_suffix: bool = False
 
     @property
     def is_of_process(self) -> bool:
-        """Return whether each process has a core file of its own, whatever its current folder is."""
+        """Return whether the core files of two processes differ, in any current folder."""
         return self.has_suffix or "%p" in self.text or self.text.startswith(("|", "/"))
 
     def files_of(self, process: int) -> list[str]:
-        """List the core files in the current folder that a process may have left."""
-        import glob  # this and the imports below take 5 ms of each start of a worker
-
+        """Return the paths of core files that a process may have left in the current folder."""
         name = re.sub("%(.)", lambda match: str(process) if match[1] == "p" else "*", glob.escape(self.text))
         return glob.glob(name + (f".{process}" if self.has_suffix else ""))
 
 
 def core_pattern() -> CorePattern:
-    """Read the pattern of this system."""
+    """Read the pattern of core files on this system."""
     try:
         with open("/proc/sys/kernel/core_pattern", encoding="utf-8") as file:
             text = file.read().strip()
@@ -92,12 +95,11 @@ def core_pattern() -> CorePattern:
 
 
 def native_stack(process: int, folder: str) -> str:
-    """Format the frames of the crashed thread, down to the Python interpreter, and the path of the core file.
+    """Return the frames of the crashed thread up to the Python interpreter, and the path of the core file.
 
-    A process may have had ``folder`` as its current one; a core file there gets a name with the number of the process,
-    in the current folder of this one."""
-    import shutil
-
+    A core file in ``folder``, the current folder of the process, moves to the current folder. The new name ends with
+    the number of the process.
+    """
     pattern = core_pattern()
     cores = [] if pattern.text.startswith("|") else pattern.files_of(process)
     own = [] if pattern.is_of_process else pattern._replace(text=os.path.join(folder, pattern.text)).files_of(process)
@@ -107,16 +109,12 @@ def native_stack(process: int, folder: str) -> str:
         return f"no core file was found; /proc/sys/kernel/core_pattern is {pattern.text!r}: see core(5)"
     core = os.path.abspath(max(cores, key=os.path.getmtime))
     gdb = shutil.which("gdb")
-    lines = _frames(gdb, core, process) if gdb else ["gdb is not installed, which shows the stack"]
+    lines = _frames(gdb, core, process) if gdb else ["the stack needs gdb, which is not installed"]
     return "\n".join([*lines, f"core file: {core}"])
 
 
 def _frames(gdb: str, core: str, process: int) -> list[str]:
-    """List the frames of the thread that crashed, gdb's first, and of the thread that had called the driver."""
-    import subprocess
-
-    from scenario_runner.processes.programs import Program
-
+    """Return the frames of the crashed thread, and of the thread that had called the driver."""
     command = [gdb, "-batch", "-nx", "-ex", f"thread apply all bt {_MOST_FRAMES}", sys.executable, core]
     with Program(
         command, _LIMIT_S, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
@@ -127,20 +125,20 @@ def _frames(gdb: str, core: str, process: int) -> list[str]:
     if not threads:
         return [f"gdb {program.failure or 'shows no frame'}"]
     if process not in threads:
-        return ["another process has written the core file since: 'core.%p' in core_pattern keeps all"]
+        return ["another process has replaced the core file: 'core.%p' in core_pattern keeps all"]
     crashed = next(frames for number, frames in threads.values() if number == "1")
     number, calling = threads[process]
     lines = _trimmed(crashed) or ["no frame below the handler of the signal"]
     if number != "1":
         frames = _trimmed(calling)
-        while frames and _OF_SYSTEM.search(frames[0]):  # where it waits
+        while frames and _OF_SYSTEM.search(frames[0]):  # frames of waiting
             del frames[0]
         lines += ["the thread that called the driver:", *frames]
     return lines
 
 
 def _trimmed(shown: str) -> list[str]:
-    """Keep the frames between the signal, or the handler of faulthandler, and the interpreter or the thread's start."""
+    """Return the frames between the handler of the signal and the interpreter or the start of the thread."""
     frames = [line for line in shown.splitlines() if _FRAME.match(line)]
     start = next((at for at, line in enumerate(frames, 1) if line.endswith(_HANDLER)), 0)
     frames = frames[start:]

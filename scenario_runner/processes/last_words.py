@@ -1,4 +1,4 @@
-"""One line about the work of this process when a driver crashes it: no other process waits for its end."""
+"""A line about the current work when a driver crashes this process, which no other process watches."""
 
 import os
 import sys
@@ -11,38 +11,24 @@ FATAL: Final = {11: "SIGSEGV", 6: "SIGABRT", 7: "SIGBUS", 8: "SIGFPE", 4: "SIGIL
 _LONGEST_S: Final = 1
 
 subject = ""
-"""The file that the line begins with."""
+"""The file at the beginning of the line."""
 _kept: list[object] = []
 
 
 def announce_crashes() -> None:
-    """Have a crash of this process write one line. The process still ends by the signal."""
+    """Write a line when this process crashes. The signal still ends the process."""
     if sys.platform != "linux":
         return
-    import _signal  # type: ignore[import-not-found]  # see signals.py
-
-    try:  # ctypes consists of this, and takes a millisecond longer to import
-        from _ctypes import FUNCFLAG_CDECL, CFuncPtr, _SimpleCData, dlopen, dlsym
+    try:
+        from ctypes import CDLL, CFUNCTYPE, c_int, c_void_p
     except ImportError:  # a Python that was built without libffi
         return
-
-    class Int(_SimpleCData):  # type: ignore[type-arg]
-        _type_ = "i"
-
-    class Pointer(_SimpleCData):  # type: ignore[type-arg]
-        _type_ = "P"
-
-    class Handler(CFuncPtr):
-        _flags_, _argtypes_, _restype_ = FUNCFLAG_CDECL, (Int,), None
-
-    class Signal(CFuncPtr):
-        _flags_, _argtypes_, _restype_ = FUNCFLAG_CDECL, (Int, Pointer), Pointer
-
-    set_handler = Signal(dlsym(dlopen("", 0), "signal"))
+    libc = CDLL(None)
+    set_handler = CFUNCTYPE(c_void_p, c_int, c_void_p)(("signal", libc))
     before: dict[int, object] = {}
 
     def crashed(number: int) -> None:
-        _signal.alarm(_LONGEST_S)  # the driver may hold a lock that Python needs
+        libc.alarm(_LONGEST_S)  # the driver may hold a lock that Python needs
         set_handler(number, before[number])
         what, pointer, _ = progress.work()
         place = "".join(f"{part}: " for part in (subject, pointer) if part)
@@ -52,7 +38,7 @@ def announce_crashes() -> None:
         os.kill(os.getpid(), number)
 
     progress.share()
-    handler = Handler(crashed)
-    _kept.append(handler)  # callbacks live as long as this reference
+    handler = CFUNCTYPE(None, c_int)(crashed)
+    _kept.append(handler)  # the callback lives as long as this reference
     for number in FATAL:
         before[number] = set_handler(number, handler)

@@ -8,21 +8,19 @@ from __future__ import annotations
 
 import os
 from contextlib import suppress
-from typing import TYPE_CHECKING, NamedTuple
-
-if TYPE_CHECKING:
-    from mmap import mmap
+from mmap import mmap
+from typing import NamedTuple
 
 STARTED = 0
-"""Number of the item that a worker has begun last."""
+"""Index of the number of the current item."""
 
 CHANGES = 1
-"""Number of updates of the text so far."""
+"""Index of the number of `doing` calls."""
 
 COMPILING = "waiting for the shader compiler"
 """The kind of work while another program compiles shaders."""
 
-_TEXT = 4 * 2  # where texts begin, behind these numbers; each ends with a zero byte
+_TEXT = 4 * 2  # offset of the texts, which end with a zero byte each
 _SIZE_BYTES = 4096
 _MOST_CHANGES = 0x7FFFFFFF
 _LEAST_MORE_S = 2.0
@@ -30,14 +28,12 @@ _MORE = 0.1
 
 _page: mmap | None = None
 numbers: memoryview[int] | list[int] = [0] * 2
-"""The numbers above."""
+"""The numbers at the indices above."""
 
 
 def share(descriptor: int = -1) -> None:
-    """Keep progress from now on, for this process and its forks, in the file of a descriptor or in anonymous memory."""
+    """Keep notes of this process and all forks in a file, or in anonymous memory without a descriptor."""
     global _page, numbers
-    from mmap import mmap
-
     if descriptor >= 0:
         os.ftruncate(descriptor, _SIZE_BYTES)
     _page = mmap(descriptor, _SIZE_BYTES)
@@ -50,7 +46,7 @@ def work() -> tuple[str, str, str]:
 
 
 class Notes(NamedTuple):
-    """The progress of another process: `STARTED`, `CHANGES` and the texts of the latest `doing`."""
+    """The notes of another process: `STARTED`, `CHANGES` and the texts of the latest `doing`."""
 
     started: int
     changes: int
@@ -60,7 +56,7 @@ class Notes(NamedTuple):
 
 
 def read(path: str) -> Notes:
-    """Read the progress of the process that keeps it in this file."""
+    """Read the notes of another process from a file."""
     page = b""
     with suppress(FileNotFoundError), open(path, "rb") as file:
         page = file.read(_SIZE_BYTES)
@@ -75,20 +71,21 @@ def _texts(page: bytes) -> tuple[str, str, str]:
 
 
 def started(number: int) -> None:
-    """Note that this worker has begun with the item of this number."""
+    """Note the number of an item that this worker begins."""
     numbers[STARTED] = number
     doing("")
 
 
 def ended_after_s(limit_s: float) -> float:
-    """Return the seconds until a hanging process is killed. Its waits for the device end by themselves after
-    ``limit_s``."""
+    """Return the seconds until a hanging process is killed. Waits for the device end earlier, after ``limit_s``."""
     return limit_s + max(_LEAST_MORE_S, _MORE * limit_s)
 
 
 def doing(what: str, pointer: str = "", kind: str = "") -> None:
-    """Note the current work, as it follows "while" in a message, and the JSON pointer that it is for. ``kind`` is the
-    same for all work of a kind, where names or numbers in ``what`` tell it apart."""
+    """Note the current work, such as "reading results back", and a JSON pointer.
+
+    ``kind`` names the kind of work if ``what`` contains names or numbers.
+    """
     if _page is not None:
         numbers[CHANGES] = numbers[CHANGES] + 1 & _MOST_CHANGES
         texts = f"{what[:500]}\0{pointer}\0{kind or what[:500]}\0"

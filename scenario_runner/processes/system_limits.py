@@ -1,21 +1,18 @@
-"""Threads and processes that the system refuses, and the limit that was met."""
+"""Limits of the system for threads and processes, and the error about a refused one."""
 
 from __future__ import annotations
 
 import os
+import threading
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 from scenario_runner.errors import LimitError
 
-if TYPE_CHECKING:
-    import threading
-
-_FILES_OF_PROCESS = 6  # the pipes to a process while it is started
+_FILES_OF_PROCESS = 6  # pipes to a process during the start
 
 
 def start(thread: threading.Thread) -> None:
-    """Start a thread. Raises LimitError where the system refuses it."""
+    """Start a thread. Raises LimitError if the system refuses the thread."""
     try:
         thread.start()
     except RuntimeError as error:  # "can't start new thread" is all that Python says
@@ -23,7 +20,7 @@ def start(thread: threading.Thread) -> None:
 
 
 def processors() -> int:
-    """Return the number of processors that this process may use: in a container, fewer than the machine has."""
+    """Return the number of processors for this process. A container may limit them."""
     count = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     for folder in control_groups("cpu"):
         try:
@@ -36,8 +33,7 @@ def processors() -> int:
 
 
 def refusal(what: str) -> LimitError:
-    """Return the error for a ``what`` ('thread', 'process') that could not be started. It names the limit that was met,
-    or all known limits."""
+    """Make the error about a refused ``what`` ('thread' or 'process'), with the exceeded limit or all known limits."""
     known = list(_limits())
     limits = [limit for limit in known if limit[1] + limit[3] > limit[2]] or known
     named = "; ".join(f"{name}: {used} of {most} in use, {more} more asked for" for name, used, most, more in limits)
@@ -48,8 +44,7 @@ def refusal(what: str) -> LimitError:
 
 
 def _limits() -> Iterator[tuple[str, int, int, int]]:
-    """Yield the limits for a new thread or process, as far as this system tells: the name, the amount in use, the most,
-    and the need of the new one (for a thread, a stack)."""
+    """Yield the known limits for a new thread or process: name, amount in use, limit, and need of the new one."""
     try:
         import resource
     except ImportError:  # not on this system
@@ -61,7 +56,7 @@ def _limits() -> Iterator[tuple[str, int, int, int]]:
     stack, _ = resource.getrlimit(resource.RLIMIT_STACK)
     used = _number("/proc/self/statm")
     if address_space != resource.RLIM_INFINITY and used is not None:
-        # a thread's stack is as large as this limit, and a few MiB where there is none
+        # the stack of a thread is as large as this limit, or a few MiB without a limit
         stack = 2 << 20 if stack == resource.RLIM_INFINITY else stack
         yield "bytes of address space (ulimit -v)", used * resource.getpagesize(), address_space, stack
     processes, _ = resource.getrlimit(resource.RLIMIT_NPROC)
@@ -74,7 +69,7 @@ def _limits() -> Iterator[tuple[str, int, int, int]]:
 
 
 def _number(path: str) -> int | None:
-    """Return the number at the start of a file; None where there is none, as in 'max'."""
+    """Return the number at the start of a file, or None for other text such as 'max'."""
     try:
         with open(path, encoding="ascii") as file:
             return int(file.read().split()[0])
@@ -83,7 +78,7 @@ def _number(path: str) -> int | None:
 
 
 def _open_files(most: int) -> int:
-    """Return the number of open files of this process. None can be opened to tell where ``most`` are."""
+    """Return the number of open files of this process, at most ``most``: then no file can be opened to count."""
     try:
         return len(os.listdir("/proc/self/fd")) - 1
     except OSError:
@@ -91,8 +86,8 @@ def _open_files(most: int) -> int:
 
 
 def _threads_of_user() -> int:
-    """Return the number of threads of this user (by the real id) in all visible processes."""
-    from glob import glob  # only for the message of an error
+    """Return the number of threads of this user, by the real id, in all visible processes."""
+    from glob import glob  # for the message of an error
 
     count = 0
     for path in glob("/proc/[0-9]*/status"):
@@ -102,16 +97,17 @@ def _threads_of_user() -> int:
             if int(fields["Uid"].split()[0]) == os.getuid():
                 count += int(fields["Threads"])
         except (OSError, ValueError, KeyError):
-            continue  # it has ended
+            continue  # the process has ended
     return count
 
 
 def control_groups(
     controller: str, groups: str = "/proc/self/cgroup", mounted: str = "/sys/fs/cgroup"
 ) -> Iterator[str]:
-    """Yield the folders of the control groups that limit this process, its own and the outer ones (cgroups(7)), of both
-    versions. A container may not see the outer folders."""
+    """Yield the folders of all control groups of this process, inner groups first (cgroups(7), both versions).
 
+    A container may not see the outer folders.
+    """
     try:
         with open(groups, encoding="utf-8") as file:
             lines = file.read().splitlines()

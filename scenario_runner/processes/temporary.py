@@ -10,6 +10,7 @@ import atexit
 import os
 import stat
 import time
+import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 
@@ -186,8 +187,6 @@ def _is_over(rest: str, changed_s: float) -> bool:
 
 def _host() -> str:
     """8 hexadecimal digits for this boot and PID namespace; "0" where they are not to be had."""
-    import zlib
-
     try:
         with open("/proc/sys/kernel/random/boot_id", "rb") as file:
             boot = file.read()

@@ -10,6 +10,7 @@ from typing import Any, Final, NamedTuple
 from scenario_runner.errors import FenceTimeoutError
 from scenario_runner.errors.diagnostic import Diagnostic
 from scenario_runner.files.input import read_file
+from scenario_runner.files.json_text import places_of
 from scenario_runner.processes.crash import Crash
 from scenario_runner.processes.jobs import WorkerOptions
 from scenario_runner.processes.workers import Workers
@@ -91,8 +92,6 @@ def placed(problem: Diagnostic) -> Diagnostic:
 
     The crashed process has checked the file. The modules for another check would cost too much time here.
     """
-    from scenario_runner.files.json_text import places_of
-
     path, pointer = problem.path or "", problem.pointer
     if pointer is None or not os.path.isfile(path):
         return problem._replace(pointer=None)
