@@ -1,4 +1,4 @@
-"""A process that may crash or hang, made by multiprocessing: the only place that starts Python in another process."""
+"""Processes that may crash or hang, made by multiprocessing. Only this module starts Python in another process."""
 
 import faulthandler
 import os
@@ -18,15 +18,16 @@ from scenario_runner.processes import last_words
 from scenario_runner.processes.signals import INTERRUPTING, KILL, kill_when_closed
 
 _MOST_STACK_BYTES: Final = 16 << 10
-_STACK_SIGNAL: Final = signal.SIGUSR2 if sys.platform == "linux" else 0  # elsewhere a thread is asked
+_STACK_SIGNAL: Final = signal.SIGUSR2 if sys.platform == "linux" else 0  # other systems use a thread
 _SAFE_PATH: Final = "PYTHONSAFEPATH"
 _APPENDED: Final = os.O_RDWR | os.O_CREAT | os.O_APPEND | getattr(os, "O_BINARY", 0)
 
 
 def start_method() -> str:
-    """Return how this process starts others: "fork" if it can be copied, else "spawn".
+    """Return how this process starts other processes: "fork" or "spawn".
 
-    A copy has only one thread, and hangs in a driver that this process has opened."""
+    A fork has only one thread, and would hang in a driver that this process has opened.
+    """
     try:
         with open("/proc/self/maps", encoding="utf-8", errors="replace") as maps:
             is_used = "libvulkan" in maps.read() or len(os.listdir("/proc/self/task")) > 1
@@ -36,13 +37,13 @@ def start_method() -> str:
 
 
 def start(method: str, function: Callable[..., int], *arguments: object) -> BaseProcess:
-    """Start a process that ends with the result of a function, and that Ctrl-C does not end. Raises OSError."""
+    """Start a process that ignores Ctrl-C. The result of the function is the exit code. Raises OSError."""
     has_mask = hasattr(signal, "pthread_sigmask")
     mask = signal.pthread_sigmask(signal.SIG_BLOCK, INTERRUPTING) if has_mask else None
     main, current = sys.modules["__main__"], current_process()
     safe_path, is_daemon = os.environ.get(_SAFE_PATH), current.daemon
     try:
-        # A new interpreter would import the main module, and modules from the current folder.
+        # A spawned interpreter would import the main module, and modules from the current folder.
         sys.modules["__main__"] = ModuleType("__main__")
         os.environ[_SAFE_PATH] = "1"
         current.daemon = False  # a worker of Dask may have children too
@@ -73,22 +74,23 @@ def _begin(mask: set[signal.Signals] | None, function: Callable[..., int], argum
     except BaseException:
         traceback.print_exc()
     finally:
-        os._exit(code)  # nothing of the process that this one may be a copy of is torn down
+        os._exit(code)  # a fork must not clean up for the other process
 
 
 def open_file(path: str) -> int:
-    """Open a file that another process has open too, to append to it."""
+    """Open a file to append to it, while another process has it open too."""
     return os.open(path, _APPENDED, 0o600)
 
 
 class IsolatedProcess:
-    """Life cycle: started; ended, which `wait` detects; `close`d. It dies with this process, and all that it starts.
+    """A process that ends with this process, together with the process group.
 
-    ``end`` is a descriptor that becomes readable when the process has ended, None where the system has none. ``code``
-    is its exit code then, or a signal as a negative number."""
+    Life cycle: started; ended, which `wait` detects; closed. ``end`` is a descriptor that becomes readable when the
+    process ends, or None if the system has no such descriptors. ``code`` is then the exit code, negative for a signal.
+    """
 
     def __init__(self, method: str, faults: str, function: Callable[..., int], *arguments: object) -> None:
-        """``faults`` is the path of a file for its Python stack. Raises OSError."""
+        """Start the process. ``faults`` is the path of a file for the Python stack. Raises OSError."""
         self._faults = faults
         self._asks, asked = None, None
         if not _STACK_SIGNAL:
@@ -99,14 +101,14 @@ class IsolatedProcess:
         self.id = self._process.pid or 0
         self._leads_group = method == "fork"
         if self._leads_group:
-            with suppress(OSError):  # in both processes, since either may need the group first
+            with suppress(OSError):  # both processes do this, since either may need the group first
                 os.setpgid(self.id, self.id)
-        # multiprocessing's pipe stays open in programs that the process has started
+        # the pipe of multiprocessing would stay open in programs that the process starts
         self.end = os.pidfd_open(self.id) if hasattr(os, "pidfd_open") else None
         self.code: int | None = None
 
     def wait(self, timeout_s: float | None = None) -> bool:
-        """Wait for the end of the process; false if it has not ended in time."""
+        """Wait for the end of the process. Return false if it does not end in time."""
         if self.code is None:
             if self.end is None:
                 if timeout_s != 0:
@@ -119,7 +121,7 @@ class IsolatedProcess:
                 poll.register(self.end, select.POLLIN)
                 if not poll.poll(None if timeout_s is None else timeout_s * 1e3):
                     return False
-                self.kill()  # while the number of the group cannot be another's
+                self.kill()  # before the system can use the number for another group
                 self._process.join()
             code = self._process.exitcode or 0
             self.code = -code if code >= 0xC0000000 else code  # an exception of Windows
@@ -131,7 +133,7 @@ class IsolatedProcess:
             try:
                 os.killpg(self.id, number)
             except (AttributeError, ProcessLookupError):
-                if not self._leads_group:  # it is about to make one, or the system has none
+                if not self._leads_group:  # the group may not exist yet
                     os.kill(self.id, number)
 
     def kill(self) -> None:
@@ -139,7 +141,7 @@ class IsolatedProcess:
         self.signal(KILL)
 
     def ask_for_stack(self) -> None:
-        """Have the process write its Python stack, which takes a moment."""
+        """Ask the process to write the Python stack, which takes a moment."""
         with suppress(OSError):
             if self._asks is not None:
                 self._asks.send_bytes(b"")
@@ -148,13 +150,13 @@ class IsolatedProcess:
 
     @property
     def stack(self) -> str:
-        """The Python stack that the process wrote when it crashed or was told to."""
+        """The Python stack that the process has written after a crash or a request."""
         with suppress(FileNotFoundError), open(self._faults, encoding="utf-8", errors="replace") as file:
             return file.read(_MOST_STACK_BYTES)
         return ""
 
     def close(self) -> None:
-        """Release the descriptors; the process has ended, or is abandoned."""
+        """Release the descriptors of a process that has ended or is abandoned."""
         if self._asks is not None:
             self._asks.close()
         if self.end is not None:
@@ -179,7 +181,7 @@ def _begin_isolated(
 
 
 def _watch(descriptor: int, asked: connection.Connection, parent: int) -> None:
-    """Write the Python stack when asked to; end this process when its parent is gone."""
+    """Write the Python stack on request, and end this process after the parent."""
     with suppress(EOFError, OSError):
         while parent not in connection.wait([asked, parent]):
             asked.recv_bytes()
@@ -190,9 +192,9 @@ def _watch(descriptor: int, asked: connection.Connection, parent: int) -> None:
 
 
 def _die_with_parent(alive: int) -> None:
-    """Have Linux kill this process and its group when the other end of a pipe is closed."""
+    """Let Linux kill this process group when the other end of a pipe is closed."""
     kill_when_closed(alive, -os.getpid())
     os.set_blocking(alive, False)
     with suppress(BlockingIOError):
-        if not os.read(alive, 1):  # it ended before
+        if not os.read(alive, 1):  # the parent has ended before
             os.killpg(0, KILL)

@@ -1,6 +1,6 @@
-"""Options, jobs and devices of workers, and the two parts that the user of a pool brings: a task and a policy.
+"""Options, jobs, events and devices of workers, and the two parts that the user of a pool provides: task and policy.
 
-Items, outcomes and hints are opaque here; only the policy and the task look into them.
+Only the policy and the task look into items, outcomes and hints.
 """
 
 from collections.abc import Callable, Sequence
@@ -12,74 +12,78 @@ from scenario_runner.processes.crash import Crash
 from scenario_runner.processes.system_limits import processors
 
 DeviceRequest = str | tuple[str, ...] | None
-"""A device by its index or UUID, several as the user names them, or None for the default one."""
+"""A device by index or UUID, several devices by name, or None for the default device."""
 
 State = Literal["good", "failed", "spoiled", "grown"]
-"""The state of a process after an item."""
+"""The state of a process after an item: a spoiled one may be damaged, a grown one has too much memory or files."""
 
 ENDING: Final = frozenset({"spoiled", "grown"})
-"""The states after which a process runs nothing more."""
+"""The states that end a process."""
 
 
 TIMEOUT_S: Final = 60.0
 
 
 class Task(Protocol):
-    """The work of a worker, which makes one."""
+    """The work of a worker, which makes one task."""
 
     def __init__(self, options: "WorkerOptions", device: str | None, announce: Callable[[float, str], None]) -> None:
-        """Open the device. A task calls ``announce`` for an item with a time limit of its own, with the seconds and the
-        name of whoever set it. Raises ScenarioRunnerError."""
+        """Open the device. Raises ScenarioRunnerError.
+
+        For an item with another time limit, the task calls ``announce`` with the seconds and who set them.
+        """
 
     @property
     def about(self) -> "Device":
         """The device."""
 
     def run(self, item: object) -> tuple[dict[str, object], State]:
-        """Run an item; the outcome as JSON."""
+        """Run an item, and return the outcome as JSON."""
 
     def used(self) -> list[str]:
-        """Name modules and the like that the next workers can begin with, or nothing new."""
+        """Return new names, such as modules, that the next workers can preload."""
 
     @staticmethod
     def preload(task_options: object, names: Sequence[str]) -> None:
-        """Load modules for all workers, and names from `used`, into the process that forks them. Must not start a
-        thread."""
+        """Load modules, and names from `used`, into the pool. Must not start a thread."""
 
     @staticmethod
     def devices(names: Sequence[str]) -> list[str]:
-        """Find the device requests that several names stand for. Raises NoDeviceError."""
+        """Resolve names of devices into one request for each device. Raises NoDeviceError."""
 
 
 class Policy(Protocol):
-    """Answers of the user to the pool's questions about items. It must be picklable."""
+    """The user's decisions about items and attempts. A policy must be picklable."""
 
     def outcome(self, fields: dict[str, Json], before: Sequence[Any], before_count: int) -> Any:
-        """Make an outcome of the JSON from a task. The process had run ``before_count`` items before; ``before`` are
-        the last ones. Raises ValueError and its like for other JSON: the process may have damaged its memory."""
+        """Make an outcome from the JSON of a task.
+
+        The process had run ``before_count`` items before; ``before`` has the last of them. Raises ValueError,
+        TypeError or LookupError for other JSON, since a worker may have damaged memory.
+        """
 
     def crashed(self, item: Any, crash: Crash) -> object:
-        """Make the outcome of an item that ended its process."""
+        """Make the outcome of an item from a crash."""
 
     def again(self, hint: Any, attempts: Sequence[Any]) -> bool:
         """Return whether an item with these outcomes, at least one, runs once more."""
 
 
 class WorkerOptions(NamedTuple):
-    """The devices, the number of workers, and the work of each of them.
+    """Options of a pool: devices, the number of workers, and their work.
 
-    ``task`` names the class of the `Task` as "module:name"; ``task_options`` are for it alone, and picklable.
-    ``devices`` are indexes, UUIDs or words that the task resolves; without any it is the default device. ``jobs`` is
-    the number of workers for each device, 0 for as many as suit it.
+    ``task`` names the class of the `Task` as "module:name". ``task_options`` are picklable options for the task.
+    ``devices`` are indexes, UUIDs or words that the task resolves; without any, the default device is used. ``jobs`` is
+    the number of workers for each device; 0 chooses a number for the device.
 
-    ``timeout_s`` bounds each run of an item that has no limit of its own, and ``timeout_origin`` says in messages who
-    set it; a worker is killed when it takes longer (`progress.ended_after_s`), or, ``if_quiet``, when it has made no
-    progress for so long. ``start_timeout_s`` bounds the start of a worker.
+    ``timeout_s`` is the default time limit of an attempt, and ``timeout_origin`` names who set it. The pool kills a
+    worker after this time (`progress.ended_after_s`), or with ``if_quiet`` after this time without progress.
+    ``start_timeout_s`` is the time limit for the start of a worker.
 
-    A worker is replaced after ``most_items`` items, or when it has grown by ``most_bytes`` of memory or ``most_files``
-    open files since its first item. A worker that has not ended ``kill_wait_s`` after it was killed cannot be ended:
-    its device is given up. With ``core_dumps`` the kernel writes core files of workers that crash. With
-    ``shows_output`` workers write to the standard output and error of the user.
+    The pool replaces a worker after ``most_items`` items, or after a growth by ``most_bytes`` of memory or
+    ``most_files`` open files. If a killed worker does not end within ``kill_wait_s``, the device is given up. With
+    ``core_dumps``, the kernel writes core files of crashed workers. With ``shows_output``, workers write to the user's
+    standard output and error.
     """
 
     task: str
@@ -160,22 +164,24 @@ Event = Began | Done | Returned | Note | tuple[Device, ...] | ScenarioRunnerErro
 """A message of the pool: the devices in use, or the error for a pool without any usable device, besides the above."""
 
 
-# While one worker of a GPU waits for it, another prepares its work. More bring nothing, and take memory of the device.
+# While one worker waits for the GPU, another prepares work. Further workers only take memory of the device.
 _JOBS_OF_GPU: Final = 2
-_MOST_FAILURES: Final = 3  # of workers of a device that do not come to run an item, in a row
+_MOST_FAILURES: Final = 3  # in a row, of workers that do not start
 
 
 class UsedDevice:
-    """Life cycle: known by the ``request`` of the user; opened by its first worker; given up when no worker can be
-    started or ended."""
+    """A device of a pool. Life cycle: requested; opened by the first worker; perhaps given up.
+
+    The pool gives a device up if workers cannot start, or if a killed worker does not end.
+    """
 
     def __init__(self, request: DeviceRequest, jobs: int) -> None:
         """Keep the request. If it names several devices, the first worker only lists them, and runs no items."""
         self.request = request
         self.about = Device(choice=request if isinstance(request, str) else "")
-        self.is_known = False  # a worker has opened it
+        self.is_known = False  # a worker has opened the device
         self.error: ScenarioRunnerError | None = None
-        """The reason for which it is given up."""
+        """The reason why the device is given up."""
         self.jobs = jobs
         self.spares = 0
         self.failures = 0
@@ -185,23 +191,24 @@ class UsedDevice:
         return "" if self.error is None else self.error.problems[0].message
 
     def opened(self, about: Device) -> None:
-        """Note the device that a worker has opened."""
+        """Note the properties of the device, which a worker has opened."""
         self.is_known = True
         self.about = about._replace(choice=self.about.choice)
         self.jobs = self.jobs or (processors() if about.type == "cpu" else min(_JOBS_OF_GPU, processors()))
 
     def most_workers(self, ready: int) -> int:
-        """Return the number of workers to have now; ``ready`` ones have started.
+        """Return the number of workers to have now. ``ready`` workers have started.
 
-        Workers of a GPU start one after the other: the start of a driver holds a lock of the whole system for long, and
-        the first workers are useful meanwhile. After a crash there is a spare worker."""
+        Workers of a GPU start one after another: the start of a driver holds a lock of the whole system for long, and
+        the first workers are useful meanwhile. After a crash there is a spare worker.
+        """
         if self.error is not None:
             return 0
         most = (self.jobs or 1) + self.spares
         return most if self.about.type == "cpu" else min(most, ready + 1)
 
     def failed(self, error: ScenarioRunnerError, *, for_good: bool = False) -> None:
-        """Count a worker that could not be started."""
+        """Count a worker that has failed to start, and give the device up after too many."""
         self.failures += 1
         if self.error is None and (for_good or self.failures >= _MOST_FAILURES):
             first = error.problems[0]

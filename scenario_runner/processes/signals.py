@@ -1,6 +1,6 @@
-"""Signals: Ctrl-C, SIGTERM and SIGHUP interrupt the run, which then cleans up; children end with their parent.
+"""Signals. Ctrl-C, SIGTERM and SIGHUP interrupt a run, which then cleans up. Children end with the parent.
 
-This imports `_signal`, since `signal` takes a tenth of a small run to make an enum of every name.
+The module `signal` makes enums of all names, which takes a tenth of a small run. `_signal` has only numbers.
 """
 
 from __future__ import annotations
@@ -13,18 +13,18 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import FrameType
 
-# The signals that interrupt a run, and their names.
+# Signals that interrupt a run, with names.
 INTERRUPTING: dict[int, str] = {
     getattr(_signal, name): name for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(_signal, name)
 }
-# The number of SIGKILL, also where there is none: Windows takes it for an exit code.
+# The number of SIGKILL. Windows has no such signal, and takes the number for an exit code.
 KILL = getattr(_signal, "SIGKILL", 9)
-# A shell's exit status for a process that a signal ended.
+# The exit code of a shell for a process that was ended by a signal is this plus the number of the signal.
 EXIT_CODE_BASE = 128
-# One Ctrl-C comes twice, from the terminal and from the process that waits for this one.
+# One Ctrl-C may come twice: from the terminal, and from a process that waits for this process.
 _SAME_SIGNAL_S = 0.25
 
-# The latest interrupt: foreign code may make another exception of it, or none.
+# The latest interrupt. Other code may replace or drop the exception.
 arrived: Interrupted | None = None
 _last: tuple[int, float] = 0, 0.0
 _held = 0
@@ -39,7 +39,7 @@ class Interrupted(KeyboardInterrupt):
 
 
 def handle(handler: Callable[[int, FrameType | None], None] | int) -> None:
-    """Set the handler of all `INTERRUPTING` signals, except signals that were ignored at the start (nohup)."""
+    """Set the handler of all `INTERRUPTING` signals, except ignored ones (nohup)."""
     for number in INTERRUPTING:
         if _signal.getsignal(number) != _signal.SIG_IGN:
             _signal.signal(number, handler)
@@ -58,10 +58,7 @@ def interrupt(number: int, frame: FrameType | None) -> None:
 
 @contextmanager
 def deferred() -> Iterator[None]:
-    """Let no signal that `interrupt` handles strike inside the block; it is raised at its end.
-
-    Signals strike the main thread only, so that the block is an ordinary one in others.
-    """
+    """Defer `Interrupted` to the end of a block. Other threads than the main thread receive no signals."""
     global _held
     if threading.current_thread() is not threading.main_thread():
         yield
@@ -82,16 +79,17 @@ def exit_code() -> int:
 
 
 def hold() -> None:
-    """Let no signal strike any more: this process ends."""
+    """Ignore all further interrupts, since this process ends."""
     global _held
     _held += 1
 
 
 def kill_when_closed(pipe: int, owner: int) -> None:
-    """Have Linux kill the process ``owner``, or the group of processes ``-owner``, when the other end of a pipe is
-    closed: the process that alone holds that end is gone then.
+    """Let Linux kill a process, or a process group ``-owner``, when the other end of a pipe is closed.
 
-    ``pipe`` is the reading end, and must stay open in the killed process (fcntl(2): F_SETOWN, F_SETSIG, O_ASYNC)."""
+    Only one process holds the other end, so the pipe is closed at the end of that process. ``pipe`` is the reading end,
+    and must stay open in the killed process (fcntl(2): F_SETOWN, F_SETSIG, O_ASYNC).
+    """
     import fcntl
 
     fcntl.fcntl(pipe, fcntl.F_SETOWN, owner)

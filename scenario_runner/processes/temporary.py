@@ -1,9 +1,9 @@
-"""Temporary files and folders. Their names are noted before they are made, and say which process makes them.
+"""Temporary files and folders. Each name is noted before the file is made, and identifies the process.
 
-A process removes its unfinished files when it ends, whatever interrupts it. Later processes remove the files of killed
-ones. A name is ``<prefix><host>-<process id>-<start time>-<random><suffix>``. ``host`` stands for one
-boot of one machine and one PID namespace of it, so that containers and other machines with the same file system are
-told apart; the start time tells a process from a later one with the same id.
+A process removes unfinished files at the end, after any interrupt. Later processes remove the files of killed
+processes. A name is ``<prefix><host>-<process id>-<start time>-<random><suffix>``. ``host`` identifies one boot of one
+machine and one PID namespace, for containers and machines that share a file system. The start time distinguishes a
+process from a later one with the same id.
 """
 
 import atexit
@@ -14,7 +14,7 @@ import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 
-# Age at which files of another machine, or of this one before its last start, are removed: their process may live.
+# Age at which files of other machines, and of earlier boots, are removed. Their processes may still run.
 _FOREIGN_AGE_S = 24 * 3600
 _UNKNOWN = "0"
 
@@ -25,7 +25,7 @@ _OPEN_FLAGS = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_CLOEXEC", 0)
 _owner: tuple[int, str] = 0, ""
 _list, _is_listed = -1, False
 _cleaned: set[tuple[str, str]] = set()
-# The paths to remove when this process ends, in the order in which they were made, and the function for each.
+# Paths to remove at the end of this process, in the order of creation, and a function for each path.
 _made: dict[str, Callable[[str], object]] = {}
 
 if hasattr(os, "register_at_fork"):
@@ -33,7 +33,7 @@ if hasattr(os, "register_at_fork"):
 
 
 def create_file(folder: str, mode: int = 0o666) -> tuple[str, int]:
-    """Make a file in ``folder``; returns its path and descriptor. Raises OSError."""
+    """Make a file in a folder, and return the path and the descriptor. Raises OSError."""
     path = file_name(folder)
     try:
         return path, os.open(path, _OPEN_FLAGS, mode)
@@ -43,14 +43,14 @@ def create_file(folder: str, mode: int = 0o666) -> tuple[str, int]:
 
 
 def file_name(folder: str) -> str:
-    """Note a name for a new file in ``folder``. It is short: its target's may be as long as the file system allows."""
+    """Choose and note a name for a new file in a folder. The name is short, as file systems limit names."""
     path = os.path.join(folder, f"{_PREFIX}{owner()}-{os.urandom(6).hex()}{_SUFFIX}")
     note(path)
     return path
 
 
 def note(path: str, remover: Callable[[str], object] = os.unlink) -> None:
-    """Have ``path``, which is about to be made, removed when this process ends, unless `keep` or `remove` is called."""
+    """Note a path before it is made. At the end, this process removes the path, except after `keep` or `remove`."""
     global _is_listed
     _made[path] = remover
     if _list >= 0:
@@ -59,13 +59,13 @@ def note(path: str, remover: Callable[[str], object] = os.unlink) -> None:
 
 
 def list_in(descriptor: int) -> None:
-    """Note all paths in a file too: whoever kills this process calls `remove_listed`."""
+    """Note all paths also in a file. A process that kills this process calls `remove_listed`."""
     global _list
     _list = descriptor
 
 
 def forget_listed() -> None:
-    """Empty that file while there is nothing to remove."""
+    """Empty the file of `list_in`, unless temporary files remain."""
     global _is_listed
     if _is_listed and not _made:
         _is_listed = False
@@ -73,7 +73,7 @@ def forget_listed() -> None:
 
 
 def remove_listed(path: str) -> None:
-    """Remove the temporary files that a process has listed in the file at ``path``. The process has ended."""
+    """Remove the temporary files that an ended process has listed in a file."""
     try:
         with open(path, "rb") as file:
             paths = list(map(os.fsdecode, file.read().split(b"\0")))
@@ -88,38 +88,41 @@ def remove_listed(path: str) -> None:
             elif is_temporary:
                 _remove_folder(each)
             else:
-                os.rmdir(each)  # one that was made for files which did not come
+                os.rmdir(each)  # an empty folder for output files
 
 
 def keep(path: str) -> None:
-    """Let ``path`` stay, or forget it where it has another name now."""
+    """Forget a path, which stays or has another name now."""
     _made.pop(path, None)
 
 
 def remove(path: str) -> None:
-    """Remove a noted path, if it is there."""
+    """Remove a noted path, if it exists."""
     remover = _made.get(path)
     if remover is None:
         return
     try:
         remover(path)
     except FileNotFoundError:
-        pass  # it was not made, or somebody else removed it
+        pass  # the path was not made, or is removed already
     except OSError:
-        return  # a folder that still has a file of ours, which goes later
+        return  # the folder has files that will be removed later
     _made.pop(path, None)
 
 
 @atexit.register
 def remove_all() -> None:
-    """Remove all that is still noted, the last one first."""
+    """Remove all noted paths, the last one first."""
     for path in reversed(list(_made)):
         remove(path)
 
 
 def make_folder(parent: str | None = None) -> str:
-    """Make a folder in ``parent``, by default a private one among the system's temporary files, which stays until this
-    process ends. Folders of killed processes are removed. Raises OSError."""
+    """Make a folder that stays until the end of this process. Raises OSError.
+
+    Without ``parent``, the folder is private, among the system's temporary files. Folders of killed processes are
+    removed.
+    """
     import tempfile
 
     prefix, suffix, mode = (_FOLDER_PREFIX, "", 0o700) if parent is None else (_PREFIX, _SUFFIX, 0o777)
@@ -133,8 +136,7 @@ def make_folder(parent: str | None = None) -> str:
 
 @contextmanager
 def temporary_folder(parent: str | None = None) -> Iterator[str]:
-    """Make a folder as `make_folder` does, and remove it at the end of the block unless it has another name by then.
-    Raises OSError."""
+    """Make a folder for a block, as `make_folder` does. The block may rename the folder to keep it. Raises OSError."""
     path = make_folder(parent)
     try:
         yield path
@@ -143,7 +145,7 @@ def temporary_folder(parent: str | None = None) -> Iterator[str]:
 
 
 def owner() -> str:
-    """Return the part of a name that stands for this process."""
+    """Return the part of names that identifies this process."""
     global _owner
     process_id = os.getpid()
     if _owner[0] != process_id:  # also after a fork
@@ -152,8 +154,7 @@ def owner() -> str:
 
 
 def remove_stale(folder: str, prefix: str = _PREFIX) -> None:
-    """Remove the files and folders directly in ``folder`` with such names that this user's dead processes left, once
-    in the life of this process. Files of others stay."""
+    """Remove files and folders of this user's dead processes in a folder, once in the life of this process."""
     if (folder, prefix) in _cleaned:
         return
     _cleaned.add((folder, prefix))
@@ -166,19 +167,19 @@ def remove_stale(folder: str, prefix: str = _PREFIX) -> None:
         path = os.path.join(folder, name)
         try:
             status = os.stat(path, follow_symlinks=False)
-            # Only our own: other users' processes may be hidden from us, and would look dead.
-            user = os.geteuid() if hasattr(os, "geteuid") else 0  # as os.stat has it on Windows
+            # Processes of other users may be hidden, and would look dead.
+            user = os.geteuid() if hasattr(os, "geteuid") else 0  # os.stat says 0 on Windows
             if status.st_uid == user and _is_over(name[len(prefix) :], status.st_mtime):
                 (_remove_folder if stat.S_ISDIR(status.st_mode) else os.unlink)(path)
         except OSError:
-            pass  # another process removes it as well
+            pass  # another process removes the same file
 
 
 def _is_over(rest: str, changed_s: float) -> bool:
-    """Return whether the process that a name (without its prefix) stands for has ended."""
+    """Return whether the process in a name without prefix has ended."""
     parts = rest.split("-")
     if len(parts) != 4 or not (parts[1].isdecimal() and parts[2].isdecimal()):
-        return False  # somebody else's
+        return False  # a name of another program
     host, process_id, start, _ = parts
     if host == _host() != _UNKNOWN:
         return _start_of(int(process_id)) != start
@@ -186,20 +187,20 @@ def _is_over(rest: str, changed_s: float) -> bool:
 
 
 def _host() -> str:
-    """8 hexadecimal digits for this boot and PID namespace; "0" where they are not to be had."""
+    """Return 8 hexadecimal digits for this boot and PID namespace, or "0" if the system does not tell them."""
     try:
         with open("/proc/sys/kernel/random/boot_id", "rb") as file:
             boot = file.read()
         namespace = os.stat("/proc/self/ns/pid").st_ino
         if int(os.readlink("/proc/self")) != os.getpid():
-            return _UNKNOWN  # a /proc of another namespace
+            return _UNKNOWN  # /proc belongs to another namespace
     except OSError:
         return _UNKNOWN
     return f"{zlib.crc32(boot + str(namespace).encode()):08x}"
 
 
 def _start_of(process_id: int) -> str:
-    """Return the start of a process, in clock ticks since boot; "" when there is none, or one that has ended."""
+    """Return the start time of a process in clock ticks since boot, or "" if the process has ended."""
     try:
         with open(f"/proc/{process_id}/stat", "rb") as file:
             fields = file.read().rpartition(b")")[2].split()

@@ -1,14 +1,14 @@
-"""The inside of a worker: it runs items one after the other on one device, and may die of any of them.
+"""The inside of a worker, which runs items one after another on one device. Any item may crash the worker.
 
-The pool sends items pickled, at most one ahead, and gets outcomes. These are lines of JSON over a stream socket, since
-a driver may have damaged the memory of a worker: the pool checks these messages::
+The pool sends pairs of number and item, pickled, at most one pair in advance. The worker sends lines of JSON over a
+stream socket. The pool checks these lines, since a driver may damage the memory of a worker::
 
-    (number, item)                      ["ready", device]
-                                        ["limit", seconds, who set it]      of an item with a limit of its own
-                                        ["used", names]                     for the next workers to begin with
-                                        ["done", outcome, `State` of the process]
-                                        ["devices", requests]                               instead of "ready"
-                                        ["failed", whether for good, code, message, help]   likewise
+    ["ready", Device]                                       after the start
+    ["devices", requests]                                   after the start for several devices; the worker ends
+    ["failed", is for good, code, message, help]            after a failed start; the worker ends
+    ["limit", seconds, who set them]                        for an item with another time limit
+    ["used", names]                                         for the next workers to preload
+    ["done", outcome, State]                                after an item
 """
 
 import json
@@ -32,7 +32,7 @@ if sys.platform == "linux":
     import resource
 
 OUTPUT, PROGRESS, FAULTS, NAMES = "output", "progress", "faults", "names"
-"""The files of a worker in its folder: standard output and error, `progress`, Python stacks, and temporary files."""
+"""The files in the folder of a worker: standard output and error, `progress`, Python stacks, and temporary files."""
 
 _MEASURE_EVERY: Final = 64  # items between two measurements of the process
 _MOST_TEXT_BYTES: Final = 16 << 10
@@ -48,7 +48,7 @@ def resolve(task: str) -> type[Task]:
 
 
 def main(connection: socket, folder: str, options: WorkerOptions, device: DeviceRequest) -> int:
-    """Serve the pool until it closes the socket, or resolve a request for several devices. Returns the exit code."""
+    """Serve the pool until the socket is closed, or list several devices. Return the exit code."""
     if sys.platform == "linux":
         most_bytes = resource.getrlimit(resource.RLIMIT_CORE)[1]
         resource.setrlimit(resource.RLIMIT_CORE, (most_bytes if options.core_dumps else 0, most_bytes))
@@ -79,7 +79,7 @@ def main(connection: socket, folder: str, options: WorkerOptions, device: Device
 
 
 def _enter(folder: str) -> None:
-    """Make a folder the current one; paths in the environment stay valid."""
+    """Change the current folder. Paths in environment variables stay valid."""
     for name in filter(lambda name: name.startswith(_WITH_PATHS), os.environ):
         paths = os.environ[name].split(os.pathsep)
         os.environ[name] = os.pathsep.join(os.path.abspath(path) if os.path.exists(path) else path for path in paths)
@@ -112,7 +112,7 @@ class _Server:
             while True:
                 number, item = pickle.load(messages)
                 if not self._options.shows_output and os.fstat(_STANDARD_ERROR).st_size:
-                    os.ftruncate(_STANDARD_ERROR, 0)  # of the item before
+                    os.ftruncate(_STANDARD_ERROR, 0)  # drops text of the item before
                 temporary.forget_listed()
                 progress.started(number)
                 outcome, state = self._task.run(item)
@@ -129,7 +129,7 @@ class _Server:
             self._send("used", names)
 
     def _state(self, state: State) -> State:
-        """Return the state of this process after an item, once it is measured."""
+        """Measure this process now and then, and return the state after an item."""
         self._count += 1
         if self._count >= self._options.most_items:
             return "grown" if state != "spoiled" else state
@@ -145,7 +145,7 @@ class _Server:
 def _used_bytes() -> int:
     with suppress(FileNotFoundError), open("/proc/self/statm", "rb") as file:
         return int(file.read().split()[1]) * resource.getpagesize()
-    return 0  # unknown on this system, as the next
+    return 0  # unknown on this system
 
 
 def open_files() -> int:

@@ -1,4 +1,4 @@
-"""A worker as the pool sees it: its process, the items that it has, its deadline, and how it ended."""
+"""The pool's view of a worker: the process, the given items, the deadline, and the end."""
 
 import json
 import os
@@ -28,27 +28,30 @@ _HELP_AT_START: Final = (
 
 
 class WorkerProcess:
-    """Life cycle: started; "starting" until it is ready; "idle" or "busy"; "hanging" when it has been asked for its
-    Python stack; "killed"; closed when it has ended. ``deadline`` is when something must have happened."""
+    """Life cycle: "starting" until it is ready; "idle" or "busy"; "hanging" after a request for the Python stack;
+    "killed"; closed after the end. Before ``deadline``, a change must happen.
+    """
 
     def __init__(
         self, options: WorkerOptions, method: str, place: int, device: UsedDevice, close_inherited: Callable[[], None]
     ) -> None:
-        """``place`` is the lowest number that no other worker has; ``close_inherited`` closes the connections of
-        the pool in a fork. Raises OSError."""
+        """Start the process. Raises OSError.
+
+        ``place`` is a number that no other worker has. ``close_inherited`` closes the pool's connections in a fork.
+        """
         self.place = place
         self.device = device
         self.state: Literal["starting", "idle", "busy", "hanging", "killed"] = "starting"
         self.deadline = time.monotonic() + options.start_timeout_s
         self.queue: deque[Job] = deque()
-        """The item that it runs, and the one that was handed out ahead."""
+        """The current item, and perhaps an item in advance."""
         self.count = 0
         self.is_quick = False
-        self.is_last = False  # it ends after its item, since it has another one that must not run
+        self.is_last = False  # the worker ends after the current item: the item in advance must not run
         self.why = ""
-        """Why it was killed, as a sentence about it goes on."""
+        """The reason of a kill, as a predicate."""
         self.overdue = ""
-        """The same when its item takes too long."""
+        """The reason of a kill after the time limit, as a predicate."""
         self.before: deque[object] = deque(maxlen=_MOST_BEFORE)
         self._options = options
         self._started = 0.0
@@ -70,10 +73,10 @@ class WorkerProcess:
         return os.path.join(self._folder, name)
 
     def give(self, job: Job) -> None:
-        """Hand over an item, to run after the current one. Raises OSError where the process has gone."""
+        """Send an item, which runs after the current one. Raises OSError if the process has ended."""
         data = pickle.dumps((job.number, job.item))
         sent = self.connection.send(data)
-        if sent < len(data):  # more than the system takes before the process reads it
+        if sent < len(data):  # the socket is full until the process reads
             self.connection.setblocking(True)
             self.connection.sendall(data[sent:])
             self.connection.setblocking(False)
@@ -86,17 +89,17 @@ class WorkerProcess:
         self.limit(self._options.timeout_s, self._options.timeout_origin)
 
     def done(self, *, is_good: bool) -> Job:
-        """Remove the first item of the queue, which has ended."""
+        """Remove the current item, which has ended."""
         job = self.queue.popleft()
         self.device.failures = 0
-        # an item that fails may run again, before all others
+        # a failed item may run again before all others
         self.is_quick = is_good and time.monotonic() - self._started < _QUICK_S
         self.count += 1
         self.before.append(job.item)
         return job
 
     def limit(self, seconds: float | None, origin: str) -> None:
-        """Set the time limit of the item that runs."""
+        """Set the time limit of the current item."""
         self._limit_s = seconds
         if seconds is None:
             self.deadline = float("inf")
@@ -106,7 +109,7 @@ class WorkerProcess:
         self.deadline = self._started + progress.ended_after_s(seconds)
 
     def look(self) -> None:
-        """Give the item more time if the process has done something, and discard its output if that grows too large."""
+        """Extend the deadline after progress, and discard overlong output."""
         if self._options.if_quiet and self.state == "busy" and self._limit_s is not None:
             changes = progress.read(self._path(worker.PROGRESS)).changes
             if changes != self._changes:
@@ -118,8 +121,7 @@ class WorkerProcess:
                 os.truncate(path, 0)
 
     def received(self) -> list[object]:
-        """Receive messages; the last one may stay incomplete. Raises EOFError, BlockingIOError if there is nothing
-        to receive, and ValueError for a line that is no JSON."""
+        """Receive complete messages. Raises EOFError, BlockingIOError without data, and ValueError for invalid JSON."""
         try:
             data = self.connection.recv(1 << 16)
         except ConnectionResetError:
@@ -134,7 +136,7 @@ class WorkerProcess:
 
     @property
     def has_begun(self) -> bool:
-        """Return whether the process has begun with the first item of the queue."""
+        """Return whether the process has begun the first item of the queue."""
         return bool(self.queue) and progress.read(self._path(worker.PROGRESS)).started == self.queue[0].number
 
     @property
@@ -146,7 +148,7 @@ class WorkerProcess:
         return f"was ended by {signal_name(-code)}" if code < 0 else f"ended by itself with exit code {code}"
 
     def crash(self) -> Crash:
-        """Describe the end of the process, which was running an item."""
+        """Describe the end of the process during an item."""
         timed_out = self.state == "hanging"
         was_killed = not self.why and self.process.code == -KILL
         notes = progress.read(self._path(worker.PROGRESS))
@@ -167,17 +169,17 @@ class WorkerProcess:
         )
 
     def start_error(self) -> DriverCrashError:
-        """Return the error for a worker that ended before its first item."""
+        """Make the error about a worker that ended before the first item."""
         work = progress.read(self._path(worker.PROGRESS)).what or "starting"
         return DriverCrashError(f"a process that was to run scenarios {self.end} while {work}", help=_HELP_AT_START)
 
     def close_inherited(self) -> None:
-        """Release the descriptors in a fork of the pool."""
+        """Release the descriptors of this worker in another worker, a fork of the pool."""
         self.connection.close()
         self.process.close()
 
     def close(self) -> None:
-        """Remove the files that the process has left, and release the descriptors; it has ended, or is abandoned."""
+        """Remove temporary files of a process that has ended or is abandoned, and release the descriptors."""
         temporary.remove_listed(self._path(worker.NAMES))
         self._open.close()
 
