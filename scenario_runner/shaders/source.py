@@ -103,7 +103,7 @@ def _macro(kind: str, text: str) -> tuple[str, tuple[str, str | bool]]:
         return match[1], (match[1], False)
     # The value becomes the rest of a #define line, and must not reach the lines below.
     if any(mark in rest for mark in ("\n", "\r", "\0", "/*")) or rest.endswith("\\"):
-        raise ValueError(f"the value in {kind + text!r} cannot hold a line break, '/*' or a final backslash")
+        raise ValueError(f"the value in {kind + text!r} must not contain a line break, '/*' or a final backslash")
     return match[1], (match[1] + (match[2] or ""), rest if match[3] else True)
 
 
@@ -269,7 +269,7 @@ class ShaderSource:
         self._size_bytes += len(text)
         if self._size_bytes > MAX_BYTES:
             message = f"with its includes the shader has more than {MAX_BYTES >> 20} MiB"
-            advice = "a file that is included again and again counts each time, also when guards make it empty"
+            advice = "each inclusion of a file counts, even if guards make it empty"
             raise FileError(Diagnostic("SR-FILE-001", "error", None, message, advice, path=self.request.place))
         if b"include" not in text and b"once" not in text:
             return text
@@ -337,7 +337,7 @@ def assemble(request: CompileRequest, options: BuildOptions, *, marks_lines: boo
         source.text = without_comments(source.text)
     own = own_include(source.text)
     if own and is_confined():
-        message = f"has an {own} for which the compiler would look for files itself, which the sandbox forbids"
+        message = f"has an {own} that the compiler would resolve itself, which the sandbox forbids"
         help = 'write #include "file" on one line, without a macro'
         raise SandboxError(Diagnostic(CODE, "error", None, message, help, path=request.place))
     source.opaque = bool(own)
@@ -352,7 +352,7 @@ def inlined(request: CompileRequest) -> bytes | None:
     options = parse_build_options(request.build_options, request.base_dir)._replace(macros=(), debug=False)
     source = assemble(request, options, marks_lines=False)
     if source.opaque:
-        message = "includes a file through a macro: its text cannot be put in place"
+        message = "includes a file through a macro: its text cannot be inserted"
         raise file_error(request.place, message, help='write #include "file" on one line, without a macro')
     return source.text if len(source.files) > 1 else None
 

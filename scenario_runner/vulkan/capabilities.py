@@ -233,7 +233,7 @@ def enabled_for(
     if (draws or graphics) and physical.queue_family(graphics=True) is None:
         what = "a drawing needs" if draws else "captures need"
         message = f"{what} a queue family with graphics and compute, which {physical.name!r} lacks"
-        help = "--list-devices shows the devices there are, --device chooses one"
+        help = "--list-devices lists the devices, --device selects one"
         needs.lack("SR-FEATURE-004", requirements.graphics, message, help)
     if needs.problems:
         raise errors.error_of(needs.problems)

@@ -159,7 +159,7 @@ class FrameCapture:
             if unknown:
                 numbers = ", ".join(map(str, sorted(known)[:20])) or "none"
                 raise UsageError(
-                    f"--capture-frame: there is no {kind} {min(unknown)} that does work",
+                    f"--capture-frame: {kind} {min(unknown)} does not exist, or does no work",
                     help=f"the {kind}s of {plan.name}: {numbers}" + (" and more" if len(known) > 20 else ""),
                 )
         for frame in plan.frames:

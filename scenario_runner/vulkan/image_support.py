@@ -167,12 +167,12 @@ def _missing(device: Device, plan: ImagePlan, tiling: Tiling) -> str | None:
     if plan.filters and plan.sampler.is_linear:
         required.append(vk.FORMAT_FEATURE_SAMPLED_IMAGE_FILTER_LINEAR_BIT)
     if plan.format.aspects != ("color",) and not device.has_graphics:
-        return "depths cannot be copied: the queue family with compute has no graphics, which does that"
+        return "depths cannot be copied: the queue family with compute lacks graphics"
     if makes_levels(plan):
         if plan.format.is_compressed:
-            return "its file must hold all mip levels: block-compressed ones cannot be made on the device"
+            return "its file must contain all mip levels: the device cannot generate block-compressed levels"
         if not device.has_graphics:
-            return "mip levels cannot be made: the queue family with compute has no graphics, which scales images"
+            return "mip levels cannot be generated: the queue family with compute lacks graphics"
         required += [vk.FORMAT_FEATURE_BLIT_SRC_BIT, vk.FORMAT_FEATURE_BLIT_DST_BIT]
     if needs_companion(device, plan, tiling) and not _DRAWN_AND_COPIED & ~format_features(device, plan.format.value):
         required.remove(vk.FORMAT_FEATURE_COLOR_ATTACHMENT_BIT)  # draws use the companion
@@ -203,7 +203,7 @@ def _beyond_limits(device: Device, plan: ImagePlan, tiling: Tiling) -> str | Non
     check(code, "vkGetPhysicalDeviceImageFormatProperties", f"image {plan.uid!r}")
     most = properties.maxExtent
     if plan.width > most.width or plan.height > most.height:
-        return f"{plan.width}x{plan.height} texels are more than {most.width}x{most.height}, the most there can be"
+        return f"{plan.width}x{plan.height} texels exceed the limit of {most.width}x{most.height}"
     if plan.mips > properties.maxMipLevels:
         return f"mip level provided is not supported: there can be {properties.maxMipLevels}, not {plan.mips}"
     return None

@@ -354,10 +354,10 @@ def check_groups(device: Device, resources: Mapping[str, Any]) -> None:
                 continue
             if _contents_collide(image, other):
                 message = (
-                    f"{where}: the initial content of {other.plan.uid!r} overlaps that of image {image.plan.uid!r},"
-                    f" whose rows are {image.row_pitch_bytes} bytes apart so that it ends at byte {image.end_bytes}"
+                    f"{where}: the initial contents of {other.plan.uid!r} and image {image.plan.uid!r} overlap, because"
+                    f" the image's rows are {image.row_pitch_bytes} bytes apart and end at byte {image.end_bytes}"
                 )
-                help = "give one of them initial content, or place it further back"
+                help = "give only one of them initial content, or place one at a later offset"
                 raise errors.ScenarioError(error("SR-MEMORY-001", f"{other.plan.pointer}/memory_group", message, help))
             message = _disagreement(image, other)
             if message:

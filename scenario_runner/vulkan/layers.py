@@ -105,7 +105,7 @@ def present_layers() -> list[str]:
 def unknown_layers(named: str, available: Collection[str]) -> str:
     """Return a sentence about names in a value of VK_INSTANCE_LAYERS that no layer has, or "" if there are none."""
     unknown = [name for name in re.split("[:;]", named) if name and name not in available]
-    return f"{LAYERS_VARIABLE} names layers that are not there: {', '.join(unknown)}" if unknown else ""
+    return f"{LAYERS_VARIABLE} names layers that are not installed: {', '.join(unknown)}" if unknown else ""
 
 
 def available_layers() -> list[tuple[str, str, str]]:

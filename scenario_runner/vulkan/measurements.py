@@ -166,7 +166,7 @@ class Timestamps:
             device.handle, pool, 0, count, 8 * count, into, 8, vk.QUERY_RESULT_64_BIT
         )
         if check(code, _NAME, "reading timestamps") == vk.NOT_READY:
-            raise DeviceError(f"{_NAME} has no timestamps of a frame that has finished")
+            raise DeviceError(f"{_NAME} returned no timestamps for a finished frame")
         self.frames.append(FrameTimes(iteration, frame, runs, ticks, finished_ns, self.device_clock.now()))
 
 
@@ -209,7 +209,7 @@ def capability_of(physical: PhysicalDevice) -> Capability | None:
     descriptions = enumerated(kind, name, getattr(physical.fn, name), physical.handle)
     if not len(descriptions) == properties.numMetrics > 0:
         raise DeviceError(
-            f"{physical.name!r} describes {len(descriptions)} metrics of shader instrumentation and says that it has"
+            f"{physical.name!r} describes {len(descriptions)} metrics of shader instrumentation and announces"
             f" {properties.numMetrics}"
         )
     metrics = [Metric(_text(description.name), _text(description.description)) for description in descriptions]
@@ -231,7 +231,7 @@ def instrumentation_required(physical: PhysicalDevice, disabled_extensions: Coll
         lacking = " and ".join(f"the feature {member} ({structure})" for structure, member in missing)
     if lacking:
         raise UnsupportedError(
-            f"shader instrumentation was asked for; {physical.name!r} lacks {lacking}",
+            f"{physical.name!r} cannot instrument shaders: it lacks {lacking}",
             help="run without --shader-instrumentation, or on a device that has it",
         )
     return Enabled.of(feature for feature in features if feature is not None)
@@ -303,7 +303,7 @@ class Instrumentation:
         data = ffi.new("uint64_t[]", room * stride // 8)
         code = check(get(device.handle, object, count, data, 0), name)
         if code == vk.INCOMPLETE or count[0] > room:
-            raise DeviceError(f"{name} has more than the {room} metric blocks that it said before")
+            raise DeviceError(f"{name} returned more than the announced {room} metric blocks")
         content = memoryview(ffi.buffer(data))
         values = struct.Struct(f"={number}Q")
         for at in range(0, count[0] * stride, stride):

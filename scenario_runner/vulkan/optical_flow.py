@@ -106,7 +106,7 @@ def problems_of(flow: OpticalFlowPlan, support: FlowSupport, device: str) -> Ite
             image = f"image {connection.uid!r} of {format_of_value(connection.format).name}"
             what = connection.connection.replace("_", " ")
             message = f"{flow.label}: {image} cannot be its {what} on {device!r}"
-            help = f"formats that can be: {names}" if names else None
+            help = f"supported formats: {names}" if names else None
             yield error("SR-FEATURE-003", connection.pointer, message, help)
     for what, pointer in lacking:
         yield error("SR-FEATURE-002", pointer, f"{flow.label} has {what}, which {device!r} does not support")

@@ -183,7 +183,9 @@ def _create_compute(pipelines: PipelineCache, plan: PipelinePlan, stack: ExitSta
             stage.flags = vk.PIPELINE_SHADER_STAGE_CREATE_REQUIRE_FULL_SUBGROUPS_BIT
         info = new("VkComputePipelineCreateInfo", stage=stage, layout=layout)
         purpose = f"shader {plan.label!r}"
-        return Pipeline(_create_shaders(pipelines.device, stack, "Compute", info, plan.label, plan, purpose), layout)
+        return Pipeline(
+            create_pipeline(pipelines.device, stack, "Compute", info, plan.label, plan.pointer, purpose), layout
+        )
 
 
 def _create_graphics(pipelines: PipelineCache, plan: GraphicsPipelinePlan, stack: ExitStack) -> Pipeline:
@@ -210,27 +212,9 @@ def _create_graphics(pipelines: PipelineCache, plan: GraphicsPipelinePlan, stack
             layout=layout,
         )
         chain(info, new("VkPipelineRenderingCreateInfo", pColorAttachmentFormats=list(plan.formats)))
-        return Pipeline(_create_shaders(device, stack, "Graphics", info, plan.fragment.label, plan, purpose), layout)
-
-
-def _create_shaders(
-    device: Device,
-    stack: ExitStack,
-    kind: str,
-    info: Handle,
-    name: str,
-    plan: PipelinePlan | GraphicsPipelinePlan,
-    purpose: str,
-) -> Handle:
-    """Create a VkPipeline of shaders, with the robustness and instrumentation of the device."""
-    behaviour = behaviours(device.enabled.features)
-    if behaviour is not None:
-        buffers, images = behaviour
-        robust = {"storageBuffers": buffers, "uniformBuffers": buffers, "images": images}
-        chain(info, new("VkPipelineRobustnessCreateInfo", **robust))
-    if "VK_ARM_shader_instrumentation" in device.enabled.extensions:
-        chain(info, new("VkPipelineCreateFlags2CreateInfo", flags=vk.PIPELINE_CREATE_2_INSTRUMENT_SHADERS_BIT_ARM))
-    return create_pipeline(device, stack, kind, info, name, plan.pointer, purpose)
+        return Pipeline(
+            create_pipeline(device, stack, "Graphics", info, plan.fragment.label, plan.pointer, purpose), layout
+        )
 
 
 def create_pipeline(
@@ -238,17 +222,23 @@ def create_pipeline(
 ) -> Handle:
     """Create a VkPipeline from ``info`` with vkCreate<kind>Pipelines, destroyed with ``stack``.
 
-    The driver's cache of a run knows the pipeline by ``name``. Raises DeviceError or a subclass; the message names
-    ``purpose``.
+    Pipelines of shaders get the robustness and instrumentation of the device. The driver's cache of a run knows the
+    pipeline by ``name``. Raises DeviceError or a subclass; the message names ``purpose``.
     """
     handle = ffi.new("VkPipeline*")
     command, stages, deferred = _COMMANDS[kind]
-    function = getattr(device.fn, command)
+    behaviour = behaviours(device.enabled.features) if stages else None
+    if behaviour is not None:
+        buffers, images = behaviour
+        robust = {"storageBuffers": buffers, "uniformBuffers": buffers, "images": images}
+        chain(info, new("VkPipelineRobustnessCreateInfo", **robust))
+    if stages and "VK_ARM_shader_instrumentation" in device.enabled.extensions:
+        chain(info, new("VkPipelineCreateFlags2CreateInfo", flags=vk.PIPELINE_CREATE_2_INSTRUMENT_SHADERS_BIT_ARM))
+    function, cache = getattr(device.fn, command), device.driver_cache
 
     def make(cache: Handle) -> int:
         return int(function(device.handle, *deferred, cache, 1, info, ffi.NULL, handle))
 
-    cache = device.driver_cache
     check(make(ffi.NULL) if cache is None else cache.create(make, info, name, pointer, stages), command, purpose)
     device.own(stack, "graph pipeline" if deferred else "pipeline", device.fn.vkDestroyPipeline, handle[0])
     return handle[0]
@@ -369,7 +359,7 @@ class DriverCache:
         except errors.ScenarioRunnerError:
             if not data:
                 raise
-            log.warning(__name__, "the driver refuses the pipeline cache of an earlier run; it starts empty")
+            log.warning(__name__, "the driver rejects the pipeline cache of an earlier run; the cache starts empty")
             self.handle = self._create(self._stack, b"")
 
     def _create(self, stack: ExitStack, data: bytes) -> Handle:

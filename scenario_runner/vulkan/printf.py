@@ -170,10 +170,10 @@ class Printer:
             self._truncated()
         elif "descriptor set at slot" in text:
             reason = "its pipelines use the last descriptor set of the device, which the validation layer needs"
-            log.warning(__name__, "%s: nothing that the shader prints is shown: %s", subject, reason)
+            log.warning(__name__, "%s: messages of the shader are not shown: %s", subject, reason)
         elif severity >= vk.DEBUG_UTILS_MESSAGE_SEVERITY_ERROR_BIT_EXT:
             reason = text.rpartition(" | ")[2]
-            log.warning(__name__, "nothing that shaders print is shown; the validation layer says: %s", reason)
+            log.warning(__name__, "messages of shaders are not shown; the validation layer says: %s", reason)
         return True
 
     def _add(self, message: str) -> None:
@@ -225,5 +225,5 @@ class Printer:
             needed = invocations * most * size // len(messages)
         enough = min(MOST_BYTES, 1 << max(needed, 2 * size).bit_length())
         place = "" if operation is None else f"/commands/{operation.command}: "
-        message = "%sthe shaders print more than %d bytes hold, and the rest is lost; use --printf-size %d (printf=%d)"
+        message = "%sthe shaders print more than %d bytes, and the rest is lost; use --printf-size %d (printf=%d)"
         log.warning(__name__, message, place, size, enough, enough)

@@ -340,9 +340,8 @@ def _over_images(plan: Plan, tensors: list[TensorPlan], physical: PhysicalDevice
         image = images.get((tensor.group, tensor.offset_bytes))
         if image is not None and not 2 <= len(tensor.dims) <= 4:
             message = (
-                f"tensor {tensor.uid!r} has {counted(len(tensor.dims), 'dimension')} and begins where image {image!r}"
-                f" does; the ML emulation layers, through which {physical.name!r} has tensors, end the process unless"
-                " it has 2 to 4"
+                f"tensor {tensor.uid!r} has {counted(len(tensor.dims), 'dimension')} and begins at the start of image"
+                f" {image!r}; the ML emulation layers of {physical.name!r} end the process unless it has 2 to 4"
             )
             yield error("SR-FEATURE-002", f"{tensor.pointer}/dims", message, "add dimensions of 1")
 

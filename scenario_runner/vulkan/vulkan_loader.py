@@ -104,7 +104,7 @@ def _function(kind: str, parent: Handle, name: str) -> Handle:
     source = type_source(f"PFN_{name}")
     address = getattr(load(), f"vkGet{kind}ProcAddr")(parent, name.encode())
     if not address:
-        message = f"the Vulkan {kind.lower()} has no command {name!r}: its extension is not enabled or not there"
+        message = f"the Vulkan {kind.lower()} has no command {name!r}: its extension is not enabled or not available"
         raise UnsupportedError(message)
     return source.cast(f"PFN_{name}", address)
 

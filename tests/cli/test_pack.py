@@ -230,7 +230,7 @@ def test_generated_files(tmp_path: Path, program: Program) -> None:
         ("own folder", 2, "scenario.json' would be replaced, which is packed"),
         ("a file as the folder", 4, "cannot be created"),
         ("a link in the folder", 2, "'scenario.json' is a link that leads out of the folder"),
-        ("an include by a macro", 4, "includes a file through a macro: its text cannot be put in place"),
+        ("an include by a macro", 4, "includes a file through a macro: its text cannot be inserted"),
         ("empty expectations", 3, "a/check.json:1:1: the file is empty"),
         ("no output", 2, "--output"),
         ("a name that is not UTF-8", 2, r"--zip: a ZIP file cannot hold the name b'p\xff', which is not UTF-8"),

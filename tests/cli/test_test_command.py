@@ -429,5 +429,5 @@ def test_a_layer_that_is_not_there(suite: Path, program: Program) -> None:
     """The warning about a name in VK_INSTANCE_LAYERS that no layer has comes once, not for each worker."""
     ended = program("test", "suite/good.json", "--jobs", "2", env={"VK_INSTANCE_LAYERS": "VK_LAYER_TEST_missing"})
     assert ended.code == 0, ended
-    message = "VK_INSTANCE_LAYERS names layers that are not there: VK_LAYER_TEST_missing"
+    message = "VK_INSTANCE_LAYERS names layers that are not installed: VK_LAYER_TEST_missing"
     assert ended.err.count(f"warning: {message}\n") == 1

@@ -191,7 +191,7 @@ def test_a_named_compiler_that_is_none() -> None:
     """`--glslang` with a program that is not a compiler is an error that names it."""
     report = report_of("--glslang", sys.executable, code=1)
     finding = found(report, "glsl-compiler-unusable")
-    assert f"{sys.executable!r} (named by --glslang) is not a shader compiler known here" in finding["message"]
+    assert f"{sys.executable!r} (named by --glslang) is not a known shader compiler" in finding["message"]
 
 
 def test_a_cache_that_cannot_be_written(tmp_path: Path) -> None:

@@ -218,7 +218,7 @@ def test_compressed_levels(scene: Scene, both: Runner) -> None:
     both.run(scene.write())
     assert (scene.folder / "y.dds").read_bytes() == (scene.folder / "x.dds").read_bytes()
     scene.image("z", "BC7_UNORM_BLOCK", size=(16, 12), mips=5, src="short.dds")
-    with pytest.raises(UnsupportedError, match="its file must hold all mip levels"):
+    with pytest.raises(UnsupportedError, match="its file must contain all mip levels"):
         both.run(scene.write())
 
 

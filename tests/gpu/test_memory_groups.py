@@ -177,7 +177,7 @@ def test_a_content_behind_padded_rows(scene: Scene, both: Runner) -> None:
     else:
         assert (result["x"][..., 0] == content).all()
         return
-    assert "the initial content of 'b' overlaps that of image 'x', whose rows are " in str(refusal)
+    assert "the initial contents of 'b' and image 'x' overlap, because the image's rows are " in str(refusal)
     assert refusal.problems[0].pointer == "/resources/1/buffer/memory_group"
 
 

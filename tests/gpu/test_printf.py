@@ -141,7 +141,7 @@ def test_lost_messages_are_counted_in_bytes(scene: Scene, program: Program) -> N
     scene.shader("square", glsl(BODY, PRINTS, local_size=4)).buffer("b", size=4 * 400)
     scene.dispatch("square", ["b"], [100]).write()
     done = program("--printf-size", "512", "scenario.json")
-    warning = r"warning: /commands/0: the shaders print more than 512 bytes hold, .*; use --printf-size (\d+) \(printf="
+    warning = r"warning: /commands/0: the shaders print more than 512 bytes, .*; use --printf-size (\d+) \(printf="
     match = re.search(warning, done.err)
     assert done.code == 0
     assert match is not None
@@ -158,9 +158,7 @@ def test_shaders_with_all_descriptor_sets_print_nothing(scene: Scene, program: P
     scene.dispatch("full", {(sets - 1, 0): "b"}, [4]).write()
     done = program("--printf", "scenario.json")
     assert done.code == 0
-    place = (
-        "warning: /resources/0/shader: nothing that the shader prints is shown: its pipelines use the last descriptor"
-    )
+    place = "warning: /resources/0/shader: messages of the shader are not shown: its pipelines use the last descriptor"
     assert done.err.startswith(place)
     assert np.load(scene.folder / "b.out.npy").view(np.uint32).tolist() == [0, 1, 4, 9]
 
@@ -271,7 +269,7 @@ SOURCE = 'Debug shader printf message generated at p.comp:8\n\n8:   debugPrintfE
 def test_messages_of_newer_layers(message: str, expected: tuple[object, ...]) -> None:
     printer = Printer()
     data = new("VkDebugUtilsMessengerCallbackDataEXT", pMessageIdName="VVL-DEBUG-PRINTF", pMessage=message)
-    assert printer.take(INFO, data, None)
+    assert printer.receive(INFO, data, None)
     (printed,) = printer.messages
     assert (printed.text, printed.stage, printed.invocation, printed.source) == expected
 
@@ -296,10 +294,10 @@ def test_warnings_of_newer_layers(caplog: pytest.LogCaptureFixture) -> None:
         ("UNASSIGNED-DEBUG-PRINTF", ERROR, "Setup Error. Detail: (no vertexPipelineStoresAndAtomics)", True),
     ):
         data = new("VkDebugUtilsMessengerCallbackDataEXT", pMessageIdName=name, pMessage=text)
-        assert printer.take(severity, data, "/resources/0/shader") == is_taken
+        assert printer.receive(severity, data, "/resources/0/shader") == is_taken
     said = [record.getMessage() for record in caplog.records]
     assert [text.partition(";")[0].partition(": its")[0] for text in said] == [
-        *2 * ("the shaders print more than 65536 bytes hold, and the rest is lost",),
+        *2 * ("the shaders print more than 65536 bytes, and the rest is lost",),
         f"/commands/-1: : {lost}",
         "/resources/0/shader: nothing that the shader prints is shown",
         "nothing that shaders print is shown",

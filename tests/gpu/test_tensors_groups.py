@@ -118,7 +118,7 @@ def test_a_rank_that_the_layers_do_not_take(ml: Runner, scene: Scene, dims: list
         assert result["seen"].tobytes() == texels(4, 5).tobytes()[:64]
         return
     assert (refusal.code, refusal.pointer) == ("SR-FEATURE-002", "/resources/1/tensor/dims")
-    assert "begins where image 'image' does; the ML emulation layers" in refusal.message
+    assert "begins at the start of image 'image'; the ML emulation layers" in refusal.message
 
 
 def test_a_tensor_over_depths_and_stencils(scene: Scene) -> None:

@@ -131,8 +131,8 @@ def test_reference_spelling(scene: Scene, frames: Path, program: Program) -> Non
 @pytest.mark.parametrize(
     "what, message",
     [
-        ("9", "there is no frame 9 that does work"),
-        ("command:1", "there is no command 1 that does work"),
+        ("9", "frame 9 does not exist, or does no work"),
+        ("command:1", "command 1 does not exist, or does no work"),
         ("command:0,4", "command 0 is in frame 4, which is captured as well"),
     ],
 )

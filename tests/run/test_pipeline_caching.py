@@ -188,7 +188,7 @@ def test_a_driver_that_refuses(run: Run, drawing: Scene) -> None:
     assert run("scenario.json", *CACHING).code == 0
     ended = run("scenario.json", *CACHING, CACHE_LAYER_DOES="refuse")
     assert ended.code == 0
-    assert "WARNING: the driver refuses the pipeline cache of an earlier run; it starts empty" in ended.out
+    assert "WARNING: the driver rejects the pipeline cache of an earlier run; the cache starts empty" in ended.out
     assert told(ended)[2:] == [*MISSES, *STORED]
 
 

@@ -178,9 +178,7 @@ def test_an_installed_file_without_run_bit(glslang: str, tmp_path: Path, monkeyp
 def test_a_named_program_that_is_no_compiler(program: MakeProgram, says: str, message: str) -> None:
     """A named program that is not a known compiler is an error that quotes it."""
     path = program("x", says)
-    with pytest.raises(
-        CompilerNotFoundError, match=r"named by --glslang\) is not a shader compiler known here: " + message
-    ):
+    with pytest.raises(CompilerNotFoundError, match=r"named by --glslang\) is not a known shader compiler: " + message):
         find_compilers(str(path))
 
 
@@ -191,7 +189,7 @@ def test_a_named_file_that_cannot_run(tmp_path: Path, monkeypatch: pytest.Monkey
         find_compilers()
     (tmp_path / "text").write_text("just text")
     with pytest.raises(
-        CompilerNotFoundError, match=r"not a shader compiler known here: it cannot be started: exec format error"
+        CompilerNotFoundError, match=r"not a known shader compiler: it cannot be started: exec format error"
     ):
         find_compilers(str(tmp_path / "text"))
 

@@ -59,7 +59,7 @@ def test_the_library_can_be_named(dxc: str, tmp_path: Path, monkeypatch: pytest.
     assert [(one.path, one.flavour) for one in find_compilers(language="HLSL")] == [(str(copy), "dxc-library")]
     assert holds(compile_all([hlsl(source(2.5))])[0], 2.5)
     copy.write_bytes(b"\x7fELF no library")
-    with pytest.raises(CompilerNotFoundError, match=r"named by SCENARIO_RUNNER_DXC\) is not a shader compiler known"):
+    with pytest.raises(CompilerNotFoundError, match=r"named by SCENARIO_RUNNER_DXC\) is not a known shader compiler"):
         find_compilers(language="HLSL")
 
 

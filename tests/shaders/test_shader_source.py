@@ -222,7 +222,7 @@ def test_folders_and_levels(text: str, expected: BuildOptions) -> None:
         ("-UA=1", "build_options: '-UA=1' is not a macro (expected -UNAME, NAME of letters, digits and _)"),
         ("-DA='", 'build_options: "-DA=\'" cannot be split into options: no closing quotation'),
         ("'-DA=1\n#error x'",
-         "build_options: the value in '-DA=1\\n#error x' cannot hold a line break, '/*' or a final backslash"),
+         "build_options: the value in '-DA=1\\n#error x' must not contain a line break, '/*' or a final backslash"),
     ],
 )  # fmt: skip
 def test_refused(text: str, message: str) -> None:

@@ -354,7 +354,7 @@ def compile_problem(source: ShaderSource, output: str, style: MessageStyle) -> D
     help, place = None, first.file or request.place
     if "cannot find the include file" in output and source.missing:
         dirs = ", ".join(repr(folder) for folder in request.include_dirs) or "none"
-        help = f"searched: the folder of the including file, then include_dirs ({dirs}), then -I of build_options"
+        help = f"searched: the folder of the including file, then include_dirs ({dirs}), then -I in build_options"
     line = first.line if first.line and first.line > 0 else None
     return Diagnostic("SR-SHADER-010", "error", None, "\n".join(lines), help, place, line, column)
 

@@ -159,7 +159,7 @@ def _kept_versions(cache: ContentCache) -> dict[str, list[str]]:
 
 def _unknown(path: str, named_by: str, answer: str) -> CompilerNotFoundError:
     return CompilerNotFoundError(
-        f"{path!r} (named by {named_by}) is not a shader compiler known here: {answer}",
+        f"{path!r} (named by {named_by}) is not a known shader compiler: {answer}",
         help=f"expected {_PROGRAMS[named_by]}",
     )
 
@@ -214,7 +214,7 @@ def able_compilers(source: ShaderSource, compilers: list[Compiler]) -> list[Comp
         knowing, able = able, [compiler for compiler in able if compiler.renames_entry]
         if not able:
             raise CompilerNotFoundError(
-                f"a GLSL entry point called {entry!r} is not to be had from {names(knowing)}, only 'main'",
+                f"GLSL entry points must be called 'main' for {names(knowing)}, not {entry!r}",
                 help=f"leave 'entry' out, or {install_here('glslang')}",
             )
     return able

@@ -73,7 +73,7 @@ class _Checker:
             if member.row_major is None and isinstance(_innermost(type), Matrix):
                 self._find(f"{name!r} is a matrix without a RowMajor or ColMajor decoration", _UNDEFINED)
             if isinstance(type, RuntimeArray) and number + 1 < len(struct.members):
-                message = f"{name!r} is a runtime array that overlaps what is behind it: it must be the last member"
+                message = f"{name!r} is a runtime array before other members: it must be the last member"
                 self._find(message, _OVERLAPPING)
             aligned = type.component if isinstance(type, Vector) else type
             if offset:  # 0 is a multiple of any alignment
@@ -100,7 +100,7 @@ class _Checker:
         while isinstance(type, Array | RuntimeArray):
             stride = type.stride_bytes
             if not stride:
-                self._find(f"{name!r} is an array without an ArrayStride decoration, or with one of 0", _UNDEFINED)
+                self._find(f"{name!r} is an array without an ArrayStride decoration, or with the stride 0", _UNDEFINED)
                 return
             self._check_multiple(f"{name!r} has the ArrayStride", stride, type, row_major)
             size = extent_bytes(type.element, matrix_stride, row_major)
@@ -111,7 +111,7 @@ class _Checker:
             type, name = type.element, f"{name}[]"
         component = type.component if isinstance(type, Vector) else type
         if isinstance(component, Scalar) and component.is_bool:
-            self._find(f"{name!r} is a Boolean, which is without a size in memory", _UNDEFINED)
+            self._find(f"{name!r} is a Boolean, which has no size in memory", _UNDEFINED)
         elif isinstance(type, Struct):
             for first in sorted(starts):
                 self.struct(type, first, name)

@@ -143,7 +143,7 @@ class Declarations:
             return self._values[id]
         if at >= user:
             raise index.error(f"the instruction at word {user} uses the constant {id} before it is declared")
-        raise index.error(f"the id {id} is used as a constant, but opcode {index.opcode(at)} at word {at} makes none")
+        raise index.error(f"the id {id} is used as a constant, but the instruction at word {at} declares none")
 
     def integer(self, id: int, user: int, what: str) -> int:
         """Return the value of an integer constant that the instruction at offset ``user`` names."""
@@ -322,7 +322,7 @@ class Declarations:
             case _:
                 inner, length = type, 0
         if not 0 < length <= MAX_ELEMENTS:
-            raise self.index.error(f"the constant {id} of the type {type} is not one this reader can compute")
+            raise self.index.error(f"the constant {id} of the type {type} cannot be computed")
         return inner, length
 
     def _operation(self, id: int, result_type: Type, at: int, end: int) -> Value:

@@ -103,7 +103,7 @@ class Index:
         major, minor = word >> 16 & 0xFF, word >> 8 & 0xFF
         if word & 0xFF0000FF or major != 1 or minor > 6:
             raise self.error(
-                f"SPIR-V 1.0 to 1.6 can be read, the version word of this module is {word:#010x}", "SR-SHADER-015"
+                f"the module has the version word {word:#010x}; SPIR-V 1.0 to 1.6 are supported", "SR-SHADER-015"
             )
         return major, minor
 

@@ -132,7 +132,7 @@ class _StageReader:
             label = f"{name}.{member.name or number}"
             location = own.get(spv.LOCATION) if following is None else following
             if location is None:
-                self.problems.append(f"{self._way} {label!r} has no Location decoration, nor has its block")
+                self.problems.append(f"{self._way} {label!r} has no Location decoration, and its block has none")
                 continue
             decorations = {**outer, **own}
             if isinstance(member.type, Struct):
@@ -149,7 +149,7 @@ class _StageReader:
         scalar, locations = _scalar(type), _locations(type, self._taken)
         last = location + locations - 1
         if scalar is None or not locations:
-            self.problems.append(f"{self._way} {name!r} has the type {type}, which stages cannot hand on")
+            self.problems.append(f"{self._way} {name!r} has the type {type}, which stages cannot pass on")
         elif last >= MAX_LOCATIONS:
             taken = f"takes the locations {location} to {last}; no device has that many"
             self.problems.append(f"{self._way} {name!r} {taken}")

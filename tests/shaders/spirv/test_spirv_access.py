@@ -255,7 +255,7 @@ MODULE = kernel("""
         ("OpDecorate %b Location 1\n", "", "output 'b' has no Location decoration"),
         ("%b Location 1", "%b Location 0", "outputs 'a' and 'b' both take component 0 of location 0"),
         ("%b Location 1", "%b Location 5000", "output 'b' takes the locations 5000 to 5000; no device has that many"),
-        ("Output %v2", "Output %bool", "output 'a' has the type bool, which stages cannot hand on"),
+        ("Output %v2", "Output %bool", "output 'a' has the type bool, which stages cannot pass on"),
     ],
 )
 def test_declarations_that_cannot_be(old: str, new: str, problem: str) -> None:

@@ -191,7 +191,7 @@ def test_the_alignment_that_a_block_keeps(block: Struct, alignment: str) -> None
         (struct(("a", FLOAT, None)), "'B.a' has no Offset decoration"),
         (
             struct(("a", Array(FLOAT, 4, None), 0)),
-            "'B.a' is an array without an ArrayStride decoration, or with one of 0",
+            "'B.a' is an array without an ArrayStride decoration, or with the stride 0",
         ),
         (
             struct(("a", Array(FLOAT, 4, 6), 0)),

@@ -312,7 +312,7 @@ def test_gigantic_outputs_cost_nothing() -> None:
         stage.problems[0]
         == "output 'the id 100' takes the locations 0 to 18446744065119617024; no device has that many"
     )
-    assert "output 'the id 101' has the type struct 22[4294967295], which stages cannot hand on" in stage.problems
+    assert "output 'the id 101' has the type struct 22[4294967295], which stages cannot pass on" in stage.problems
     assert stage.problems[-1].endswith("both take component 0 of location 0")
     assert len(stage.outputs) == 2_002
     assert calls < 1_500_000
