@@ -299,7 +299,7 @@ def test_warnings_of_newer_layers(caplog: pytest.LogCaptureFixture) -> None:
     assert [text.partition(";")[0].partition(": its")[0] for text in said] == [
         *2 * ("the shaders print more than 65536 bytes, and the rest is lost",),
         f"/commands/-1: : {lost}",
-        "/resources/0/shader: nothing that the shader prints is shown",
-        "nothing that shaders print is shown",
+        "/resources/0/shader: messages of the shader are not shown",
+        "messages of shaders are not shown",
     ]
     assert said[4].endswith("Setup Error. Detail: (no vertexPipelineStoresAndAtomics)")
