@@ -1,10 +1,10 @@
 """Set up this checkout for ``run`` or for ``test``: called by set_up.sh when a stamp is missing or out of date.
 
-1. One set-up of a checkout at a time; whoever had to wait looks again.
-2. The environment: made when there is none, or when what is there is unfinished, broken or of another checkout.
-3. The packages, when the key (pyproject.toml and these files) is not the one they were installed with.
-4. The machine: what `doctor` finds missing is installed where that is ours to do, else named.
-5. The stamp, which lets the next start skip all this. What is still missing stands in it as a path that does not exist.
+1. Lock the checkout, so that only one set-up runs at a time.
+2. Make the environment if it is missing, unfinished, broken or made for another checkout.
+3. Install the packages if the key (of pyproject.toml and these files) has changed.
+4. Look at the machine: install parts that `doctor` misses if this program may do so, otherwise name them.
+5. Write the stamp, which lets the next start skip these steps. A missing part is a path in it that does not exist.
 """
 
 import fcntl
@@ -24,7 +24,7 @@ from .steps import SetUpError, say
 
 @contextmanager
 def alone(folder: Path) -> Iterator[None]:
-    """Hold the lock of this checkout: a lock on the folder itself, so that no file is left behind."""
+    """Hold a lock on the folder of the checkout, which leaves no file behind."""
     descriptor = os.open(folder, os.O_RDONLY)
     try:
         try:
@@ -40,7 +40,7 @@ def alone(folder: Path) -> Iterator[None]:
 
 
 def set_up(checkout: Path, level: str, key: str) -> None:
-    """Bring the checkout to `level`. Raises `SetUpError`."""
+    """Set up the checkout for `level`. Raises `SetUpError`."""
     environment = Environment(checkout, os.environ)
     if not environment.was_installed(level, key):
         if not environment.is_sound():
@@ -53,7 +53,7 @@ def set_up(checkout: Path, level: str, key: str) -> None:
     report = examine(environment.python)
     lack = look(report, level)
     if can_install() and (lack.installable or lack.welcome):
-        for parts in (lack.installable, lack.welcome):  # apart: a distribution may lack what is only welcome
+        for parts in (lack.installable, lack.welcome):  # separately: a distribution may lack welcome parts
             try:
                 install(package_names("debian", parts))
             except SetUpError as error:
@@ -70,7 +70,7 @@ def set_up(checkout: Path, level: str, key: str) -> None:
     if lack.needed and level == "test":
         raise SetUpError(lack.advice())
     if lack.needed:
-        say(lack.advice())  # what needs no device works all the same
+        say(lack.advice())  # commands without a device still work
 
 
 def main(level: str, key: str) -> int:

@@ -1,4 +1,4 @@
-"""The virtual environment in the checkout, and what pip puts into it."""
+"""The virtual environment in the checkout, and the packages in it."""
 
 import os
 import platform
@@ -15,13 +15,13 @@ from scenario_runner.errors.installation import family_here, system_command
 from .machine import can_install, install
 from .steps import SetUpError, step
 
-# Settings that would send packages anywhere but into the environment. Indexes, proxies and certificates stay.
+# Settings that would install packages outside the environment. Indexes, proxies and certificates stay.
 ELSEWHERE = ("PIP_USER", "PIP_TARGET", "PIP_PREFIX", "PIP_ROOT", "PIP_PYTHON", "PYTHONPATH", "PYTHONHOME")
 ADVICE = "look at the network and at pip's settings (proxy, index), then run this again"
 
 
 class Environment:
-    """The folder ``.venv`` of a checkout. Every method leaves what is in order already as it is."""
+    """The folder ``.venv`` of a checkout. The methods do not touch parts that are in order."""
 
     def __init__(self, checkout: Path, environ: Mapping[str, str]) -> None:
         self.checkout = checkout
@@ -29,14 +29,14 @@ class Environment:
         self.python = self.folder / "bin" / "python"
         self.glslc = self.folder / installation.GLSLC_FOLDER / installation.GLSLC_PROGRAM
         self.environ = {name: value for name, value in environ.items() if name not in ELSEWHERE}
-        # Holds the checkout's path. Gone while pip is at work, so after an interruption too; stamps name it.
+        # Holds the checkout's path. The file is missing while pip works, and so after an interruption. Stamps name it.
         self.whole = self.folder / "whole"
 
     def stamp(self, level: str) -> Path:
         return self.folder / f"ready-{level}"
 
     def was_installed(self, level: str, key: str) -> bool:
-        """Whether the packages of `level` were installed with this `key`, whatever else a stamp found missing since."""
+        """Return whether the packages of `level` were installed with this `key`."""
         try:
             lines = self.stamp(level).read_text(encoding="utf-8").splitlines()
         except (OSError, UnicodeDecodeError):
@@ -44,7 +44,7 @@ class Environment:
         return lines[:2] == [key, str(self.checkout)] and self.is_sound()
 
     def write_stamps(self, level: str, key: str, must_exist: list[str]) -> None:
-        """Record that `level` (and ``run`` with ``test``) is ready while every path of `must_exist` is there."""
+        """Record that `level` (and ``run`` with ``test``) is ready as long as every path of `must_exist` exists."""
         text = "\n".join([key, str(self.checkout), str(self.python), str(self.whole), *must_exist, ""])
         for each in ("run", level):
             partial = self.folder / "ready.partial"
@@ -52,7 +52,7 @@ class Environment:
             partial.replace(self.stamp(each))
 
     def is_sound(self) -> bool:
-        """Whether the environment was made for this checkout, and its interpreter runs, is supported and has pip."""
+        """Return whether the environment belongs to this checkout and has a supported interpreter with pip."""
         try:
             if self.whole.read_text(encoding="utf-8") != str(self.checkout) or not self.python.exists():
                 return False
@@ -66,7 +66,7 @@ class Environment:
         return subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, check=False).returncode == 0
 
     def create(self) -> None:
-        """Make the environment anew, from the real interpreter behind shims, links and other environments."""
+        """Make a new environment from the real interpreter behind shims, links and other environments."""
         base = str(Path(getattr(sys, "_base_executable", sys.executable)).resolve())
         self._need_venv_module(base)
         if self.folder.is_symlink() or self.folder.is_file():
@@ -79,33 +79,33 @@ class Environment:
         self._mark_whole()
 
     def install_package(self, level: str) -> None:
-        """Install the package, editable, with what it needs at run time, or with what the tests need as well.
+        """Install the package, editable, with the dependencies of runs, or also those of tests.
 
         The tests need the extras ``ml`` (11 MB), ``hlsl`` (15 MB), ``convert`` (21 MB), ``cluster`` (4 MB) and ``tosa``
-        (25 MB); a plain run does without.
+        (25 MB).
         """
         extras = "" if level == "run" else f"[dev,hlsl,cluster{',ml,convert' if installation.has_arm_wheels() else ''}]"
         size = "about 40 MB" if level == "run" else "about 150 MB"
-        # The path is relative to the checkout, where we are: brackets and spaces in its name are then no trouble.
+        # The path is relative to the checkout, so that brackets and spaces in its name do not matter.
         target = ["--editable", f".{extras}"]
         self.whole.unlink()
         try:
             self._pip(f"installing Python packages into .venv ({size})", target)
             if level == "test" and installation.has_arm_wheels():
-                # By itself: its pins are exact or old (numpy<2.2), and the tests are for current versions as well.
+                # Without dependencies: its pins are exact or old (numpy<2.2), but tests use current versions.
                 with open(self.checkout / "pyproject.toml", "rb") as file:
                     tools = tomllib.load(file)["project"]["optional-dependencies"]["tosa"]
                 self._pip("installing TOSA's tools (25 MB)", ["--no-deps", *tools])
         except SetUpError:
-            self._mark_whole()  # a pip that failed by itself has put everything back
+            self._mark_whole()  # a failed pip has restored everything
             raise
-        # Byte code, even where the user's settings keep imports from writing it. Modules that do not compile say so.
+        # Compile byte code, even if the user's settings forbid imports to write it. Errors show at the import.
         compiling = [str(self.python), "-I", "-m", "compileall", "-q", "scenario_runner"]
         subprocess.run(compiling, cwd=self.checkout, stdin=subprocess.DEVNULL, capture_output=True, check=False)
         self._mark_whole()
 
     def install_glslc(self) -> None:
-        """Install Arm's GLSL compiler (18 MB), apart from everything that can be imported."""
+        """Install Arm's GLSL compiler (18 MB) outside the import path."""
         if self.glslc.exists():
             return
         partial = self.folder / "glslc.partial"

@@ -1,4 +1,4 @@
-"""Parts that this machine lacks for ``run`` or ``test`` by doctor's report, and their installation where it is ours."""
+"""Parts that this machine lacks for ``run`` or ``test`` by doctor's report, and their installation."""
 
 import json
 import os
@@ -28,12 +28,12 @@ NEEDED = {
     "run": ("loader", "driver", "glslang"),
     "test": ("loader", "driver", "glslang", "glslc", "spirv_tools", "vulkan_tools", "c_compiler"),
 }
-# Parts that make a run faster, or more tests possible, and are not a reason to stop.
+# Parts that make a run faster or allow more tests. The set-up goes on without them.
 WELCOME = {"run": ("glslc", "spirv_tools"), "test": ("validation",)}
 
 
 class Lack(NamedTuple):
-    """Missing parts, keys of `WORDS`. ``hint`` says what to do about a driver that packages would not bring."""
+    """Missing parts, as keys of `WORDS`. ``hint`` is advice about a driver that no package would install."""
 
     needed: tuple[str, ...]
     welcome: tuple[str, ...]
@@ -41,11 +41,11 @@ class Lack(NamedTuple):
 
     @property
     def installable(self) -> tuple[str, ...]:
-        """The needed parts that packages bring."""
+        """The needed parts that packages can install."""
         return tuple(part for part in self.needed if not (part == "driver" and self.hint))
 
     def advice(self) -> str:
-        """Name what is missing, and the command that brings all of it on this system."""
+        """Name the missing parts, and the command that installs all of them on this system."""
         lines = [f"missing: {WORDS[part]}" for part in self.needed]
         if self.hint:
             lines.append(self.hint)
@@ -56,7 +56,7 @@ class Lack(NamedTuple):
 
 
 def examine(python: Path) -> dict[str, Any]:
-    """The report of `scenario-runner doctor` in the environment of ``python``."""
+    """Return the report of `scenario-runner doctor` in the environment of ``python``."""
     command = [str(python), "-m", "scenario_runner", "doctor", "--json"]
     done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
     try:
@@ -67,7 +67,7 @@ def examine(python: Path) -> dict[str, Any]:
 
 
 def find(report: dict[str, Any], level: str) -> dict[str, str | None]:
-    """The path of each part that ``run`` or ``test`` needs or welcomes, None where it is missing."""
+    """Return the path of each needed or welcome part, or None if it is missing."""
     compilers = report["compilers"]["GLSL"]
     layer = report["layers"]["validation"]
     found = {
@@ -85,7 +85,7 @@ def find(report: dict[str, Any], level: str) -> dict[str, str | None]:
 
 
 def c_compiler() -> str | None:
-    """A C compiler that finds the headers of the C library: Debian's gcc may come without them."""
+    """Find a C compiler with the headers of the C library. Debian's gcc may come without them."""
     compiler = next(filter(None, map(shutil.which, ("cc", "gcc", "clang"))), None)
     if compiler is None:
         return None
@@ -94,12 +94,12 @@ def c_compiler() -> str | None:
 
 
 def look(report: dict[str, Any], level: str) -> Lack:
-    """List what is missing. A driver that is there is never added to, whosever it is."""
+    """List the missing parts. If any driver exists, no other driver is missing."""
     found = find(report, level)
     needed, welcome = (tuple(part for part in parts[level] if found[part] is None) for parts in (NEEDED, WELCOME))
     hint = ""
     if "driver" in needed:
-        # a vendor's container set-up leaves manifests where the Vulkan loader does not look
+        # a vendor's container may have manifests in folders that the Vulkan loader does not search
         stray = sorted(glob("/usr/local/*/share/vulkan/icd.d/*.json"))
         problem = next((each for each in report["findings"] if each["id"] == "driver-missing"), None)
         if problem and problem["fix"] != install_here("driver"):
@@ -110,12 +110,12 @@ def look(report: dict[str, Any], level: str) -> Lack:
 
 
 def can_install() -> bool:
-    """Return whether adding system packages is ours to do: as the superuser of a Debian or Ubuntu."""
+    """Return whether the set-up may install system packages: as the superuser of Debian or Ubuntu."""
     return os.geteuid() == 0 and family_here() == "debian" and shutil.which("apt-get") is not None
 
 
 def install(packages: Sequence[str]) -> None:
-    """Install Debian packages, if there are any. Raises `SetUpError` when apt-get cannot, with fresh lists too."""
+    """Install Debian packages. Raises `SetUpError` if apt-get fails even with fresh lists."""
     if not packages:
         return None
     command = system_command("debian", packages, superuser=True)
@@ -136,9 +136,9 @@ def install(packages: Sequence[str]) -> None:
         try:
             return install_now()
         except SetUpError:
-            pass  # the likeliest reason is lists that name versions which the servers no longer have
+            pass  # probably the lists name versions that the servers no longer have
     try:
         apt("updating the lists of system packages", "update")
     except SetUpError as error:
-        say(str(error))  # one broken source of many need not be the one that matters
+        say(str(error))  # the broken source may not matter here
     return install_now()

@@ -1,4 +1,4 @@
-"""Long steps of the set-up: one line on stderr before each, and the end of its output where it fails."""
+"""Long steps of the set-up. Each prints a line to stderr first, and after a failure the end of its output."""
 
 import subprocess
 import sys
@@ -9,7 +9,7 @@ LINES_SHOWN = 15
 
 
 class SetUpError(Exception):
-    """The set-up cannot go on; the message says why and what to do."""
+    """The set-up cannot go on. The message has the reason and advice."""
 
 
 def say(text: str) -> None:
@@ -18,7 +18,7 @@ def say(text: str) -> None:
 
 
 def step(title: str, command: Sequence[str], *, folder: Path, environ: Mapping[str, str], advice: str) -> None:
-    """Run `command` in `folder`, with nothing to read. Raises `SetUpError` with the end of its output and `advice`."""
+    """Run `command` in `folder` without input. Raises `SetUpError` with the end of the output and `advice`."""
     say(title)
     try:
         done = subprocess.run(
