@@ -22,7 +22,7 @@ from scenario_runner.tosa.conformance_tests import find_reference
 from scenario_runner.tosa.layer_comparison import LayeredModel, LayerResult, judge, match, read_activations, sources_of
 from scenario_runner.tosa.model_layers import select
 from scenario_runner.view.contents import Content
-from scenario_runner.view.picture import heat, shrunk
+from scenario_runner.view.picture import heat_map, shrink
 
 _DEVICE = "device:"
 _WORST_HEADINGS = ("index", "actual", "expected", "error")
@@ -154,7 +154,7 @@ def _picture(result: LayerResult) -> str:
     errors = numpy.atleast_2d(numpy.asarray(result.errors))
     if errors.ndim > 2:
         errors = errors.max(-1)
-    colors = heat(errors.reshape(-1, errors.shape[-1]), result.error if result.error < math.inf else 1.0)
-    picture = shrunk(colors, *_MOST_TEXELS, brightest=True)
+    colors = heat_map(errors.reshape(-1, errors.shape[-1]), result.error if result.error < math.inf else 1.0)
+    picture = shrink(colors, *_MOST_TEXELS, brightest=True)
     data = base64.b64encode(imageio.v3.imwrite("<bytes>", picture, extension=".png")).decode()
     return f'<img src="data:image/png;base64,{data}">'

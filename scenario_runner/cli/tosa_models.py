@@ -27,7 +27,7 @@ from scenario_runner.tosa.attribute_skeleton import attributes_of_shader
 from scenario_runner.tosa.conformance_tests import Imported, Test, find_tests, import_tests
 from scenario_runner.tosa.model_files import open_source, parse_model
 from scenario_runner.tosa.shader_agreement import CheckedShader, check_shaders
-from scenario_runner.tosa.variables import laid_out
+from scenario_runner.tosa.variables import with_shader_offsets
 
 SCHEMA = 1
 """The version of the JSON of ``check --json``. It grows when a key changes meaning."""
@@ -192,7 +192,7 @@ def _operation_as_json(examined: Examined, checked: CheckedShader | None) -> dic
     if checked is None:
         return described
     attributes = checked.attributes
-    constants, size = laid_out(attributes, checked.interface)
+    constants, size = with_shader_offsets(attributes, checked.interface)
     return described | {
         "language": attributes.language,
         "entry_point": attributes.module_entry_point,

@@ -17,7 +17,7 @@ from scenario_runner.errors import ScenarioRunnerError, UsageError, file_error
 from scenario_runner.errors.text import counted, one_line
 from scenario_runner.files.elements import Array
 from scenario_runner.view.contents import Channel, Content, corner, read_content, statistics_of
-from scenario_runner.view.picture import heat, picture_of, shown_channels, shrunk, value_range, write_picture
+from scenario_runner.view.picture import heat_map, picture_of, shown_channels, shrink, value_range, write_picture
 
 _TABLE_ROWS = 16
 _TEXEL_CHANNELS = 4
@@ -38,14 +38,14 @@ def _output(picture: Array, path: str | None, console: Any, *, brightest: bool =
     """Write a picture to a PNG file, and draw it on a console.
 
     Each character is an upper half block with two texels: the upper texel is the text colour, the lower texel the
-    background. ``brightest`` is the argument of `shrunk`.
+    background. ``brightest`` is the argument of `shrink`.
     """
     if path:
         write_picture(path, picture)
     if console is None:
         return
     width, height = max(console.width, 1), max(2 * (console.height - 4), 8)
-    small = shrunk(picture, width, height, brightest=brightest).tolist()
+    small = shrink(picture, width, height, brightest=brightest).tolist()
     colors = [[f"#{red:02x}{green:02x}{blue:02x}" for red, green, blue, *_ in row] for row in small]
     for upper, lower in zip_longest(colors[::2], colors[1::2], fillvalue=()):
         console.show(*(("▀", f"{above} on {below}") for above, below in zip_longest(upper, lower, fillvalue="default")))
@@ -90,7 +90,7 @@ def show_errors(
     if (png or console is not None) and difference.mismatch is None and difference.total:
         absolute = difference.errors.get("absolute")
         greatest = limits[1] if limits else absolute.value if absolute else 1.0
-        picture = heat(error_map(*contents), greatest if math.isfinite(greatest) else 1.0)
+        picture = heat_map(error_map(*contents), greatest if math.isfinite(greatest) else 1.0)
         _output(picture, png, console, brightest=True)
 
 

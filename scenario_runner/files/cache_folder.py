@@ -78,7 +78,7 @@ def kept_files(root: str, kind: str) -> list[KeptFile]:
     return files
 
 
-def bound(root: str, kind: str) -> None:
+def enforce_limits(root: str, kind: str) -> None:
     """Remove the least recently used files of a kind above its limit, and of all kinds above the user's limit.
 
     Callers do so after writing.
@@ -151,7 +151,7 @@ def default_cache_dir() -> str:
     return os.path.join(base, "scenario-runner")
 
 
-def distrust(status: os.stat_result) -> str:
+def reason_to_distrust(status: os.stat_result) -> str:
     """Explain why a file or folder is not trusted; empty if only this user may write it."""
     if not hasattr(os, "geteuid"):
         return ""  # on Windows, folders for caches are private
@@ -165,7 +165,7 @@ def is_trusted(folder: str) -> bool:
     if folder in _trusted:
         return True
     try:
-        reason = distrust(os.stat(folder))
+        reason = reason_to_distrust(os.stat(folder))
     except (OSError, ValueError):
         return True  # the use of the folder shows what is wrong
     if not reason:
@@ -194,7 +194,7 @@ def read_own(path: str, most_bytes: int) -> tuple[bytes, float]:
             raise OSError("it is not a regular file")
         if status.st_size > most_bytes:
             raise OSError(f"it has {status.st_size} bytes, of {most_bytes} at most")
-        reason = distrust(status)
+        reason = reason_to_distrust(status)
         if reason:
             raise OSError(reason)
         return os.read(descriptor, status.st_size), status.st_mtime
@@ -289,4 +289,4 @@ class ContentCache:
 
     def evict(self) -> None:
         """Drop least recently used entries above the limits. Callers do so after writing."""
-        bound(self.root, self._kind)
+        enforce_limits(self.root, self._kind)

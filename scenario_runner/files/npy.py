@@ -278,7 +278,7 @@ def _swapped(data: bytes, unit: int) -> bytes | bytearray:
 _DEPTH_BITS = 0xFF_FFFF
 
 
-def composed(depths: memoryview, stencils: memoryview | None = None) -> bytes:
+def pack_depths(depths: memoryview, stencils: memoryview | None = None) -> bytes:
     """Combine 24 bits of depth with a stencil (or zeros) in the highest byte.
 
     ``depths`` are 32-bit words with an undefined highest byte.
@@ -331,7 +331,7 @@ class NpyCodec(codec.ArrayCodec):
         output = create(path, len(header) + planes[0])
         if "D" in format.channels and format.channel_bits[format.channels.index("D")] == 24:
             stencils = slice(1, len(format.aspects))
-            return codec.HeldImageWriter(output, planes, lambda held: (header, composed(held[0], *held[stencils])))
+            return codec.HeldImageWriter(output, planes, lambda held: (header, pack_depths(held[0], *held[stencils])))
         return codec.ContentWriter(output, header, sum(planes), unused_bytes=sum(planes[1:]))
 
     def is_divisible(self, path: str) -> bool:

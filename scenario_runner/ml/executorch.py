@@ -147,7 +147,7 @@ def _with_ends(vgf: Vgf, program: Program, inputs: Mapping[int, Slot], outputs: 
     )
 
 
-def joined_models(program: Program, models: Sequence[Vgf]) -> Vgf:
+def join_models(program: Program, models: Sequence[Vgf]) -> Vgf:
     """Join the segments of ``models``, one for each call of the program, to a single model.
 
     The bindings of inputs and outputs are the numbers of the program's values. Rows of the same value share an alias

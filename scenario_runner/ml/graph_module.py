@@ -14,7 +14,7 @@ from typing import NamedTuple
 from scenario_runner.errors import ScenarioError, SpirvError
 from scenario_runner.ml import tosa_operators
 from scenario_runner.ml.fixed_shapes import declared_shape, with_shapes
-from scenario_runner.ml.tosa_operators import UNKNOWN, Shape, ShapeError, merged, result_shapes, text
+from scenario_runner.ml.tosa_operators import UNKNOWN, Shape, ShapeError, merged, result_shapes, shown
 from scenario_runner.shaders.spirv import GraphEntryPoint, Module, Struct, Type, read_module
 from scenario_runner.shaders.spirv._generated import opcodes as op
 from scenario_runner.shaders.spirv.declarations import declarations_of
@@ -192,7 +192,7 @@ class GraphBody:
         for declared, inferred in zip(self._shapes[words[at + 2]], result_shapes(name, known, constants), strict=True):
             shape = inferred if declared is None else merged(declared, inferred)
             if shape is None:
-                raise ShapeError(f"gives a tensor of {text(declared or ())}, but its inputs make {text(inferred)}")
+                raise ShapeError(f"gives a tensor of {shown(declared or ())}, but its inputs make {shown(inferred)}")
             shapes.append(shape)
         self._shapes[words[at + 2]] = tuple(shapes)
 

@@ -58,11 +58,11 @@ def result_shapes(name: str, inputs: Sequence[Shape], constants: Mapping[str, tu
     rule: Rule = _RULES.get(name, _elementwise)
     shape = rule(*inputs, **constants)
     if any(size < 1 and size != UNKNOWN for size in shape):
-        raise ShapeError(f"makes a tensor of {text(shape)}, but sizes must be 1 or more")
+        raise ShapeError(f"makes a tensor of {shown(shape)}, but sizes must be 1 or more")
     return (shape, shape) if name in ("FFT2D", "RFFT2D") else (shape,)
 
 
-def text(shape: Shape) -> str:
+def shown(shape: Shape) -> str:
     """Format a shape for messages."""
     return f"[{', '.join('?' if size == UNKNOWN else str(size) for size in shape)}]"
 
@@ -90,10 +90,10 @@ def _equation(equation: str) -> Rule:
 
     def rule(*shapes: Shape, **_: object) -> Shape:
         sizes: dict[str, int] = {}
-        what = f"inputs of the shapes {' and '.join(map(text, shapes))} with different sizes in one dimension"
+        clash = f"inputs of the shapes {' and '.join(map(shown, shapes))} with different sizes in one dimension"
         for names, shape in zip(letters.split(), shapes, strict=True):
             for name, size in zip(names, shape, strict=True):
-                sizes[name] = _equal(sizes.get(name, UNKNOWN), size, what)
+                sizes[name] = _equal(sizes.get(name, UNKNOWN), size, clash)
         return tuple(sizes[name] for name in result)
 
     return rule
@@ -116,7 +116,7 @@ def _broadcast(one: int, other: int, shapes: Sequence[Shape]) -> int:
         return other
     if UNKNOWN in (one, other):
         return max(one, other)
-    raise ShapeError(f"has inputs of the shapes {' and '.join(map(text, shapes))} with sizes neither equal nor 1")
+    raise ShapeError(f"has inputs of the shapes {' and '.join(map(shown, shapes))} with sizes neither equal nor 1")
 
 
 def _first(first: Shape, *_others: Shape, **_: object) -> Shape:
@@ -222,7 +222,7 @@ def _reshape(old: Shape, *, shape: Shape, **_: object) -> Shape:
     if UNKNOWN in shape and count % known == 0:
         return tuple(count // known if size == UNKNOWN else size for size in shape)
     if count != known:
-        raise ShapeError(f"makes the shape {text(shape)} of {text(old)}, which has another number of elements")
+        raise ShapeError(f"makes the shape {shown(shape)} of {shown(old)}, which has another number of elements")
     return shape
 
 

@@ -14,7 +14,7 @@ from typing import NamedTuple, TypeVar
 
 from scenario_runner.errors import UnsupportedError, error_of, file_error, log
 from scenario_runner.files.input import Identity, SourceFile, framework_file
-from scenario_runner.ml.executorch import in_program_order, is_program, joined_models, read_program
+from scenario_runner.ml.executorch import in_program_order, is_program, join_models, read_program
 from scenario_runner.ml.vgf_check import find_problems, join_by_number
 from scenario_runner.ml.vgf_model import Constant, ModelResource, Module, Slot, Vgf
 from scenario_runner.ml.vgf_tables import (
@@ -219,7 +219,7 @@ def read_open_vgf(file: SourceFile) -> Vgf:
     if len(models) == 1:
         return in_program_order(program, models[0])
     try:
-        joined = joined_models(program, models)
+        joined = join_models(program, models)
     except ValueError as error:
         raise file_error(file.path, "is a damaged ExecuTorch program", code="SR-FILE-013") from error
     if problems := find_problems(joined, file.path):
@@ -344,5 +344,5 @@ def read_model(path: str) -> tuple[Vgf, Identity]:
 
 
 def forget_models() -> None:
-    """Keep no model."""
+    """Drop all kept models."""
     _models.clear()

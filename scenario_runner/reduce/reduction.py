@@ -116,7 +116,7 @@ class Reduction:
         return dict(text for module, text in self._texts.items() if module in used)
 
     def set_tolerances(self, **tolerances: float) -> None:
-        """Compare all outputs as numbers with these tolerances, by a suite.json."""
+        """Write a suite.json that compares all outputs as numbers with these tolerances."""
         path = os.path.join(self._folder, SUITE_FILE)
         suite = _read_json(path) if os.path.exists(path) else {}
         _write_json(path, {**suite, "tolerances": {"nan": "equal", **tolerances}})
@@ -406,7 +406,7 @@ def _at(tree: Json, path: Path) -> Json:
 
 
 def _changed(tree: Json, paths: Iterable[Path], value: Json = None) -> Json:
-    """Return a copy of a JSON value with ``value`` at these paths, or without these paths."""
+    """Return a copy of a JSON value with ``value`` at these paths; None removes the paths."""
     copied = json.loads(json.dumps(tree))
     for path in sorted(paths, reverse=True):
         parent = _at(copied, path[:-1])

@@ -21,7 +21,15 @@ from contextlib import contextmanager, suppress
 from scenario_runner.errors import DeviceError, FileError, PipelineCacheMissError, UnsupportedError, log
 from scenario_runner.errors.diagnostic import Diagnostic
 from scenario_runner.errors.text import reason_of
-from scenario_runner.files.cache_folder import KINDS, bound, default_cache_dir, is_trusted, read_own, replace_own, touch
+from scenario_runner.files.cache_folder import (
+    KINDS,
+    default_cache_dir,
+    enforce_limits,
+    is_trusted,
+    read_own,
+    replace_own,
+    touch,
+)
 from scenario_runner.files.sandbox import check_existing_folder
 from scenario_runner.plan import phases
 from scenario_runner.plan.plan import Plan
@@ -133,7 +141,7 @@ class PipelineCaching:
             if writes:
                 store("store")
                 if not self._is_chosen:
-                    bound(self._root, FOLDER)
+                    enforce_limits(self._root, FOLDER)
         finally:
             device.driver_cache = None
             cache.close()

@@ -14,7 +14,7 @@ from scenario_runner.errors.diagnostic import Diagnostic
 from scenario_runner.errors.text import close_match, counted, listed
 from scenario_runner.files.byte_data import ArrayLike
 from scenario_runner.files.input import is_model
-from scenario_runner.files.npy import composed
+from scenario_runner.files.npy import pack_depths
 from scenario_runner.files.sandbox import allowing
 from scenario_runner.files.vk_formats import ML_DTYPES, Format, ml_dtype
 from scenario_runner.plan import phases
@@ -136,7 +136,7 @@ class Arrays(Mapping[str, "numpy.ndarray[Any, Any]"]):
         if part.aspect == "depth" and dtype == "<u4":
             stencil = plan.part(level, "stencil") if "stencil" in plan.format.aspects else None
             stencils = None if stencil is None else memoryview(data)[stencil.offset_bytes : stencil.end_bytes]
-            return numpy.frombuffer(composed(view, stencils), dtype).reshape(shape)
+            return numpy.frombuffer(pack_depths(view, stencils), dtype).reshape(shape)
         return numpy.frombuffer(view, dtype).reshape(shape)
 
 

@@ -26,7 +26,7 @@ from scenario_runner.scenario.scenario_html import (
     table_of,
 )
 from scenario_runner.view.contents import Channel, Content, channels_of, has_colors, statistics_of
-from scenario_runner.view.picture import picture_of, shrunk, value_range
+from scenario_runner.view.picture import picture_of, shrink, value_range
 
 _MOST_OF_TEXT: Final = 5_000  # of one array, without a picture
 _SIDES: Final = (320, 160, 80, 40, 20)  # longest picture sides in texels; the first with enough room is taken
@@ -133,7 +133,7 @@ def _picture(channels: tuple[Channel, ...], *, is_image: bool, room: int) -> str
     if not (whole[..., 3:] > _FAINT).any():  # an unset alpha would hide the colours
         whole = whole[..., :3]
     for side in _SIDES:
-        picture = shrunk(whole, side, side)
+        picture = shrink(whole, side, side)
         text = base64.b64encode(_png(picture)).decode()
         if len(text) < room:
             break

@@ -21,7 +21,7 @@ from distributed import get_worker
 from scenario_runner.errors import NoDeviceError, ScenarioRunnerError, version
 from scenario_runner.errors.diagnostic import Diagnostic
 from scenario_runner.errors.text import reason_of
-from scenario_runner.files.cache_folder import bound, default_cache_dir, distrust, replace_own
+from scenario_runner.files.cache_folder import default_cache_dir, enforce_limits, reason_to_distrust, replace_own
 from scenario_runner.processes.jobs import Device, WorkerOptions
 from scenario_runner.processes.temporary import temporary_folder
 from scenario_runner.suite.hashes import file_hash, files_of, program_hash, texts_of
@@ -76,7 +76,7 @@ def check_store() -> None:
     for folder in (root, os.path.join(root, KIND)):
         try:
             os.makedirs(folder, mode=0o700, exist_ok=True)
-            reason = distrust(os.stat(folder))
+            reason = reason_to_distrust(os.stat(folder))
         except OSError as error:
             reason = reason_of(error)
         if reason:
@@ -192,7 +192,7 @@ class _HostSession:
         self.notes: list[str] = []
         self._rules = rules_of(options)
         with ExitStack() as stack:
-            stack.callback(bound, default_cache_dir(), KIND)
+            stack.callback(enforce_limits, default_cache_dir(), KIND)
             scratch = os.path.realpath(stack.enter_context(temporary_folder()))
             self._layout = Layout(os.path.join(scratch, "files"))
             self.results = os.path.join(scratch, "results")

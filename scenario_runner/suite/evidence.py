@@ -21,7 +21,7 @@ from scenario_runner.plan.sources import ArraySource
 from scenario_runner.suite.expectations.outputs import extension_of, write_output
 from scenario_runner.suite.expectations.validation import Bound
 from scenario_runner.view.contents import Content, has_colors, is_decodable
-from scenario_runner.view.picture import IGNORED_COLOR, heat, picture_of, shrunk, value_range, write_picture
+from scenario_runner.view.picture import IGNORED_COLOR, heat_map, picture_of, shrink, value_range, write_picture
 
 _LONGEST_NAME: Final = 120
 _SHOWN: Final = ("expected", "actual", "error", "expected_array", "actual_array")  # in this order
@@ -76,7 +76,7 @@ def write_evidence(
     plane = _wrong_plane(bound, contents)
     pictures = _pictures(bound, plane, contents) if _is_picture(plane) else {}
     for what, picture in pictures.items():
-        write_picture(path_of(what, f"{what}.png"), shrunk(picture, _MOST_TEXELS, _MOST_TEXELS))
+        write_picture(path_of(what, f"{what}.png"), shrink(picture, _MOST_TEXELS, _MOST_TEXELS))
     for what in sorted(contents):  # actual before expected content, if there is no room for both
         data = contents[what]
         if len(data) <= bytes_max:
@@ -166,6 +166,6 @@ def _error_picture(bound: Bound, plane: Plane, shown: dict[str, Content]) -> Arr
     finite = errors[numpy.isfinite(errors) & ~covered]
     greatest = float(finite.max()) if finite.size else 1.0
     errors[covered] = 0
-    picture = heat(errors, greatest if greatest > 0 else 1.0)
+    picture = heat_map(errors, greatest if greatest > 0 else 1.0)
     picture[covered] = IGNORED_COLOR
-    return shrunk(picture, _MOST_TEXELS, _MOST_TEXELS, brightest=True)
+    return shrink(picture, _MOST_TEXELS, _MOST_TEXELS, brightest=True)

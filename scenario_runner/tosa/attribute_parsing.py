@@ -53,7 +53,7 @@ def _examine_tree(
     """Read attributes from parsed JSON."""
     reader = Reader(operation)
     attributes = reader.read(tree, *counts)
-    findings = placed(reader.findings, origin)
+    findings = with_places(reader.findings, origin)
     return attributes and attributes._replace(warnings=tuple(findings), origin=origin), findings
 
 
@@ -62,7 +62,7 @@ def _place_of(operation: str) -> str:
     return f"<attributes of {operation!r:.200}>"
 
 
-def placed(findings: list[Diagnostic], origin: Origin) -> list[Diagnostic]:
+def with_places(findings: list[Diagnostic], origin: Origin) -> list[Diagnostic]:
     """Add file, line and column to findings, and sort them by place.
 
     Findings with a file, such as a compiler's errors about the code, stay unchanged.
@@ -115,7 +115,7 @@ def examine_document(text: str, path: str) -> list[Examined]:
         return [_entry(tree, Origin(text, path), name)]
     if not tree:
         message = "the list is empty, expected the attributes of at least one operation"
-        return [Examined(name, None, placed([error("SR-JSON-005", "", message)], Origin(text, path)))]
+        return [Examined(name, None, with_places([error("SR-JSON-005", "", message)], Origin(text, path)))]
     return [_entry(entry, Origin(text, path, f"/{index}"), f"{name}[{index}]") for index, entry in enumerate(tree)]
 
 
@@ -131,11 +131,11 @@ def _entry(tree: object, origin: Origin, name: str) -> Examined:
     if tree.get(_DOMAIN, DOMAIN) != DOMAIN:
         message = f"the domain is {shown(tree[_DOMAIN])}, not {DOMAIN!r}: the operation is not a Vulkan shader"
         problems.append(warning("SR-CUSTOM-035", f"/{_DOMAIN}", message))
-        return Examined(name, None, placed(problems, origin), is_shader=False)
+        return Examined(name, None, with_places(problems, origin), is_shader=False)
     attributes = tree[_ATTRIBUTES]
     if isinstance(attributes, str):  # JSON within a string, as in models
         read, findings = examine_attributes(attributes, name, path=f"{origin.path}: {_place_of(name)}")
     else:
         inner = origin._replace(pointer=f"{origin.pointer}/{_ATTRIBUTES}")
         read, findings = _examine_tree(attributes, inner, name)
-    return Examined(name, None if problems else read, placed(problems, origin) + findings)
+    return Examined(name, None if problems else read, with_places(problems, origin) + findings)

@@ -14,7 +14,7 @@ from scenario_runner.shaders.compile import compile_all
 from scenario_runner.shaders.source import BuildOptions, CompileRequest, assemble, read_source
 from scenario_runner.shaders.spirv import DescriptorBinding, Scalar, read_module
 from scenario_runner.shaders.spirv.index import MAGIC
-from scenario_runner.tosa.variables import TYPE_OF_KIND, constants_of, element_of, written
+from scenario_runner.tosa.variables import TYPE_OF_KIND, constants_of, element_of, format_push_constants
 
 _NUMERIC = {"float": "sfloat", "int": "sint", "uint": "uint", "bool": "bool"}
 _SAMPLER = {
@@ -71,7 +71,7 @@ def attributes_of_shader(
         "shader_code": base64.b64encode(code).decode() if as_module else content.decode("utf-8", "replace"),
     }
     if interface.push_constants is not None and interface.push_constants.members:
-        attributes["push_constants"] = written(constants_of(interface.push_constants))
+        attributes["push_constants"] = format_push_constants(constants_of(interface.push_constants))
     return attributes | _resources(slots.values())
 
 

@@ -199,7 +199,7 @@ class _Patch:
 
 
 def skeleton_in(converted: Vgf, function: Function, simplified: Callable[[], Function]) -> Skeleton:
-    """Return the skeleton of a function that the converter may have ``simplified``."""
+    """Return the skeleton that the converter made. ``simplified`` returns the function after simplification."""
     if [segment.type for segment in converted.segments] == ["compute"]:  # the converter mixes up such operands
         return skeleton_of(simplified())
     skeleton = Skeleton(_with_merged_results(converted, function), equal_operands(function))

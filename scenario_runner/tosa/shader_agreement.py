@@ -13,7 +13,7 @@ from scenario_runner.shaders.compilers.search import Compiled
 from scenario_runner.shaders.source import CompileRequest
 from scenario_runner.shaders.spirv import Interface, Module, read_module
 from scenario_runner.shaders.spirv_val import check_modules
-from scenario_runner.tosa.attribute_parsing import placed
+from scenario_runner.tosa.attribute_parsing import with_places
 from scenario_runner.tosa.model import Attributes, Types
 from scenario_runner.tosa.variables import check_push_constants, check_types, check_variables, views_and_types
 
@@ -181,4 +181,4 @@ def _checked(attributes: Attributes, module: bytes | ScenarioRunnerError | None,
         findings.append(problem if problem.path else problem._replace(pointer=problem.pointer or _CODE))
     if interface is None:
         findings += check_types(attributes, types)
-    return CheckedShader(attributes, module, interface, tuple(placed(findings, attributes.origin)))
+    return CheckedShader(attributes, module, interface, tuple(with_places(findings, attributes.origin)))

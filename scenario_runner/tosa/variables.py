@@ -160,9 +160,9 @@ def check_push_constants(attributes: Attributes, interface: Interface) -> list[D
     declared = attributes.push_constants
     of_shader = () if interface.push_constants is None else constants_of(interface.push_constants)
     if not of_shader:
-        message = f"the shader uses no push constants, but the attributes have {shown(written(declared))}"
+        message = f"the shader uses no push constants, but the attributes have {shown(format_push_constants(declared))}"
         return [warning("SR-CUSTOM-017", _POINTER, message)] if declared else []
-    help = f'the shader has "push_constants": "{written(of_shader)}"'
+    help = f'the shader has "push_constants": "{format_push_constants(of_shader)}"'
     if not declared:
         message = f"the shader uses {counted(len(of_shader), 'push constant')}, but the attributes have none"
         return [warning("SR-CUSTOM-017", _POINTER, message, help)]
@@ -185,7 +185,7 @@ def constants_of(block: Struct) -> tuple[PushConstant, ...]:
     return tuple(PushConstant(member.name, member.size_bytes, member.offset_bytes or 0) for member in members)
 
 
-def laid_out(attributes: Attributes, interface: Interface | None) -> tuple[tuple[PushConstant, ...], int]:
+def with_shader_offsets(attributes: Attributes, interface: Interface | None) -> tuple[tuple[PushConstant, ...], int]:
     """Return the push constants at the shader's offsets, and the size of their range in bytes.
 
     The shader may leave gaps, since a vec4 begins at a multiple of 16. Without an interface there are no gaps.
@@ -201,7 +201,7 @@ def laid_out(attributes: Attributes, interface: Interface | None) -> tuple[tuple
     return declared, max(-(-block.size_bytes // 4) * 4, attributes.push_constants_size_bytes)
 
 
-def written(constants: Iterable[PushConstant]) -> str:
+def format_push_constants(constants: Iterable[PushConstant]) -> str:
     """Format push constants as the attribute has them."""
     return ", ".join(f"{constant.name[:100] or 'unnamed'}: {constant.size_bytes}" for constant in constants)
 

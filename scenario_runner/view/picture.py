@@ -74,7 +74,7 @@ def picture_of(content: Content, limits: tuple[float, float]) -> Array:
     return picture
 
 
-def heat(errors: Array, greatest: float) -> Array:
+def heat_map(errors: Array, greatest: float) -> Array:
     """Colour errors of the shape (height, width): black for none, then red, yellow, and white at ``greatest``."""
     with numpy.errstate(all="ignore"):
         share = numpy.clip(errors / (greatest or 1.0), 0, 1)
@@ -85,11 +85,11 @@ def heat(errors: Array, greatest: float) -> Array:
     return picture
 
 
-def shrunk(picture: Array, width: int, height: int, *, brightest: bool = False) -> Array:
+def shrink(picture: Array, width: int, height: int, *, brightest: bool = False) -> Array:
     """Shrink a picture to at most this size and keep the proportions.
 
     Texels that fall together become their mean, or with ``brightest`` their maximum in each channel, so that no single
-    error of `heat` is lost.
+    error of `heat_map` is lost.
     """
 
     old_height, old_width = picture.shape[:2]

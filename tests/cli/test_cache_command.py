@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy
 import pytest
 
-from scenario_runner.files.cache_folder import LIMIT_VARIABLE, bound, kept_files, limit_bytes
+from scenario_runner.files.cache_folder import LIMIT_VARIABLE, enforce_limits, kept_files, limit_bytes
 from tests.program import Ended, Program
 from tests.scenes import Scene, glsl
 
@@ -100,10 +100,10 @@ def test_the_users_limit_is_one_for_all_kinds(tmp_path: Path, monkeypatch: pytes
             path = tmp_path / kind / f"{age}{suffix}"
             path.write_bytes(bytes(1000))
             os.utime(path, (now - 1000 * age,) * 2)
-    bound(str(tmp_path), "plans")
+    enforce_limits(str(tmp_path), "plans")
     assert sum(len(kept_files(str(tmp_path), kind)) for kind in ("plans", "pipelines", "shaders")) == 5
     monkeypatch.setenv(LIMIT_VARIABLE, "4k")  # of which three quarters stay: three files
-    bound(str(tmp_path), "plans")
+    enforce_limits(str(tmp_path), "plans")
     assert sorted(path.stem for path in tmp_path.rglob("*.*")) == ["1", "2", "3"]
 
 

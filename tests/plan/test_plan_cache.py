@@ -15,7 +15,7 @@ import scenario_runner
 from scenario_runner import Runner
 from scenario_runner.errors import FileError
 from scenario_runner.files import cache_folder
-from scenario_runner.files.cache_folder import ContentCache, distrust
+from scenario_runner.files.cache_folder import ContentCache, reason_to_distrust
 from scenario_runner.plan import plan_cache
 from tests.program import Program, python_path, run_program
 from tests.scenes import Scene, glsl
@@ -182,10 +182,10 @@ def test_folders_and_entries_of_others_are_not_used(cache: Path, path: Path, pro
     assert program(path, env=environment).code == 0
     (entry,) = (cache / "plans").glob("*.entry")
     status = entry.stat()
-    assert distrust(status) == ""
+    assert reason_to_distrust(status) == ""
     fields = list(status)
     fields[4] += 1
-    assert distrust(os.stat_result(fields)) == (
+    assert reason_to_distrust(os.stat_result(fields)) == (
         f"it belongs to the user with the id {status.st_uid + 1}, not to {os.geteuid()}"
     )
     if os.geteuid() == 0:  # only root can give files away

@@ -10,7 +10,7 @@ import pytest
 from scenario_runner.tosa.attribute_parsing import parse_attributes
 from scenario_runner.tosa.model import ValueType
 from scenario_runner.tosa.shader_agreement import check_shaders
-from scenario_runner.tosa.variables import laid_out
+from scenario_runner.tosa.variables import with_shader_offsets
 from tests.left_out import DXC_LIBRARY, needs
 from tests.scenes import assemble, kernel
 from tests.tables import cases
@@ -216,7 +216,7 @@ def test_offsets_of_push_constants() -> None:
     assert [(each.name, each.offset_bytes) for each in shader.push_constants] == [("scale", 0), ("bias", 4)]
     (checked,) = check_shaders([shader])
     assert checked.findings == ()
-    constants, size = laid_out(shader, checked.interface)
+    constants, size = with_shader_offsets(shader, checked.interface)
     assert [(each.name, each.offset_bytes) for each in constants] == [("scale", 0), ("bias", 16)]
     assert size == 32
-    assert laid_out(shader, None) == (shader.push_constants, 20)
+    assert with_shader_offsets(shader, None) == (shader.push_constants, 20)

@@ -11,7 +11,7 @@ from scenario_runner.errors import FileError, UsageError
 from scenario_runner.files.elements import ELEMENTS
 from scenario_runner.files.vk_formats import all_formats, format_named
 from scenario_runner.view.contents import Content, read_content
-from scenario_runner.view.picture import NAN_COLOR, heat, picture_of, shrunk, value_range
+from scenario_runner.view.picture import NAN_COLOR, heat_map, picture_of, shrink, value_range
 from tests.image_files import write_dds, write_image
 
 # Pillow, which decodes blocks, does not know these.
@@ -197,15 +197,15 @@ def test_a_picture_is_shrunk_by_means() -> None:
     """Texels that fall together become their mean; small pictures stay as they are."""
     picture = numpy.random.default_rng(3).integers(0, 256, (8, 12, 3), dtype="u1")
     expected = picture.reshape(4, 2, 6, 2, 3).mean(axis=(1, 3))
-    assert numpy.abs(shrunk(picture, 6, 100) - expected).max() <= 0.5
-    assert (shrunk(picture, 6, 4, brightest=True) == picture.reshape(4, 2, 6, 2, 3).max(axis=(1, 3))).all()
-    assert shrunk(picture, 12, 8) is picture
-    assert shrunk(picture, 1, 1).shape == (1, 1, 3)
+    assert numpy.abs(shrink(picture, 6, 100) - expected).max() <= 0.5
+    assert (shrink(picture, 6, 4, brightest=True) == picture.reshape(4, 2, 6, 2, 3).max(axis=(1, 3))).all()
+    assert shrink(picture, 12, 8) is picture
+    assert shrink(picture, 1, 1).shape == (1, 1, 3)
 
 
 def test_heat() -> None:
     """No error is black, the greatest is white, the smallest can still be seen, and NaN is magenta."""
-    picture = heat(numpy.array([[0.0, 1e-9, 2.0, numpy.inf, numpy.nan]]), 2.0)
+    picture = heat_map(numpy.array([[0.0, 1e-9, 2.0, numpy.inf, numpy.nan]]), 2.0)
     assert picture[0, 0].tolist() == [0, 0, 0]
     assert picture[0, 1, 0] > 100
     assert picture[0, 2].tolist() == picture[0, 3].tolist() == [255, 255, 255]
