@@ -80,8 +80,8 @@ def _compare(
     first = next((pair for pair in all_compared if not pair.difference.is_equal), None)
     is_equal = pairs.are_equal and first is None and all(dump.outcome.status == "Pass" for dump in dumps)
     if options.json:
-        of_devices = {"equal": is_equal, "devices": list(map(_dump_json, dumps))} if dumps else {}
-        print(json.dumps({**_as_json(one, other, pairs, all_compared), **of_devices}, indent=1))
+        device_results = {"equal": is_equal, "devices": list(map(_dump_json, dumps))} if dumps else {}
+        print(json.dumps({**_as_json(one, other, pairs, all_compared), **device_results}, indent=1))
     else:
         ends = [f"{dump.outcome.status}: {one_line(dump.outcome.reason)}" for dump in dumps] or ["the run failed"] * 2
         for index, name, end in zip((one, other), names, ends, strict=True):

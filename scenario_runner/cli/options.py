@@ -143,7 +143,7 @@ def _test(parser: Parser) -> None:
     parser.epilog = "exit codes: 0: nothing unexpected; 1: unexpected failures; 17: missing tool (docs/suites.md)"
     add(parser, "paths PATH", "scenarios, models, folders, @lists, or -", nargs="*")
 
-    group = parser.add_argument_group("which scenarios run")
+    group = parser.add_argument_group("selection of scenarios")
     add(group, "--demo", "run the small suite that comes with the program")
     add(group, "--root DIR", "make names relative to DIR (default: the current folder)", default=".")
     add(group, "-t --include-tests REGEX", "run only matching names; FILE.txt has one expression per line", **SEVERAL)
@@ -156,7 +156,7 @@ def _test(parser: Parser) -> None:
     add(group, "--failed-first", "begin with the scenarios that failed before, by --results")
     add(group, "--list", "print the names of the chosen scenarios, and run nothing")
 
-    group = parser.add_argument_group("how they run")
+    group = parser.add_argument_group("execution")
     devices = "'all' of the fastest kind (without software devices beside a GPU), 'gpus', or indexes, UUIDs or names"
     add(group, "--devices D,…", devices, default=())
     each = "run the suite on each of --devices (default: gpus), and compare the verdicts"
@@ -171,7 +171,7 @@ def _test(parser: Parser) -> None:
     add(group, "--strict-environment", "stop if this machine lacks a tool that an item needs")
     add(group, "--strict", "stop at any problem with lists, folders or expectations")
 
-    group = parser.add_argument_group("what is written")
+    group = parser.add_argument_group("output")
     add(group, "--results DIR", "folder for journal.jsonl, results.csv and failures.csv")
     add(group, "--max-evidence MIB", "keep at most MIB of files about an item (default: 64)", type=_NUMBER, default=64)
     add(group, "--resume", "keep the valid results in --results, and run the rest")
@@ -219,7 +219,7 @@ def _bench(parser: Parser) -> None:
     add(parser, "--json FILE", "write every sample to FILE")
     add(parser, "--json-format", "the form of --json (default: samples)", choices=("samples", "bencher", "github"))
     add(parser, "--processes N", "measure in N processes (default 1; 20 for each side of a comparison)", type=_COUNT)
-    group = parser.add_argument_group("what changed")
+    group = parser.add_argument_group("comparison")
     add(group, "--interleave", "measure two scenarios in turns, and show the changes from the first to the second")
     against = "measure again, in turns, a file of --json with its scenarios and options, and show the changes"
     add(group, "--against MEASUREMENT", against)
@@ -250,7 +250,7 @@ def _reduce(parser: Parser) -> None:
     add(parser, "--output DIR", "the folder to write: a new or an empty folder", required=True)
     add(parser, "--zip", "write DIR.zip instead of the folder")
     add_shared(parser, "parameters")
-    failures = parser.add_argument_group("which failure").add_mutually_exclusive_group()
+    failures = parser.add_argument_group("failure").add_mutually_exclusive_group()
     script = "a program whose exit code is 0 if a scenario, the last argument, shows the failure"
     add(failures, "--script CMD", script)
     add(failures, "--code CODE", "a message (error or warning) with this code or VUID")

@@ -207,9 +207,9 @@ def _run_bench(side: Side, options: Sequence[str], *, quiet: bool) -> None:
     except OSError as error:
         raise FileError(f"{side.folder}: cannot start a process for the measurement: {error.strerror}") from error
     with process:
-        said = process.communicate()[1].decode(errors="replace")
+        messages = process.communicate()[1].decode(errors="replace")
     if process.returncode or not quiet:
-        print(said, end="", file=sys.stderr)
+        print(messages, end="", file=sys.stderr)
     if process.returncode < 0:
         raise DriverCrashError(f"{side.files[0]}: a process of the measurement {process.failure}")
     if process.returncode:

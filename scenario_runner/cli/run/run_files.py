@@ -126,10 +126,10 @@ def refuse_collisions(files: Sequence[RunFile], options: argparse.Namespace) -> 
     help = "run them one by one" + ("" if options.folder_each else ", or with --folder-each and --output")
     owners: dict[object, str] = {}
 
-    def claim(key: object, file: RunFile, what: str) -> None:
+    def claim(key: object, file: RunFile, conflict: str) -> None:
         owner = owners.setdefault(key, file.path)
         if owner != file.path:
-            raise UsageError(f"{owner} and {file.path} would {what}", help=help)
+            raise UsageError(f"{owner} and {file.path} would {conflict}", help=help)
 
     for own, file in reversed(different.items()):
         named = file.named()

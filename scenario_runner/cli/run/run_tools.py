@@ -27,7 +27,7 @@ def tool_arguments(options: argparse.Namespace, scenario: str) -> tuple[dict[str
     Also set up gfxreconstruct. Raises UsageError, UnsupportedError and FileError.
     """
     paths = {option: path for option in WRITERS if (path := value_of(options, option)) is not None}
-    of_run = {
+    run_tools = {
         "timings": TimingFiles(paths, scenario) if paths or options.profiling else None,
         "dump": _dump_request(options),
     }
@@ -54,7 +54,7 @@ def tool_arguments(options: argparse.Namespace, scenario: str) -> tuple[dict[str
     if options.capture_frame is not None:
         arguments["capture_frame"] = options.capture_frame
         arguments["capture_frame_dir"] = options.capture_dir or options.output or "."
-    return arguments, of_run
+    return arguments, run_tools
 
 
 def _dump_request(options: argparse.Namespace) -> DumpRequest | None:

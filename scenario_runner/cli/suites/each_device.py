@@ -55,10 +55,9 @@ def each_device(options: Namespace) -> int:
             for number, (device, column) in enumerate(zip(devices, columns, strict=True)):
                 print(f"device {number + 1} of {len(devices)}: {one_line(column.label)}", flush=True)
                 own_folder = os.path.join(folder, column.name)
-                own = _options_for(options, device, column, own_folder)
-                codes.append(
-                    test.run_suite(own, own_folder, on_results=partial(_fill_column, columns, number, own.html))
-                )
+                device_options = _options_for(options, device, column, own_folder)
+                fill_column = partial(_fill_column, columns, number, device_options.html)
+                codes.append(test.run_suite(device_options, own_folder, on_results=fill_column))
         finally:
             problems = SuiteProblems(write_finding, strict=options.strict)
             line = _write_end(columns, report_paths(options), options.results, problems)
@@ -91,8 +90,8 @@ def _columns(devices: Sequence[Device]) -> list[Column]:
     names = [device.name or device.choice for device in devices]
     file_names = FileNames()
     columns = []
-    for device, own in zip(devices, names, strict=True):
-        label = own if names.count(own) == 1 else f"{own} ({device.choice})"
+    for device, device_name in zip(devices, names, strict=True):
+        label = device_name if names.count(device_name) == 1 else f"{device_name} ({device.choice})"
         name = file_names.name_for(re.sub(r"[^\w.]+", "-", label).strip("-"))
         columns.append(Column(label, name, {}, SuiteInfo(label, incomplete=_NOT_BEGUN)))
     return columns
@@ -109,17 +108,17 @@ def _options_for(options: Namespace, device: Device, column: Column, folder: str
 
     A baseline that is a folder has a list for each device.
     """
-    own = Namespace(**vars(options))
-    own.device, own.devices = None, (device.choice,)
-    own.results = options.results and folder
-    own.junit = None
+    device_options = Namespace(**vars(options))
+    device_options.device, device_options.devices = None, (device.choice,)
+    device_options.results = options.results and folder
+    device_options.junit = None
     for name in ("html", "json", "sarif"):
-        setattr(own, name, _device_path(getattr(options, name), column.name))
-    of_device = os.path.join(column.name, FAILURES_NAME)
-    lists = [os.path.join(path, of_device) if os.path.isdir(path) else path for path in options.baseline]
-    own.baseline = [path for path in lists if path in options.baseline or os.path.exists(path)]
-    test.settle(own)
-    return own
+        setattr(device_options, name, _device_path(getattr(options, name), column.name))
+    device_list = os.path.join(column.name, FAILURES_NAME)
+    lists = [os.path.join(path, device_list) if os.path.isdir(path) else path for path in options.baseline]
+    device_options.baseline = [path for path in lists if path in options.baseline or os.path.exists(path)]
+    test.settle(device_options)
+    return device_options
 
 
 def _fill_column(

@@ -379,8 +379,10 @@ class _Suite:
 
             problems = dict.fromkeys(problem for item in items for problem in check(item))  # items share suite.json
             # the last lines name missing tools
-            of_items = [problem for problem in problems if not issubclass(error_class(problem.code), MissingToolError)]
-            self._problems.show_all(of_items)
+            item_problems = [
+                problem for problem in problems if not issubclass(error_class(problem.code), MissingToolError)
+            ]
+            self._problems.show_all(item_problems)
 
     def _journal(self, *, resume: bool) -> tuple[Journal | None, Header | None]:
         if not self._folder:
