@@ -175,7 +175,7 @@ class Runner(DeviceSession):
             self._destroy()
 
     def __repr__(self) -> str:
-        name = self._opened_name
+        name = self._device_name
         return "<Runner, no device opened>" if name is None else f"<Runner on {name!r}>"
 
     def plan(
@@ -292,7 +292,7 @@ class Runner(DeviceSession):
             from scenario_runner.run.dump_files import DumpFiles
             from scenario_runner.scenario.loader import as_scenario
 
-            files = DumpFiles(as_scenario(scenario), plan, dump, options, lambda: self._opened_name)
+            files = DumpFiles(as_scenario(scenario), plan, dump, options, lambda: self._device_name)
             sinks: tuple[Sink, ...] = (OutputFiles(files.whole), files) if write_files else (files,)
             self._execute(files.plan, sinks, options, timings, capture_dir)
         return plan

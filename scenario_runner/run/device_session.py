@@ -106,7 +106,7 @@ class DeviceSession:
     @property
     def physical_device(self) -> PhysicalDevice:
         """The chosen physical device. Raises NoDeviceError."""
-        return self._open()[1]
+        return self._open_instance()[1]
 
     @property
     def validation_messages(self) -> list[str]:
@@ -114,7 +114,7 @@ class DeviceSession:
         return self._validation_messages
 
     @property
-    def _opened_name(self) -> str | None:
+    def _device_name(self) -> str | None:
         """The physical device's name; None before the first run."""
         return None if self._opened is None else self._opened[1].name
 
@@ -137,7 +137,7 @@ class DeviceSession:
     ) -> tuple[Printed, ...]:
         """Carry out a plan, hand the results to the sinks, and write captured frames to ``capture_dir``.
 
-        Return the messages that its shaders printed. Raise UsageError while another thread runs a scenario.
+        Return the messages that shaders printed. Raise UsageError while another thread runs a scenario.
         """
         if options.repeat < 1:
             raise UsageError(f"repeat is {options.repeat}, expected 1 or more")
@@ -211,7 +211,7 @@ class DeviceSession:
 
         The next run makes them again. The instance stays open, and prepared scenarios can still run.
         """
-        # drivers and layers keep parts of pipelines as long as their device, and the C library keeps freed memory
+        # drivers and layers keep parts of pipelines until their device closes, and the C library keeps freed memory
         import ctypes
 
         from scenario_runner.plan import graph_files
@@ -227,13 +227,15 @@ class DeviceSession:
             self._objects.runs.drop(name)
 
     def _close_device(self) -> None:
+        """Close the device with all objects; the instance stays open."""
         objects, self._objects = self._objects, None
         if objects is not None:
             objects.close()
             objects.device.close()
             self._live = dict(objects.device.live)
 
-    def _open(self) -> tuple[Instance, PhysicalDevice]:
+    def _open_instance(self) -> tuple[Instance, PhysicalDevice]:
+        """Return the instance and the physical device; the first call starts the driver."""
         if self._opened is None:
             progress.doing("starting the driver")
             starting, self._starting = self._starting, None
@@ -243,7 +245,7 @@ class DeviceSession:
                 instance = starting.result()
             else:
                 instance = Instance(validation=self._validation, labels=self._options.labels, printer=printer)
-            self._listen(instance)
+            self._take_messages(instance)
             self._raised = 0
             if message := layer_warning():
                 log.warning(__name__, "%s", message)
@@ -254,7 +256,7 @@ class DeviceSession:
                 raise
         return self._opened
 
-    def _emulating(
+    def _reopen_with_emulation(
         self, instance: Instance, physical: PhysicalDevice, needed: Collection[str]
     ) -> tuple[Instance, PhysicalDevice]:
         """Return the instance, reopened with the ML emulation layers if the device lacks extensions."""
@@ -264,10 +266,11 @@ class DeviceSession:
             return instance, physical
         self._close_device()
         self._opened = instance, physical = reopen(instance, physical, layers, validation=self._validation)
-        self._listen(instance)
+        self._take_messages(instance)
         return self._opened
 
-    def _listen(self, instance: Instance) -> None:
+    def _take_messages(self, instance: Instance) -> None:
+        """Take over the lists to which an instance adds the validation layer's messages and errors."""
         self._validation_messages = instance.validation_messages
         self._validation_errors = instance.validation_errors
 
@@ -297,12 +300,12 @@ class DeviceSession:
         if self._objects is not None and not self._objects.device.usable:
             log.warning(__name__, "the device was lost or did not finish its work; it is opened again")
             self._destroy()
-        instance, physical = self._open()
+        instance, physical = self._open_instance()
         ml_extensions = plan.requirements.ml_extensions
         if ml_extensions and not instance.layers:
-            instance, physical = self._emulating(instance, physical, ml_extensions)
+            instance, physical = self._reopen_with_emulation(instance, physical, ml_extensions)
         self._check_limits(plan, physical)
-        needed = self._needed(plan, instance, physical)
+        needed = self._collect_needs(plan, instance, physical)
         if ml_extensions:
             _check_ml(plan, physical, emulated=bool(instance.layers))
         objects = self._objects
@@ -319,7 +322,7 @@ class DeviceSession:
         objects.device.graph_reports = None if reports is None else reports.reports
         return objects
 
-    def _needed(self, plan: Plan, instance: Instance, physical: PhysicalDevice) -> Enabled:
+    def _collect_needs(self, plan: Plan, instance: Instance, physical: PhysicalDevice) -> Enabled:
         """Collect the needs of plan, options and tools. Raise UnsupportedError for missing features."""
         options, disabled = self._options, self._options.disabled_extensions
         needed = enabled_for(
@@ -367,11 +370,12 @@ def _check_ml(plan: Plan, physical: PhysicalDevice, *, emulated: bool) -> None:
 
 
 def _limit(limits: object, name: str) -> int | tuple[int, int, int]:
+    """Return a limit from VkPhysicalDeviceLimits, with three numbers for x, y and z."""
     value = getattr(limits, name)
     return value if isinstance(value, int) else (value[0], value[1], value[2])
 
 
-def chosen_devices(names: Sequence[str]) -> list[str]:
+def choose_devices(names: Sequence[str]) -> list[str]:
     """Choose devices by their names, each once, and return their UUIDs. Raise NoDeviceError.
 
     "all" names the devices of the fastest kind. "gpus" names every device that can run scenarios, and a CPU only where

@@ -24,7 +24,7 @@ from scenario_runner.files.sandbox import distrusting
 from scenario_runner.processes import progress
 from scenario_runner.processes.jobs import Device, State, WorkerOptions
 from scenario_runner.processes.worker import open_files, own_output
-from scenario_runner.run.device_session import chosen_devices
+from scenario_runner.run.device_session import choose_devices
 from scenario_runner.runner import Runner
 from scenario_runner.suite.outcomes import BAD, Item, Outcome
 from scenario_runner.suite.suite_workers import SuiteWork
@@ -150,7 +150,7 @@ class SuiteTask:
     @staticmethod
     def devices(names: Sequence[str]) -> list[str]:
         """Choose devices by their names. Raises NoDeviceError."""
-        return chosen_devices(names)
+        return choose_devices(names)
 
 
 def _shared_libraries() -> set[str]:
