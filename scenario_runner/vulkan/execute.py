@@ -280,10 +280,10 @@ class Execution:
     def _reading(self, resources: list[Resource]) -> AbstractContextManager[Pieces]:
         """Read resources back, unless a frame's submission did.
 
-        The pieces close at once if the receiver fails: copies must end before their memory goes.
-        """
+        The pieces close at once if the receiver fails: copies must end before their memory goes."""
         if self._read is not None and self._read[0] == resources:
-            return closing(self._read[1])
+            pieces, self._read = self._read[1], None  # outputs may be the same resources as a frame's captures
+            return closing(pieces)
         return closing(self._transfer.read(resources, self._options.timeout_s))
 
     def _record_readback(self, frame: FramePlan) -> list[Handle]:
