@@ -51,7 +51,7 @@ class ScenarioRunnerError(Exception):
     """The base of all errors of this program.
 
     ``problems`` has at least one `Diagnostic`. The process ends with ``exit_code``. ``code`` is the default code of
-    messages. ``codes`` lists further codes and families of codes whose diagnostics become errors of this class.
+    messages. Diagnostics with a code or family in ``codes`` become errors of this class, too.
     """
 
     exit_code = 1

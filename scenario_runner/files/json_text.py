@@ -1,7 +1,7 @@
-"""The one reader of scenario text: what is wrong in it and where, and where a JSON pointer leads.
+"""JSON text: fast parsing, faults with their places, and the places of JSON pointers.
 
-Python's own parser is the fast way in, but it says little about what it refuses and nothing about where a value stood.
-`scan` reads every character once. Standard library only.
+Python's parser is fast, but it explains errors poorly and does not give the places of values. `scan` finds both, and
+reads every character once.
 """
 
 import json
@@ -15,16 +15,16 @@ from typing import NoReturn
 from scenario_runner.errors.diagnostic import Diagnostic, escape
 from scenario_runner.errors.text import Json
 
-# Arrays and objects inside one another; a scenario needs fewer than ten.
+# Most nested arrays and objects. A scenario needs fewer than ten.
 MAX_DEPTH = 64
 
-# Faults after which reading stops.
+# Most faults of one text.
 MAX_FAULTS = 100
 
-# Values in one file, enough for a hundred thousand commands. Parsed, a small one costs ten times its text.
+# Most values in one file, enough for 100,000 commands. A parsed value takes ten times the memory of its text.
 MAX_VALUES = 2_000_000
 
-# Digits of one number; more than any number that a scenario can use.
+# Most digits of one number, more than a scenario can use.
 MAX_DIGITS = 400
 
 _SPACE = re.compile(r"[ \t\n\r]*")
@@ -39,7 +39,7 @@ Visit = Callable[[str, int, int], None]
 
 
 def line_and_column(text: str, offset: int) -> tuple[int, int]:
-    """The line and column of an offset, both counted from 1; a column is a character."""
+    """Return the line and column of an offset. Both count from 1, and columns count characters."""
     return text.count("\n", 0, offset) + 1, offset - text.rfind("\n", 0, offset)
 
 
@@ -50,8 +50,8 @@ class LimitError(ValueError):
 def parse(text: str | bytes, *, is_lenient: bool = False) -> Json:
     """Return the data of a JSON text.
 
-    ``is_lenient`` takes keys that appear twice and words such as NaN, and cuts numbers with too many digits. Raises
-    LimitError for more than `MAX_DEPTH` arrays and objects in one another, and ValueError for all else.
+    ``is_lenient`` accepts repeated keys and words such as NaN, and cuts numbers with too many digits. Raises LimitError
+    for more than `MAX_DEPTH` nested arrays and objects, and ValueError for other faults.
     """
     try:
         if is_lenient:
@@ -70,7 +70,7 @@ def parse(text: str | bytes, *, is_lenient: bool = False) -> Json:
 
 
 def has_null(tree: Json, *, in_arrays: bool = True) -> bool:
-    """Return whether a value in data of JSON is null; without ``in_arrays``, whether that of a key is."""
+    """Return whether JSON data has a null. Without ``in_arrays``, ignore nulls in arrays."""
     open_values = [tree]
     while open_values:
         value = open_values.pop()
@@ -112,12 +112,11 @@ def scan(
     pointer: str = "",
     with_null: bool = False,
 ) -> tuple[list[Diagnostic], bool]:
-    """Read one JSON value of the file ``path``. Returns its problems in the order of the text, and whether the text is
-    broken: nothing after its problem could be read then.
+    """Read one JSON value of the file ``path``. Return its problems in order, and whether a problem ended the reading.
 
-    ``visit(pointer, key_offset, value_offset)`` is called for every value; the key offset of an array's entry is that
-    of the entry. With ``start``, only the value that begins there is read; ``pointer`` is its name. ``with_null`` is
-    for texts that may have nulls, which scenarios may not.
+    The scanner calls ``visit(pointer, key_offset, value_offset)`` for every value. In arrays both offsets are equal.
+    With ``start``, it reads only the value that begins there and has this ``pointer``. ``with_null`` accepts nulls,
+    which scenarios cannot have.
     """
     scanner = _Scanner(text, path, visit)
     with suppress(_Stop):
@@ -131,7 +130,7 @@ class _Stop(Exception):  # noqa: N818  (control flow inside this module)
 
 
 class _Scanner:
-    """Reads values; its methods return the offset behind what they read."""
+    """Reads values. The methods return the offset after the value that they read."""
 
     def __init__(self, text: str, path: str, visit: Visit) -> None:
         self.problems: list[Diagnostic] = []
@@ -139,10 +138,10 @@ class _Scanner:
         self._text = text
         self._path = path
         self._visit = visit
-        self._open: list[tuple[int, str]] = []  # arrays and objects that are being read: offset and pointer
+        self._open: list[tuple[int, str]] = []  # offset and pointer of each open array and object
 
     def whole_value(self, start: int, pointer: str) -> None:
-        """Read a value; behind one that is not inside another one the text has to end."""
+        """Read a value. The text must end after the root value."""
         text, at = self._text, self._skip(start)
         if at == len(text):
             expected = "an object with the keys 'resources' and 'commands'"
@@ -183,7 +182,7 @@ class _Scanner:
         return at + 1
 
     def _key(self, key_at: int, pointer: str, keys: dict[str, int]) -> tuple[int, str]:
-        """Step over a key; return the offset and the pointer of its value."""
+        """Skip a key, and return the offset and the pointer of its value."""
         text = self._text
         if not text.startswith('"', key_at):
             self._unexpected(key_at, "a key in double quotes")
@@ -201,7 +200,7 @@ class _Scanner:
         return self._skip(at + 1), pointer
 
     def _scalar(self, at: int, pointer: str) -> int:
-        """Step over a string, number or word."""
+        """Skip a string, number or word."""
         text = self._text
         if text.startswith('"', at):
             string, end = self._string(at, pointer)
@@ -224,7 +223,7 @@ class _Scanner:
         return at + len(word)
 
     def _string(self, at: int, pointer: str) -> tuple[str, int]:
-        """Return the string that begins here, and the offset behind it."""
+        """Return the string at an offset, and the offset after the string."""
         text = self._text
         try:
             string, end = scanstring(text, at + 1)
@@ -232,7 +231,7 @@ class _Scanner:
         except json.JSONDecodeError as error:
             end = error.pos
             escape_at = text.rfind("\\", at, end + 1)
-            if end == at or _UNICODE_ESCAPE.fullmatch(text, escape_at):  # which is right, and the last that there is
+            if end == at or _UNICODE_ESCAPE.fullmatch(text, escape_at):  # a right escape at the end of the text
                 self._stop(at, pointer, "the file ends inside a string", "the file may be truncated")
             if text[end] in "\n\r":
                 self._stop(at, pointer, "the string does not end on its line")
@@ -249,7 +248,7 @@ class _Scanner:
             self._add(at, pointer, message, code="SR-JSON-005")
 
     def _skip(self, at: int) -> int:
-        """Step over white space."""
+        """Skip white space."""
         match = _SPACE.match(self._text, at)
         return match.end() if match else at
 
@@ -266,7 +265,7 @@ class _Scanner:
         raise _Stop
 
     def _unexpected(self, at: int, expected: str) -> NoReturn:
-        """Stop at a place where something else should stand."""
+        """Stop at an unexpected character."""
         text = self._text
         start, pointer = self._open[-1] if self._open else (0, "")
         if at < len(text):
@@ -281,7 +280,7 @@ _IN_JSON = {"True": "true", "False": "false", "TRUE": "true", "FALSE": "false"}
 
 
 def _advice(text: str, at: int) -> str | None:
-    """Advise on something that other languages have here."""
+    """Return advice for syntax of other languages."""
     if text.startswith(_COMMENT, at):
         return "JSON has no comments; remove it"
     if text.startswith("'", at):
@@ -298,7 +297,7 @@ def _advice(text: str, at: int) -> str | None:
 
 
 def _excerpt(text: str, at: int) -> str:
-    """The word, the mark of a comment, or the one character, that stands here."""
+    """Return the word, comment mark or character at an offset, for messages."""
     comment = next((mark for mark in _COMMENT if text.startswith(mark, at)), None)
     if comment is not None:
         return f"a comment ({comment!r})"
@@ -308,13 +307,13 @@ def _excerpt(text: str, at: int) -> str:
 
 @lru_cache(4)
 def places_of(text: str) -> "Places":
-    """Return the places of a text, which is read once for all of its problems and all values of its parameters."""
+    """Return the places of a text. All problems and all combinations of parameters share them."""
     return Places(text)
 
 
 @lru_cache(4)
 def faults(text: str, path: str) -> tuple[tuple[Diagnostic, ...], bool]:
-    """Read a text as `scan` does, once for all values of its parameters."""
+    """Scan a text once for all combinations of parameters."""
     problems, is_broken = scan(text, path)
     return tuple(problems), is_broken
 
@@ -322,8 +321,7 @@ def faults(text: str, path: str) -> tuple[tuple[Diagnostic, ...], bool]:
 class Places:
     """Finds the line and column of pointers in one valid JSON text.
 
-    The first question finds the offsets of the two outer levels, such as the entries of the arrays of a scenario; each
-    entry of these is then read alone.
+    The first search scans the two outer levels, such as the entries of a scenario. Later searches scan single entries.
     """
 
     def __init__(self, text: str) -> None:
@@ -332,13 +330,13 @@ class Places:
         self._read: set[str] = set()  # the entries, and "" for the outer levels
 
     def find(self, pointer: str, *, key: bool = False) -> tuple[int, int]:
-        """Line and column of a value, or with ``key`` of its key. A pointer that leads nowhere means its parent."""
+        """Return line and column of a value, or with ``key`` of the key. A missing value gets its parent's place."""
         while (offsets := self.offsets(pointer)) is None:
             pointer, key = pointer.rpartition("/")[0], False
         return line_and_column(self._text, offsets[0 if key else 1])
 
     def offsets(self, pointer: str) -> tuple[int, int] | None:
-        """Offsets of a key and its value."""
+        """Return the offsets of a key and its value, or None."""
         entry = "/".join(pointer.split("/", 3)[:3])
         for part in ("",) if pointer == entry else ("", entry):
             if part not in self._read and (not part or part in self._offsets):

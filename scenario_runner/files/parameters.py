@@ -1,7 +1,7 @@
-"""Parameters: ``${name}`` in a string of a scenario or its expectations stands for a value, ``$${name}`` for itself.
+"""Parameters: ``${name}`` in the strings of a scenario or check file stands for a value, ``$${name}`` for ``${name}``.
 
-A string that is nothing else becomes the value; within a longer string its text is put in. Keys stay as they are. The
-text is replaced, not the data that it is parsed to: whoever reads the text of an item sees the same.
+A string ``"${name}"`` becomes the value, of any type. In a longer string, the value's text replaces ``${name}``. Keys
+do not change. The replacement works on the text, so that all readers of an item's text see the same values.
 """
 
 from __future__ import annotations
@@ -18,38 +18,39 @@ from scenario_runner.files.input import MAX_SCENARIO_BYTES
 from scenario_runner.files.json_text import MAX_DEPTH, LimitError, check_values, line_and_column
 
 _USE = re.compile(r"(\$?)\$\{([A-Za-z_][A-Za-z_0-9]*)\}")
-# In JSON a quote inside of a string is escaped; a string before a colon is a key. A string without an end reaches to
-# the end of the text: each quote is read once.
+# A string before a colon is a key. A string without an end reaches to the end of the text, so that the search reads
+# each quote once.
 _STRING = re.compile(r'"((?:[^"\\]|\\.)*+)(?:(")(\s*:)?|\\?\Z)', re.DOTALL)
 _MOST_SHOWN = 60
 _NOTHING: Mapping[str, str] = {}
 
 
 def is_value(value: Json, depth: int = MAX_DEPTH) -> bool:
-    """Return whether a parameter can have a value: a string, a finite number, a boolean or a list of values, with at
-    most ``depth`` lists in one another."""
+    """Return whether a parameter can have a value: a string, finite number, boolean, or list of values.
+
+    Lists can be nested ``depth`` times."""
     if isinstance(value, list | tuple):
         return depth > 0 and all(is_value(part, depth - 1) for part in value)
     return isinstance(value, str | int) or (isinstance(value, float) and math.isfinite(value))
 
 
 def text_of(value: object) -> str:
-    """The text of a value within a longer string: a string as it is, all else as JSON."""
+    """Return the text of a value inside a longer string. Other values than strings become JSON."""
     return value if isinstance(value, str) else json.dumps(value)
 
 
 def shown(parameters: Mapping[str, object]) -> str:
-    """Parameters in a message: ``n = 4, format = VK_FORMAT_R32_SFLOAT``."""
+    """Format parameters for messages: ``n = 4, format = VK_FORMAT_R32_SFLOAT``."""
     return ", ".join(f"{name} = {text_of(value):.{_MOST_SHOWN}}" for name, value in parameters.items())
 
 
 def as_options(parameters: Mapping[str, Json]) -> list[str]:
-    """Parameters as the words of a command line that set them."""
+    """Return the options of a command line that set these parameters."""
     return [f"--set={name}={json.dumps(value)}" for name, value in parameters.items()]
 
 
 def with_parameters(problem: Diagnostic, parameters: Mapping[str, object]) -> Diagnostic:
-    """A diagnostic that says with which parameters it occurs; it may say so already."""
+    """Add the values of parameters to the message of a diagnostic, once."""
     note = f" (with {shown(parameters)})"
     is_noted = not parameters or problem.message.endswith(note)
     return problem if is_noted else problem._replace(message=f"{problem.message}{note}")
@@ -57,7 +58,7 @@ def with_parameters(problem: Diagnostic, parameters: Mapping[str, object]) -> Di
 
 @lru_cache(4)
 def uses(text: str) -> Mapping[str, int]:
-    """The names of parameters that a JSON text uses, with the offset of the string of the first use."""
+    """Find the parameters of a JSON text. Return their names, each with the offset of the first string."""
     offsets: dict[str, int] = {}
     for string in _STRING.finditer(text) if "${" in text else ():
         for escape, name in _USE.findall(string[1]) if not string[3] else ():
@@ -67,9 +68,9 @@ def uses(text: str) -> Mapping[str, int]:
 
 
 def replaced(text: str, parameters: Mapping[str, Json]) -> str:
-    """A JSON text with the values of parameters in their places, and ``${name}`` for ``$${name}``; other uses stay.
+    """Replace the parameters of a JSON text by their values, and ``$${name}`` by ``${name}``. Other names stay.
 
-    Raises LimitError where it gets larger than a scenario may be.
+    Raises LimitError if the result is too large for a scenario.
     """
     if ("${" if parameters else "$${") not in text:
         return text
@@ -111,7 +112,7 @@ def _within_string(value: object) -> str:
 def unset(
     text: str, path: str | None, parameters: Collection[str], offers: Mapping[str, str] = _NOTHING
 ) -> Iterator[Diagnostic]:
-    """A problem for each name in a scenario that has no value; ``offers`` say where some are."""
+    """Report each parameter of a text without a value. ``offers`` has hints about available values."""
     for name, offset in uses(text).items():
         if name not in parameters:
             help = f"--set {name}=VALUE{offers.get(name, '')}; $${{{name}}} stands for the text itself"
@@ -121,7 +122,7 @@ def unset(
 
 
 def unused(text: str, path: str | None, parameters: Iterable[str]) -> Iterator[Diagnostic]:
-    """A problem for each parameter that a scenario does not use."""
+    """Report each parameter that a text does not use."""
     names = uses(text)
     for name in parameters:
         if name not in names:

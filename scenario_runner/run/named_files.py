@@ -1,4 +1,4 @@
-"""The files that the resources of a scenario name, for code that needs them before there is a plan."""
+"""The files that a scenario names, for code that runs before there is a plan."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ _BOUNDARIES: Final = ("mark_boundary", "frame_boundary")
 
 
 class NamedFiles(NamedTuple):
-    """``writes`` and ``reads`` are paths; ``captures`` are (number of the frame, uid).
+    """The files of a scenario. ``writes`` and ``reads`` are paths, and ``captures`` are (number of the frame, uid).
 
-    Includes of shaders start also from ``include_dirs``; ``texts`` are the shaders whose source is in the scenario.
+    ``include_dirs`` are the folders of shader includes. ``texts`` are shader sources inside the scenario.
     """
 
     writes: tuple[str, ...] = ()
@@ -33,7 +33,7 @@ class NamedFiles(NamedTuple):
     texts: tuple[str, ...] = ()
 
     def on_disk(self) -> list[str]:
-        """Return the output files that exist, by their content; files that the scenario reads are not among them."""
+        """Return the existing output files, recognized by their content. Inputs of the scenario are left out."""
         inputs = {_identity(path) for path in self.reads}
         return [
             path
@@ -57,9 +57,9 @@ class NamedFiles(NamedTuple):
 
 
 def named_files(text: str | bytes, base_dir: str, output_dir: str | None = None) -> NamedFiles:
-    """Return the files of a scenario with this text; relative paths start from ``base_dir``.
+    """Return the files of a scenario with this text. Relative paths start from ``base_dir``.
 
-    A text that is no scenario may name none: its run says what is wrong.
+    A wrong text names no files, and a run reports the errors.
     """
     try:
         tree: Json = json.loads(text)
@@ -80,7 +80,7 @@ def named_files(text: str | bytes, base_dir: str, output_dir: str | None = None)
 
 
 def _paths(values: Iterable[object]) -> Iterator[str]:
-    """Yield the values that a file can have as its name."""
+    """Yield the values that can be names of files."""
     for value in values:
         if value and isinstance(value, str) and "\0" not in value:
             with suppress(ValueError):
@@ -105,7 +105,7 @@ def _include_dirs(body: Mapping[str, object], base_dir: str) -> Iterator[str]:
 
 def _captures(commands: Json) -> frozenset[tuple[int, str]]:
     names: set[tuple[int, str]] = set()
-    with suppress(TypeError, KeyError, AttributeError):  # the run says what is wrong
+    with suppress(TypeError, KeyError, AttributeError):  # a run reports the error
         boundaries = (command[word] for command in commands for word in _BOUNDARIES if word in command)
         for count, boundary in enumerate(boundaries):
             number = boundary.get("frame_id", count)
@@ -114,7 +114,7 @@ def _captures(commands: Json) -> frozenset[tuple[int, str]]:
 
 
 def _identity(path: str) -> tuple[int, int] | None:
-    """Identify a file, however it is named; None for none."""
+    """Identify a file independently of its path; None if it is missing."""
     try:
         status = os.stat(path)
     except OSError:

@@ -1,4 +1,4 @@
-"""The commands: those that run shaders and graphs, with their bindings, boundaries of frames, and barriers."""
+"""The models of commands: dispatches of shaders and graphs, optical flows, frame boundaries and barriers."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from operator import attrgetter
@@ -80,7 +80,7 @@ def binding_contradictions(bindings: Sequence[Binding], resources: Resources) ->
 
 
 def missing_level(inside: str, uid: str, lod: int | None, resources: Resources) -> Iterator[Diagnostic]:
-    """A mip level that an image does not have."""
+    """Report a mip level that an image lacks."""
     image = resource_of_class(resources, uid, Image) if lod else None
     if image is not None and lod is not None and lod >= image.mips:
         message = f"the last mip level of {image.uid!r:.100} is {image.mips - 1}, got {lod}"
@@ -121,7 +121,7 @@ class DispatchCompute(Command):
 
 
 class ColorAttachment(Model):
-    """An image, or one of its mip levels, that is drawn into; a bare uid means the first level."""
+    """A mip level of an image to draw into. A bare uid means the first level."""
 
     resource_ref: Reference = Field(description="uid of the image.")
     lod: U32 = Field(default=0, description="Mip level.")
@@ -277,7 +277,7 @@ class OpticalFlowBindings(Model):
     output_cost: Binding | None = Field(default=None, description="Image for the cost of each motion vector.")
 
     def given(self) -> dict[str, Binding]:
-        """The bindings that are there, by their keys."""
+        """Return the given bindings by key."""
         return {name: binding for name, binding in self if binding is not None}
 
 

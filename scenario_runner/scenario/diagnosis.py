@@ -1,10 +1,9 @@
-"""Entries that the models of a scenario do not take as they are: dialects are accepted, all else is diagnosed.
+"""The diagnosis of entries that the models refuse. It accepts dialects with warnings, and explains all other faults.
 
-The reference passes over every key that it does not know, so that its files hold keys of other kinds (the format of a
-buffer), comments, and whatever an older version had. Such a key is dropped with a warning, in every object of a
-scenario. What is close to a key of its object is a misspelling of that and stays an error; so does any unknown key of
-an object that lacks a required one. The reference also takes 16.0 for an integer, and more than three dimensions of a
-range.
+The reference implementation ignores unknown keys. So its files have keys of other kinds (the format of a buffer),
+comments, and keys of older versions. The diagnosis drops such a key with a warning, in every object. Two kinds of
+unknown keys stay errors: a key that resembles a known key, and any key of an object that lacks a required key. The
+reference also accepts 16.0 for an integer, and more than three dimensions of a range.
 """
 
 from collections.abc import Mapping, Sequence
@@ -41,11 +40,11 @@ _RENAMED_KINDS = {"vgf": "graph", "constant": "graph_constant"}
 _COMMENTS = frozenset({"comment", "comments", "description", "note", "notes"})
 _COMMENT_MARKS = ("_", "$", "//", "#")
 
-# Of one object; with more of them something else is wrong, and each takes a search for close names.
+# Most ignored keys of one object. Each costs a search for close names, and more are no dialect.
 _MOST_KEYS = 100
 # A change can uncover another fault, such as a fraction in a range that was too long.
 _MOST_ROUNDS = 3
-_EXACT = 2**53  # up to here every integer is a number of its own among the floats
+_EXACT = 2**53  # floats hold every integer up to here
 _DIMENSIONS = 3  # of a range
 _GIVEN_BY_SRC = ("size", "dims")
 
@@ -115,7 +114,7 @@ class Diagnosis:
 
 
 class _ReadEntry(NamedTuple):
-    """An ``entry`` as it is taken, its ``key`` and ``model`` (None where something is wrong), and findings about it."""
+    """A corrected entry, with its kind and model (None for a wrong entry) and the findings about it."""
 
     entry: object
     key: str = ""
@@ -125,7 +124,7 @@ class _ReadEntry(NamedTuple):
 
 
 def _read_entry(name: str, index: int, entry: Json, kinds: Mapping[str, Kind], *, in_code: bool) -> _ReadEntry:
-    """The entry number ``index`` of the array ``name``."""
+    """Read the entry ``index`` of the array ``name``."""
     here = (name, index)
     noun = name[:-1]
     known = [key for key in kinds if key in entry] if isinstance(entry, dict) else []
@@ -166,7 +165,7 @@ def _read_entry(name: str, index: int, entry: Json, kinds: Mapping[str, Kind], *
 
 
 def _read_body(model: type[Model], body: object, in_code: bool) -> _ReadEntry:
-    """The body of an entry, with pointers into it: put right as far as its meaning is clear."""
+    """Read the body of an entry, and correct dialects. Pointers start at the body."""
     if not isinstance(body, dict):
         return _ReadEntry(body, problems=[at((), f"expected an object, got {shown(body)}")])
     warnings: list[Diagnostic] = []
@@ -202,7 +201,7 @@ def _read_body(model: type[Model], body: object, in_code: bool) -> _ReadEntry:
 
 
 def _follows_from_src(problem: Diagnostic, body: Mapping[str, object]) -> bool:
-    """Return whether a problem is about a key that the object in ``src`` would give if it were right."""
+    """Return whether a problem is about a key that a right object in ``src`` would give."""
     key = (problem.pointer or "").partition("/")[2].partition("/")[0]
     is_missing = any(problem.message == f"the required key {name!r} is missing" for name in _GIVEN_BY_SRC)
     return is_missing or (key in _GIVEN_BY_SRC and key not in body)
@@ -211,14 +210,14 @@ def _follows_from_src(problem: Diagnostic, body: Mapping[str, object]) -> bool:
 def _put_right(
     model: type[Model], body: dict[str, Json], details: Sequence[Any], is_incomplete: bool, warnings: list[Diagnostic]
 ) -> dict[str, Json]:
-    """The body with less of what ``details`` of pydantic say; ``warnings`` gets a warning for each change."""
+    """Correct the faults of a dialect among pydantic's ``details``, and add a warning for each."""
     incomplete = {detail["loc"][:-1] for detail in details if detail["type"] == "missing"}
     if is_incomplete:
         incomplete.add(())
     for detail in details[:_MOST_KEYS]:
         loc = detail["loc"]
         if detail["type"] == "extra_forbidden":
-            # where a required key is missing, this one may be it, under another name
+            # the key may be a misspelling of a missing required key
             owner = part_of(model, loc[:-1])
             if loc[:-1] not in incomplete and _has_no_effect(owner, _inside(body, loc[:-1]), loc[-1]):
                 body = _changed(body, loc)
@@ -233,7 +232,7 @@ def _put_right(
 
 
 def _integer(body: Json, detail: Any) -> tuple[Json, Diagnostic] | None:
-    """The same with an integer where a float stands that has no fraction."""
+    """Replace a float without a fraction by an integer."""
     loc, value = _leading(body, detail["loc"]), detail["input"]
     if not isinstance(value, float) or not value.is_integer() or abs(value) > _EXACT or _inside(body, loc) != value:
         return None
@@ -243,7 +242,7 @@ def _integer(body: Json, detail: Any) -> tuple[Json, Diagnostic] | None:
 
 
 def _range(body: Json, loc: tuple[str | int, ...]) -> tuple[Json, Diagnostic] | None:
-    """The same with three dimensions of a range whose further ones are 1."""
+    """Cut a range to three dimensions if the others are 1."""
     counts = _inside(body, loc)
     if loc != ("rangeND",) or any(type(count) not in (int, float) or count != 1 for count in counts[_DIMENSIONS:]):
         return None
@@ -253,7 +252,7 @@ def _range(body: Json, loc: tuple[str | int, ...]) -> tuple[Json, Diagnostic] | 
 
 
 def _changed(value: Json, loc: Sequence[str | int], to: Json = None) -> Json:
-    """A copy with another value at a place, or without the key there; code may have given these objects."""
+    """Copy a value with a change at a place, or without the key there. The caller may own the original."""
     copy: Json = list(value) if isinstance(value, (list, tuple)) else dict(value)
     if len(loc) > 1:
         copy[loc[0]] = _changed(value[loc[0]], loc[1:], to)
@@ -271,7 +270,7 @@ def _inside(value: Json, loc: Sequence[str | int]) -> Json:
 
 
 def _leading(value: object, loc: tuple[str | int, ...]) -> tuple[str | int, ...]:
-    """The steps of a location that lead through a value; those that follow name alternatives of a type."""
+    """Return the steps of a location that exist in a value. pydantic adds steps for alternative types."""
     for count, step in enumerate(loc):
         if not isinstance(value, (dict, list, tuple)) or isinstance(value, dict) != isinstance(step, str):
             return loc[:count]
@@ -291,7 +290,7 @@ def _has_no_effect(owner: type[ModelBase], part: Mapping[str, Json], key: Json) 
 
 @lru_cache(256)
 def _is_ignored(key: object, names: tuple[str, ...]) -> bool:
-    """Return whether a key is a comment, or none of the ``names`` was meant by it."""
+    """Return whether a key is a comment, or is unlike all ``names``."""
     try:
         if not isinstance(key, str) or not key.encode():
             return False
@@ -307,7 +306,7 @@ def _is_comment(key: str) -> bool:
 
 @lru_cache(256)
 def _owners(key: str) -> str:
-    """The kinds that have a key, in the file's spelling."""
+    """List the kinds that have a key, in the file's spelling."""
     name = OTHER_NAMES.get(key, key)
     kinds: list[Kind] = [*RESOURCES.values(), *COMMANDS.values()]
     models = dict.fromkeys(built(kind.model) for kind in kinds)

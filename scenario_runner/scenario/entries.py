@@ -1,8 +1,8 @@
-"""The bases of all models, resources and commands, and the value types that several of them share.
+"""The base classes of models, resources and commands, and types of values that several models share.
 
-Models are frozen and strict: an unknown key, a fraction for an integer, or ``true`` for a number is an error; what
-files may hold beyond that is the business of `diagnosis`. Their fields have the names that the JSON has: only the
-spellings of enum values differ between the file and the code.
+Models are frozen and strict. An unknown key, a fraction for an integer, or ``true`` for a number is an error. Then
+`diagnosis` decides whether a file may have it. Fields have the names of the JSON's keys. Only enum values can have
+other spellings in a file.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ _FIELDS = "\n\n    Fields:"
 
 
 class _PlainSignature:
-    """``inspect.signature`` of a model: its fields as keyword arguments, also before pydantic has built the model."""
+    """The signature of a model for `inspect`: the fields as keyword arguments, also before pydantic builds it."""
 
     def __get__(self, instance: Model | None, model: type[Model]) -> Signature:
-        types = get_type_hints(model)  # without what Annotated adds, which only pydantic reads
+        types = get_type_hints(model)  # without the metadata of Annotated
         parameters = [
             Parameter(
                 name,
@@ -43,14 +43,14 @@ class _PlainSignature:
 
 
 class Model(ModelBase):
-    """The base of every resource, command and part of one.
+    """The base of all models: resources, commands and parts of these.
 
-    Building one in code with wrong values raises `ScenarioError`, whose problems carry a pointer into the model.
+    A wrong value in code raises `ScenarioError`. Each problem has a pointer into the model.
     """
 
     @classmethod
     def completed(cls, values: dict[str, Json]) -> dict[str, Json]:
-        """The values given in code, with those that follow from them. Raises ScenarioError."""
+        """Add values that follow from the given values, such as the size of data. Raise ScenarioError."""
         return values
 
     if not TYPE_CHECKING:
@@ -64,10 +64,10 @@ class Model(ModelBase):
 
                 raise ScenarioError(problems_in_code(type(self), error)) from None
 
-        # Tells pydantic that this __init__ only wraps its own, so that parsing does not take the slow way through it.
+        # pydantic then parses without a call of this __init__, which is slow.
         __init__.__pydantic_base_init__ = True
 
-    # Here and not in each class: the descriptions of the fields are the one place for what they mean.
+    # Docstrings repeat the descriptions of the fields, so that nobody writes them twice.
     @classmethod
     def __pydantic_init_subclass__(cls, **_: object) -> None:
         fields = "".join(f"\n    {name}: {field.description}" for name, field in cls.model_fields.items())
@@ -77,18 +77,18 @@ class Model(ModelBase):
     def model_rebuild(cls, **options: Any) -> bool | None:
         built = super().model_rebuild(**options)
         if "__signature__" in cls.__dict__:
-            del cls.__signature__  # pydantic's own, which shows every validator
+            del cls.__signature__  # the signature of pydantic shows every validator
         return built
 
     @classmethod
     def summary(cls) -> str:
-        """The docstring without the list of fields."""
+        """Return the docstring without the list of fields."""
         return (cls.__doc__ or "").partition(_FIELDS)[0]
 
 
 def wrong(message: str, code: str = "SR-JSON-005") -> PydanticCustomError:
-    """An error for validators to raise: the message stands in the report as it is."""
-    # The braces are pydantic's template syntax, so the text goes in as a value.
+    """Make an error for validators. The report shows the message unchanged."""
+    # pydantic expands braces in a message, so the text is a value of a template.
     return PydanticCustomError("wrong", "{message}", {"message": message, "code": code})
 
 
@@ -125,7 +125,7 @@ RequiredPath = Annotated[str, Field(min_length=1), AfterValidator(_path)]
 # A path, absolute or relative to the folder of the scenario; an empty string means none.
 OptionalPath = Annotated[str | None, AfterValidator(lambda text: _path(text) if text else None)]
 
-# strict=False here lets a list stand for the tuple; the items keep the strictness of the model.
+# strict=False accepts a list for the tuple. The items stay strict.
 References = Annotated[tuple[Reference, ...], Field(strict=False)]
 
 ImplicitBarrier = Annotated[
@@ -140,28 +140,27 @@ ShaderAccess = Annotated[
 Tiling = Literal["OPTIMAL", "LINEAR"]
 
 
-# Where in the entry a uid stands (a JSON pointer), the uid, and the kinds that it may have.
+# A JSON pointer into the entry, the uid at that place, and the allowed kinds of the resource.
 Use = tuple[str, str, frozenset[str]]
 
-# The fields of an entry that name resources → the kinds that these may have; ``bindings.resource_ref`` is a field of
-# each of the ``bindings``.
+# A field with uids → the allowed kinds of the resources. ``bindings.resource_ref`` is a field of each binding.
 Targets = Mapping[str, frozenset[str]]
 
-# Kinds that a binding can show to a shader.
+# Kinds of resources that a command can bind.
 STORAGE = frozenset({"buffer", "tensor", "image"})
 
 
 class Entry(Model):
     """The base of resources and commands.
 
-    The methods are called when all entries of a scenario are there; ``resources`` are those by uid, without any that is
-    wrong. What a reference that leads nowhere would say is left out: `scenario.scenario.check_entries` reports it.
+    The checks run after all entries are parsed. ``resources`` has the right resources by uid. The checks ignore unknown
+    uids, because `scenario.scenario.check_entries` reports them.
     """
 
     refers_to: ClassVar[Targets] = {}
 
     def references(self) -> Iterable[Use]:
-        """Every uid of another resource that the entry names."""
+        """Find the uids of other resources in the entry."""
         uses: list[Use] = []
         for name, kinds in self.refers_to.items():
             field, _, inner = name.partition(".")
@@ -175,18 +174,18 @@ class Entry(Model):
         return uses
 
     def contradictions(self, resources: Resources) -> Iterable[Diagnostic]:
-        """Find contradictions, and warn of what has no effect; each pointer starts from the entry."""
+        """Find contradictions and keys without effect. Pointers start at the entry."""
         return ()
 
 
 class Resource(Entry):
-    """Any resource; its class has a ``kind``, and each one has a ``uid``."""
+    """The base of resources. A class has a ``kind``, and a resource has a ``uid``."""
 
     uid: str
 
 
 class Sourced(Resource):
-    """A resource with its content from ``src`` or, in code, from its field for code."""
+    """A resource with content from ``src``, or from the field that only code can give."""
 
     required_in_json: ClassVar[frozenset[str]] = frozenset({"src"})
 
@@ -201,10 +200,10 @@ class Sourced(Resource):
 
 
 class Command(Entry):
-    """Any command; its class has a ``kind``."""
+    """The base of commands. A class has a ``kind``."""
 
     def shaders(self) -> tuple[str, ...]:
-        """uids of the shaders that the command runs; they are compiled or read before the command is resolved."""
+        """Return the uids of the command's shaders. The planner loads them before it resolves the command."""
         return ()
 
 
@@ -219,7 +218,7 @@ def resource_of_class(resources: Resources, uid: str | None, model: type[R]) -> 
 
 
 def repeated(values: Iterable[object]) -> Iterable[tuple[int, int]]:
-    """The position of each value that was there before, with the first position of it."""
+    """Find repeated values. Yield the position of each repetition and the first position of the value."""
     seen: dict[object, int] = {}
     for index, value in enumerate(values):
         first = seen.setdefault(value, index)
@@ -237,9 +236,9 @@ def built(model: type[Model]) -> type[Model]:
 def build(model: type[Model]) -> None:
     """Build the validator of a model.
 
-    Before its first build pydantic imports what reads the metadata of installed distributions, in search of plugins.
-    That costs 20 ms, with PYDANTIC_DISABLE_PLUGINS as well; the build costs half of one. Nothing here wants a plugin,
-    so for the time of the build an empty finder stands in for its own.
+    Before the first build, pydantic searches the installed distributions for plugins. The search takes 20 ms, even with
+    PYDANTIC_DISABLE_PLUGINS, while the build takes half a millisecond. No model here uses a plugin, so an empty finder
+    replaces the search during the build.
     """
     name = "pydantic.plugin._loader"
     if name in sys.modules:

@@ -1,4 +1,4 @@
-"""Content that a scenario holds itself: an object in ``src`` with numbers for a resource, or the text of a shader."""
+"""Content inside a scenario: an object in ``src`` with numbers for a resource, or with the text of a shader."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from scenario_runner.errors.text import Json
 from scenario_runner.scenario.entries import U64, Model, OptionalPath, RequiredPath, wrong
 from scenario_runner.scenario.json_model import OBJECT, PATH
 
-# The types of items with the codes of `struct` for their bits.
+# The type of an item → the code of `struct` for a number with as many bits.
 STRUCT_CODES = {
     "bool": "?",
     "int8": "b",
@@ -34,7 +34,7 @@ STRUCT_CODES = {
 }
 DEFAULT_DTYPE = "float32"
 _RULES = ("values", "fill", "series", "random")
-# Texts that stand for values that JSON cannot write.
+# Texts for values that JSON cannot write.
 NO_NUMBER = "nan|-?inf|0x[0-9a-fA-F]{1,16}"
 
 
@@ -57,7 +57,7 @@ _Pair = Annotated[tuple[Number, ...], Field(strict=False, min_length=2, max_leng
 
 
 def flattened(values: list[Json]) -> tuple[tuple[int, ...], list[Json]]:
-    """The shape of nested lists and their innermost entries. Raises ValueError where lengths differ or are 0."""
+    """Return the shape of nested lists and the innermost entries. Raise ValueError if lengths differ or are 0."""
     shape: tuple[int, ...] = (len(values),)
     while any(isinstance(value, list) for value in values):
         lengths = {len(value) if isinstance(value, list) else -1 for value in values}
@@ -71,7 +71,7 @@ def flattened(values: list[Json]) -> tuple[tuple[int, ...], list[Json]]:
 
 
 def numbers_in(value: object) -> list[object]:
-    """Return the numbers, and texts that stand for some, alone or in nested arrays of equal lengths.
+    """Return numbers and texts for numbers from a single value or from nested arrays of equal lengths.
 
     Raises PydanticCustomError for other values.
     """
@@ -158,7 +158,7 @@ class ShaderText(Model):
 
     @property
     def source(self) -> str:
-        """The text with its line ends."""
+        """The text with line ends."""
         return self.text if isinstance(self.text, str) else "\n".join((*self.text, ""))
 
 
@@ -169,18 +169,18 @@ RequiredSource = Annotated[Annotated[RequiredPath, Tag(PATH)] | Annotated[Shader
 
 
 def file_of(resource: object) -> str | None:
-    """The path in ``src``; None where it is an object, or there is none."""
+    """Return the path in ``src``, or None if ``src`` is an object or missing."""
     src = getattr(resource, "src", None)
     return src if isinstance(src, str) else None
 
 
 def tells_shape(src: object) -> bool:
-    """Return whether an object in ``src`` gives a shape to its resource, or would if it were right."""
+    """Return whether ``src`` is an object for the shape of the resource, right or wrong."""
     return isinstance(src, dict) and not src.keys().isdisjoint(("values", "count"))
 
 
 def shape_in(src: Json) -> tuple[int, ...] | None:
-    """The shape that an object in ``src`` gives to its resource, whether it is checked already or not; else None."""
+    """Return the shape from an object in ``src``, before or after validation; None without one."""
     keys: Mapping[str, Json] = src if isinstance(src, dict) else vars(src) if isinstance(src, Content) else {}
     if isinstance(keys.get("values"), list):
         try:
@@ -192,7 +192,7 @@ def shape_in(src: Json) -> tuple[int, ...] | None:
 
 
 def item_size_bytes(src: object) -> int:
-    """The size of an item of an object in ``src`` of a buffer; 1 where its type is wrong, which is reported."""
+    """Return the size of an item in a buffer's ``src`` object; 1 for a wrong type, which validation reports."""
     keys = src if isinstance(src, dict) else vars(src)
     dtype = keys.get("dtype") or DEFAULT_DTYPE
     return struct.calcsize(STRUCT_CODES[dtype]) if isinstance(dtype, str) and dtype in STRUCT_CODES else 1

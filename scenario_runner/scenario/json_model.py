@@ -1,4 +1,4 @@
-"""The base class of models that read JSON, and the messages for what pydantic finds wrong in them."""
+"""The base class of models that read JSON, and the messages for errors that pydantic finds."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -11,40 +11,40 @@ from scenario_runner.errors.text import Json, close_match, listed
 
 
 class ModelBase(BaseModel):
-    """The settings of the models, and what their classes tell about themselves."""
+    """The settings of all models, and class variables that describe a model."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True, defer_build=True, protected_namespaces=())
 
-    # The key of such an entry in the JSON; empty for the parts of entries.
+    # The key of the entry in the JSON; empty for parts of entries.
     kind: ClassVar[str] = ""
 
-    # Fields for scenarios built in code: never accepted from JSON, absent from the JSON Schema.
+    # Fields for code only. JSON and the JSON Schema lack them.
     code_only: ClassVar[frozenset[str]] = frozenset()
 
-    # Fields that a file must give although code may give a code-only field in their place.
+    # Keys that a file must have, although code can give a code-only field instead.
     required_in_json: ClassVar[frozenset[str]] = frozenset()
 
-    # Keys of older dialects that are not supported any more, with what to do instead.
+    # Keys of older dialects that are no longer supported → advice.
     retired: ClassVar[Mapping[str, str]] = {}
 
     @classmethod
     def in_schema(cls, definition: dict[str, object]) -> dict[str, object]:
-        """The JSON Schema of the model, with what its validators accept beyond the types of its fields."""
+        """Add values to the model's JSON Schema that validators accept beyond the types of the fields."""
         return definition
 
 
-# The forms of `src`, which pydantic names in the places of its errors, and no file has.
+# Names of the two forms of `src`. pydantic adds them to the places of errors.
 PATH, OBJECT = "<path>", "<object>"
 OTHER_NAMES = {"data_type": "format", "range": "rangeND", "shader": "shader_ref", "graph": "graph_ref"}
 
 
 def at(loc: Sequence[str | int], message: str, help: str | None = None, *, code: str = "SR-JSON-005") -> Diagnostic:
-    """An error at a place of which ``loc`` are the keys and indices; by default a value that its key cannot have."""
+    """Make an error at the keys and indices ``loc``. The default code is for a wrong value."""
     return Diagnostic(code, "error", "".join(f"/{escape(str(step))}" for step in loc), message, help)
 
 
 def shown(value: object) -> str:
-    """A value of the file as a message shows it: as JSON spells it, strings in single quotes, short."""
+    """Format a value of the file for messages: short, like JSON, but with strings in single quotes."""
     if value is None:
         return "null"
     if isinstance(value, bool):
@@ -60,21 +60,21 @@ def shown(value: object) -> str:
 
 
 def details_of(error: ValidationError) -> Iterator[Any]:
-    """Each error of one failed validation as pydantic has it, with its place in the file."""
+    """Yield the errors of a failed validation from pydantic, with places as in the file."""
     for detail in error.errors(include_url=False):
         yield {**detail, "loc": tuple(step for step in detail["loc"] if step not in (PATH, OBJECT))}
 
 
 def findings(model: type[ModelBase], error: ValidationError) -> Iterator[Diagnostic]:
-    """Every problem of one failed validation."""
+    """Yield the problems of a failed validation."""
     for detail in details_of(error):
         if detail["type"] == "too_short" and len(detail["input"]) >= detail["ctx"]["min_length"]:
-            continue  # pydantic counts only the entries that are right
+            continue  # pydantic counts right entries only
         yield _finding(model, detail["type"], detail["loc"], detail["input"], detail.get("ctx", {}), detail["msg"])
 
 
 def problems_in_code(model: type[ModelBase], error: ValidationError) -> list[Diagnostic]:
-    """The same for a model that is built in code, where there is no file."""
+    """Return the problems of a model built in code. Messages begin with the field, because there is no file."""
     problems = []
     for finding in findings(model, error):
         steps = (finding.pointer or "").split("/")[1:]
@@ -132,7 +132,7 @@ _EXPECTED = {
 
 
 def unknown_key(model: type[ModelBase], loc: tuple[str | int, ...]) -> Diagnostic:
-    """The finding for a key that a model, or a part of it, does not have."""
+    """Make the finding for an unknown key of a model or of a part of it."""
     owner = part_of(model, loc[:-1])
     key = str(loc[-1])
     if key in owner.retired:
@@ -151,7 +151,7 @@ def name_of(model: type[ModelBase]) -> str:
 
 
 def part_of(model: type[ModelBase], loc: tuple[str | int, ...]) -> type[ModelBase]:
-    """The model of the part of an entry that a location leads to."""
+    """Return the model at a location inside an entry."""
     for step in loc:
         field = model.model_fields.get(step) if isinstance(step, str) else None
         inner = _model_in(field.annotation) if field is not None else None

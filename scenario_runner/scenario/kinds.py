@@ -1,7 +1,7 @@
-"""The registry of kinds: the key of each resource and command in a file, its model and its older spellings.
+"""The registry of kinds: the key, the model and the older spellings of each resource and command.
 
-Other packages have a table of what they do with a kind: resolvers in `plan.resolve`, creators in `vulkan.execute`,
-recorders in `vulkan.frame_recording`.
+Other packages have tables by kind: `plan.resolve` the resolvers, `vulkan.execute` the creators and
+`vulkan.frame_recording` the recorders.
 """
 
 from typing import NamedTuple
@@ -11,7 +11,7 @@ from scenario_runner.scenario.entries import Model
 
 
 class Kind(NamedTuple):
-    """A kind of resource or command: its ``key`` in the JSON, its pydantic model, and older spellings of the key."""
+    """A kind of resource or command: the ``key`` in the JSON, the pydantic model, and older spellings of the key."""
 
     key: str
     model: type[Model]
@@ -41,8 +41,8 @@ _COMMANDS = (
     Kind("mark_boundary", commands.MarkBoundary, older=("frame_boundary",)),
 )
 
-# The kinds of resources by their keys in the JSON.
+# Kinds of resources by key.
 RESOURCES = {kind.key: kind for kind in _RESOURCES}
 
-# The kinds of commands by their keys in the JSON, old and new ones alike.
+# Kinds of commands by key, with the older spellings.
 COMMANDS = {key: kind for kind in _COMMANDS for key in (kind.key, *kind.older)}

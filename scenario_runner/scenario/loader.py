@@ -1,4 +1,11 @@
-"""From a file or text to a `Scenario`."""
+"""Reading of scenarios from files, texts and data. Each step is in a file, and no step calls back.
+
+1. `files.input` reads the bytes; this file decodes them.
+2. `files.parameters` puts the values of parameters into the text, and `files.json_text` parses it.
+3. `models` validates the entries. A right file goes straight on to step 5.
+4. `diagnosis` accepts dialects with warnings, and collects the problems of all other entries.
+5. `Scenario` checks the references between entries.
+"""
 
 from __future__ import annotations
 
@@ -31,14 +38,14 @@ if TYPE_CHECKING:
 
 _ROOT = frozenset({"resources", "commands"})
 _NO_PARAMETERS: Final[Mapping[str, Json]] = {}
-# Codes whose place is a key, not its value.
+# Findings with these codes point to the key instead of the value.
 _ABOUT_KEYS = ("SR-JSON-003", "SR-JSON-006")
 
 
 def as_scenario(scenario: object) -> Scenario:
-    """The scenario that a path or data like the JSON stands for; a `Scenario` itself.
+    """Return a `Scenario` for a path, for data like the JSON, or for a `Scenario`.
 
-    Raises as `load` does, and UsageError for anything else, such as a model of a framework.
+    Raises the errors of `load`, and UsageError for other objects, such as a model of a framework.
     """
     if isinstance(scenario, Scenario):
         return scenario
@@ -53,11 +60,11 @@ def as_scenario(scenario: object) -> Scenario:
 
 
 def load(path: str | os.PathLike[str], parameters: Mapping[str, object] | None = None) -> Scenario:
-    """Read a scenario file. Files that it names are not opened.
+    """Read a scenario file without opening the files that it names.
 
-    Relative paths start from its folder; in what comes from standard input or a pipe, from the current folder.
-    ``parameters`` are numbers, booleans, strings or lists by the names that stand for them in the file (``${n}``).
-    Raises `FileError` when the file cannot be read, and `ScenarioError` with every problem when it is wrong.
+    Relative paths start from the file's folder, or from the current folder for standard input and pipes.
+    ``parameters`` gives a number, boolean, string or list for each name in the file (``${n}``).
+    Raises `FileError` if the file cannot be read, and `ScenarioError` with every problem of a wrong file.
     """
     if isinstance(path, ParameterizedFile):
         parameters = path.parameters
@@ -73,10 +80,10 @@ def load(path: str | os.PathLike[str], parameters: Mapping[str, object] | None =
 
 
 def from_dict(tree: Mapping[str, object], path: str | None = None, base_dir: str = ".") -> Scenario:
-    """A scenario from data of the shape that the JSON has: ``{"resources": [{"buffer": {...}}], "commands": []}``.
+    """Return a scenario from data like the JSON: ``{"resources": [{"buffer": {...}}], "commands": []}``.
 
-    The fields for code, such as ``data`` and ``source``, may be given as well. ``path`` is named in messages; relative
-    paths start from ``base_dir``. Raises `ScenarioError` with everything that is wrong.
+    The data can have the fields for code, such as ``data`` and ``source``. Messages name ``path``, and relative paths
+    start from ``base_dir``. Raises `ScenarioError` with every problem.
     """
     tree = {key: list(value) if isinstance(value, tuple) else value for key, value in tree.items()}
     reading = _read(tree, in_code=True)
@@ -91,15 +98,15 @@ def loads(
     base_dir: str | None = None,
     parameters: Mapping[str, Json] | None = None,
 ) -> Scenario:
-    """Parse the text of a scenario. ``path`` is named in messages; relative paths in it start from ``base_dir``.
+    """Parse the text of a scenario. Messages name ``path``, and relative paths start from ``base_dir``.
 
-    ``parameters`` are as for `load`: each must be used, and all that are used be there; without any, ``${n}`` is text.
-    Raises `ScenarioError` with every problem of the text; an error of the JSON syntax stands alone.
+    ``parameters`` are the same as for `load`. The text must use each of them, and must use no others. Without
+    parameters, ``${n}`` is plain text. Raises `ScenarioError` with every problem, or with the first syntax error.
     """
     parameters = parameters or {}
     for name, value in parameters.items():
         if not is_value(value):
-            import reprlib  # which ends in deep values
+            import reprlib  # cuts deep values
 
             expected = "a number, a boolean, a string or a list"
             raise UsageError(f"the parameter {name!r} is {reprlib.repr(value):.60}, expected {expected}")
@@ -232,7 +239,7 @@ def _diagnose(
 
 
 def _checked_text(content: str | bytes, path: str | None) -> str:
-    """The content as text, of a size that can be parsed."""
+    """Decode a content, and check the size."""
     path = path or NO_FILE
     if len(content) > MAX_SCENARIO_BYTES:
         raise _too_large(f"more than {MAX_SCENARIO_BYTES >> 20} MiB", path)

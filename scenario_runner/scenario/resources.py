@@ -1,5 +1,4 @@
-"""The resources that hold data: buffer, tensor, image and raw_data, with the memory groups that they may share, and the
-barriers over them."""
+"""The models of resources with data (buffer, tensor, image, raw_data), of memory groups and of barriers."""
 
 from collections.abc import Iterator, Mapping
 from math import prod
@@ -67,7 +66,7 @@ OptionalMemoryGroup = Annotated[
 
 
 def or_given_by_src(definition: dict[str, Json], key: str) -> dict[str, Json]:
-    """The schema of a model that needs a key unless an object in ``src`` gives it."""
+    """Make a key of a schema optional for files with an object in ``src``."""
     definition["required"] = [name for name in definition["required"] if name != key]
     no_path = {"src": {"not": {"type": "string"}}}
     definition["anyOf"] = [{"required": [key]}, {"required": ["src"], "properties": no_path}]
@@ -75,7 +74,7 @@ def or_given_by_src(definition: dict[str, Json], key: str) -> dict[str, Json]:
 
 
 class Buffer(Resource):
-    """A storage or uniform buffer; the shader decides what its bytes mean."""
+    """A storage or uniform buffer. The shader gives the bytes a type."""
 
     kind: ClassVar[str] = "buffer"
     code_only: ClassVar[frozenset[str]] = frozenset({"data"})
@@ -111,7 +110,7 @@ class Buffer(Resource):
         if "size" in values or data is None:
             return values
         data = array_of(data, str(values.get("uid")))
-        size = getattr(data, "nbytes", None)  # also of arrays with types that have no buffer, such as bfloat16
+        size = getattr(data, "nbytes", None)  # arrays of bfloat16 have no buffer protocol
         if not isinstance(size, int):
             try:
                 size = memoryview(data).nbytes
@@ -155,7 +154,7 @@ class Tensor(Resource):
         return values if "dims" in values or shape is None else {**values, "dims": list(shape)}
 
 
-# Older files say true or false; both mean one level. The loader warns about it.
+# Older files have true or false here. Both mean one level, and the loader warns.
 Mips = Annotated[int, Field(ge=1, le=32), BeforeValidator(lambda value: 1 if isinstance(value, bool) else value)]
 
 
@@ -257,12 +256,12 @@ _StageName = Literal["graph", "compute", "graphics", "all"]
 _LayoutName = Literal["tensor_aliasing", "general", "undefined"]
 
 
-# Values in the spelling of another dialect → ours.
+# The upper-case spelling of another dialect → the value.
 SPELLINGS: dict[str, str] = {}
 
 
 def _or_upper_case(names: object, prefix: str) -> tuple[BeforeValidator, WithJsonSchema]:
-    """Let the spellings of another dialect, which are in upper case, stand for names."""
+    """Accept the upper-case spellings of another dialect, too."""
     others = {prefix + name.upper(): name for name in get_args(names)}
     SPELLINGS.update(others)
     validator = BeforeValidator(lambda value: others.get(value, value) if isinstance(value, str) else value)

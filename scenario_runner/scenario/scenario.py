@@ -1,4 +1,4 @@
-"""A scenario: what the user wrote, frozen, and the checks of its entries against one another."""
+"""`Scenario`: frozen resources and commands, and the checks of references between them."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from scenario_runner.errors.text import Json, close_match
 from scenario_runner.scenario.entries import Command, Resource
 from scenario_runner.scenario.kinds import COMMANDS, RESOURCES
 
-# Uids that are compared with an unknown one.
+# Most uids to compare with an unknown uid.
 MAX_CANDIDATES = 200
 
-# Unknown uids for which a close match is looked for.
+# Most unknown uids that get a suggestion.
 MAX_HINTS = 50
 
 
@@ -26,12 +26,12 @@ def check_entries(
     command_keys: Sequence[str] | None = None,
     broken: Mapping[str, tuple[int, str]] | None = None,
 ) -> tuple[list[Diagnostic], list[Diagnostic]]:
-    """Errors and warnings about entries and what they refer to, each with its pointer.
+    """Check entries against each other, and return errors and warnings with pointers.
 
-    These are unknown, duplicate and wrong-kind uids, and contradictions.
+    The checks find unknown and duplicate uids, uids of the wrong kind, and contradictions.
 
-    ``resource_keys`` and ``command_keys`` are the kinds as the file spells them. Entries that could not be parsed are
-    ``None``; ``broken`` maps the uids of such resources to their index and kind: they count as defined, of any kind.
+    ``resource_keys`` and ``command_keys`` are the kinds in the file's spelling. Wrong entries are ``None``. ``broken``
+    maps the uids of wrong resources to their index and kind. References to these are right for any kind.
     """
     errors: list[Diagnostic] = []
     contradictions: list[Diagnostic] = []
@@ -81,7 +81,7 @@ def _wrong_use(
         return f"expected the uid of {expected_kinds}, got {uid!r:.100}, which is {with_article(known[uid].kind)}"
     if not close:
         return f"no resource has the uid {uid!r:.100}"
-    # A resource of the right kind is the likelier one. Comparing in earnest with very many would take long.
+    # Resources of the right kind come first. A full comparison with thousands of uids would take long.
     alike = [name for name in (*known, *others) if abs(len(name) - len(uid)) < 4 and {*name[:2]} & {*uid[:2]}]
     fitting = [name for name in alike if name in others or known[name].kind in expected]
     hint = close_match(uid, fitting[:MAX_CANDIDATES]) or close_match(uid, alike[:MAX_CANDIDATES])
@@ -89,14 +89,14 @@ def _wrong_use(
 
 
 def with_article(kind: str) -> str:
-    """A kind in a sentence: ``a buffer``, ``an image``."""
+    """Return a kind with an article: ``a buffer``, ``an image``."""
     return f"{'an' if kind[0] in 'aeiou' else 'a'} {kind}"
 
 
-# Problems reported for one file.
+# Most problems reported for one file.
 MAX_PROBLEMS = 100
 
-# Name in messages of a text that came from no file.
+# The name in messages for a text without a file.
 NO_FILE = "<text>"
 
 
@@ -104,10 +104,10 @@ NO_FILE = "<text>"
 class Scenario:
     """Resources and the commands that use them, in the order of the file.
 
-    From a file by `load` or `loads`; in code as ``Scenario(resources=[...], commands=[...])``, with the same checks of
-    references and contradictions: raises `ScenarioError` with everything that is wrong. ``base_dir`` is the folder that
-    relative paths in it start from. The fields after ``warnings`` are the loader's: the kinds as the file spells them,
-    its text, and the values of its parameters, which are not in the text yet.
+    `load` and `loads` read a scenario from a file or text. In code, use ``Scenario(resources=[...], commands=[...])``.
+    Both check references and contradictions, and raise `ScenarioError` with every problem. Relative paths start from
+    ``base_dir``. Only the loader sets the fields after ``warnings``: the kinds in the file's spelling, the text before
+    the replacement of parameters, and the values of the parameters.
     """
 
     resources: Sequence[Resource] = ()
@@ -141,9 +141,9 @@ class Scenario:
         return scenario_html(self.path, self.warnings, {"resource": self.resources, "command": self.commands})
 
     def to_json(self) -> str:
-        """The text of a file that says the same in the folder ``base_dir``.
+        """Return the JSON text of the scenario, for a file in the folder ``base_dir``.
 
-        Raises `ScenarioError` for content that JSON cannot hold (``data``, ``source``); `save` writes it to files.
+        Raises `ScenarioError` for content that JSON cannot hold (``data``, ``source``). `save` writes it to files.
         """
         from scenario_runner.scenario.writing import to_json
 
@@ -152,16 +152,16 @@ class Scenario:
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write a scenario file, and each ``data`` and ``source`` to a file beside it: ``<file>_<uid>.npy`` and such.
 
-        Relative paths of files that are read are adapted to the folder; a relative ``dst`` stays, so that outputs go
-        beside the new file. Files of these names are replaced, the scenario last. Raises `FileError`, and
-        `ScenarioError` for data that no file can hold.
+        Relative paths of inputs are adapted to the new folder. A relative ``dst`` stays, so that outputs go beside the
+        new file. Existing files are replaced, the scenario last. Raises `FileError`, and `ScenarioError` for data that
+        no file can hold.
         """
         from scenario_runner.scenario.writing import save
 
         save(self.resources, self.commands, self.base_dir, path)
 
     def resource(self, uid: str) -> Resource:
-        """The resource with this uid. Raises `ScenarioError` when there is none."""
+        """Return the resource with this uid. Raises `ScenarioError` if there is none."""
         index = self._index.get(uid)
         if index is None:
             message = f"no resource has the uid {uid!r:.100}{close_match(uid, self._index)}"
@@ -169,18 +169,18 @@ class Scenario:
         return self.resources[index]
 
     def resource_pointer(self, resource: str | int) -> str:
-        """JSON pointer of a resource, given by uid or index, with its kind as the file spells it."""
+        """Return the JSON pointer of a resource, given by uid or index. The kind has the file's spelling."""
         index = self._index[resource] if isinstance(resource, str) else resource
         key = self.resource_keys[index] if self.resource_keys else self.resources[index].kind
         return f"/resources/{index}/{key}"
 
     def command_pointer(self, index: int) -> str:
-        """JSON pointer of a command, with its kind as the file spells it: ``/commands/3/dispatch_vgf``."""
+        """Return the JSON pointer of a command with the kind in the file's spelling: ``/commands/3/dispatch_vgf``."""
         key = self.command_keys[index] if self.command_keys else self.commands[index].kind
         return f"/commands/{index}/{key}"
 
     def placed(self, problem: Diagnostic) -> Diagnostic:
-        """A diagnostic of this scenario with the file, and the line and column that its pointer leads to."""
+        """Add the file, line and column to a diagnostic with a pointer into this scenario."""
         if self.text is None or problem.pointer is None:  # built in code
             return problem._replace(path=self.path)
         from scenario_runner.files.json_text import places_of  # only wrong scenarios need them
@@ -191,7 +191,7 @@ class Scenario:
         return problem._replace(path=self.path or NO_FILE, line=line, column=column)
 
     def place_problems(self, error: ScenarioRunnerError) -> None:
-        """Turn the JSON pointers that errors of the device and of files carry into file, line and column."""
+        """Add file, line and column to the JSON pointers in an error from a device or a file."""
         error.problems = tuple(
             self.placed(problem) if problem.path is None and problem.pointer is not None else problem
             for problem in error.problems
@@ -199,7 +199,7 @@ class Scenario:
 
 
 def limited(problems: list[Diagnostic]) -> list[Diagnostic]:
-    """At most `MAX_PROBLEMS` of the problems, and a last one that there are more."""
+    """Return the first `MAX_PROBLEMS` problems, and a note if there are more."""
     if len(problems) <= MAX_PROBLEMS:
         return problems
     message = f"only the first {MAX_PROBLEMS} problems are shown"
@@ -217,25 +217,25 @@ def _check_kinds(name: str, entries: Sequence[object]) -> None:
 
 
 class Problems:
-    """Errors and warnings about one scenario, each with its place in the file, so that one look reports all of them."""
+    """A collector of errors and warnings about one scenario, each with a place in the file."""
 
     def __init__(self, scenario: Scenario) -> None:
         self._scenario = scenario
         self.errors: list[Diagnostic] = []
         self.warnings: list[Diagnostic] = []
-        # Errors that count only where there is no other: those of a program that knows less of the scenario than we.
+        # Errors of other programs, such as compilers. They count only without any other error.
         self.otherwise: list[Diagnostic] = []
 
     def error(self, code: str, pointer: str, message: str, help: str | None = None) -> None:
-        """Note something that makes the scenario impossible to run."""
+        """Add an error. The scenario cannot run."""
         self.errors.append(self._scenario.placed(error(code, pointer, message, help)))
 
     def warn(self, code: str, pointer: str, message: str, help: str | None = None) -> None:
-        """Note something that is probably not meant."""
+        """Add a warning about a probable mistake."""
         self.warnings.append(self._scenario.placed(warning(code, pointer, message, help)))
 
     def report(self, findings: Iterable[Diagnostic]) -> bool:
-        """Note what rules found, and tell whether none of it is an error; notes are left out."""
+        """Add the errors and warnings among findings. Return whether there was no error."""
         before = len(self.errors)
         for finding in findings:
             if finding.severity != "note":
@@ -244,19 +244,19 @@ class Problems:
         return len(self.errors) == before
 
     def add_otherwise(self, error: ScenarioRunnerError, pointer: str) -> None:
-        """Note an error that counts only where there is no other."""
+        """Add an error that counts only without any other error."""
         self.otherwise += [self._scenario.placed(problem._replace(pointer=pointer)) for problem in error.problems]
 
     def add_error(self, error: ScenarioRunnerError, pointer: str) -> None:
-        """Note an error from below; ``pointer`` is where the scenario names what failed."""
+        """Add an error from a file or a device. ``pointer`` is the place in the scenario that named it."""
         for problem in error.problems:
             if problem.path is None:
                 self.error(problem.code, problem.pointer or pointer, problem.message, problem.help)
-            else:  # a place in a file of its own
+            else:  # the problem has a place in another file
                 self.error(problem.code, pointer, str(problem), problem.help)
 
     def raise_if_any(self) -> None:
-        """Raise all errors noted so far as one, each once; its class (and exit code) is that of the first."""
+        """Raise one error with all errors so far, each once. The first error decides the class and the exit code."""
         errors = list(dict.fromkeys(self.errors or self.otherwise))
         if errors:
             raise error_of(errors)

@@ -32,12 +32,12 @@ def scenario_html(path: str | None, warnings: Sequence[object], lists: Mapping[s
 
 
 def _fields(entry: ModelBase) -> str:
-    """The keys that an entry has, or a part of one."""
+    """Format the given keys of an entry, or of a part of an entry."""
     return ", ".join(f"{key}: {_brief(value)}" for key, value in entry if key in entry.model_fields_set)
 
 
 def _brief(value: object) -> str:
-    """A value of a scenario in a few words."""
+    """Format a value in a few words."""
     if isinstance(value, tuple | list):
         return f"[{', '.join(map(_brief, value[:FIRST_VALUES]))}{', …' if len(value) > FIRST_VALUES else ''}]"
     if isinstance(value, numpy.ndarray):
@@ -47,7 +47,7 @@ def _brief(value: object) -> str:
 
 
 def cell_text(text: str, longest: int = 300) -> str:
-    """HTML of a text on one line, each of its characters a byte."""
+    """Return a text as HTML on one line, in ASCII."""
     return escape(one_line(text, longest)).encode("ascii", "xmlcharrefreplace").decode()
 
 

@@ -1,8 +1,7 @@
 """JSON Schema (draft 2020-12) of a scenario, for editors and other programs.
 
-It is generated from the models and accepts what the loader accepts of one entry. Keys that the loader ignores with a
-warning are deprecated; that a misspelling is an error, references between entries, and what else a schema cannot say,
-is left to the loader.
+The schema comes from the models. It accepts each entry that the loader accepts, and marks keys without effect as
+deprecated. A schema cannot find misspelt keys or check references between entries, so the loader does.
 """
 
 from collections.abc import Mapping
@@ -18,11 +17,11 @@ _FURTHER = {"deprecated": True, "description": "No key of this object: it has no
 
 
 def json_schema() -> dict[str, object]:
-    """The schema as JSON data: an object with two arrays, whose entries are one kind each, under any of its names."""
+    """Return the schema as JSON data. An entry has one key, a kind in any spelling."""
     models: list[type[Model]] = [kind.model for kinds in (RESOURCES, COMMANDS) for kind in kinds.values()]
     parts = {model.__name__: model for model in _all_models(Model)}
     for model in parts.values():
-        model.model_rebuild()  # pydantic 2.7 writes no default that is a model and not built
+        model.model_rebuild()  # pydantic 2.7 omits defaults that are models before they are built
     _, generated = models_json_schema(
         [(model, "validation") for model in dict.fromkeys(models)], ref_template=_TEMPLATE
     )
@@ -64,7 +63,7 @@ def _entries(description: str, kinds: Mapping[str, Kind]) -> dict[str, object]:
 
 
 def _definition(model: type[Model], definition: dict[str, Json]) -> dict[str, Json]:
-    """A model's schema as pydantic makes it, less what only code can give and what only code can leave out."""
+    """Return pydantic's schema of a model without the fields for code, and with the keys that files require."""
     cleaned: dict[str, Json] = without_null(definition)
     cleaned["description"] = model.summary()
     properties = {name: part for name, part in cleaned["properties"].items() if name not in model.code_only}
@@ -80,8 +79,7 @@ def _definition(model: type[Model], definition: dict[str, Json]) -> dict[str, Js
 
 
 def without_null(schema: Json) -> Json:
-    """The same without null, which no file needs, as a key that is not wanted is left out; and without the titles that
-    repeat the names of keys."""
+    """Return a schema without null and titles: a file leaves a key out, and titles repeat the keys."""
     if isinstance(schema, list):
         return [without_null(part) for part in schema]
     if not isinstance(schema, dict):

@@ -1,4 +1,4 @@
-"""The resources that hold programs: shader, graph and graph_constant."""
+"""The models of shaders, graphs and graph constants."""
 
 from collections.abc import Iterator, Sequence
 from operator import attrgetter
@@ -94,7 +94,7 @@ class Shader(Sourced):
 
     @property
     def text(self) -> str | bytes | None:
-        """The source or the module that no file holds."""
+        """The source or the SPIR-V module if the scenario holds it, else None."""
         return self.src.source if self.source is None and isinstance(self.src, ShaderText) else self.source
 
     def contradictions(self, resources: Resources) -> Iterator[Diagnostic]:
@@ -104,14 +104,14 @@ class Shader(Sourced):
 
 
 def constant_contradictions(constants: tuple[SpecializationConstant, ...], inside: str) -> Iterator[Diagnostic]:
-    """Constants that get a value twice."""
+    """Report constants that get a value twice."""
     for index, first in repeated(map(attrgetter("id"), constants)):
         message = f"the constant {constants[index].id} already has a value in entry {first}"
         yield error("SR-CONFLICT-004", f"{inside}/{index}/id", message)
 
 
 def wrong_stage(inside: str, uid: str, stage: str, resources: Resources) -> Iterator[Diagnostic]:
-    """A shader that is of another stage than the one that is needed."""
+    """Report a shader of the wrong stage."""
     shader = resource_of_class(resources, uid, Shader)
     if shader is not None and shader.stage != stage:
         message = f"expected a shader of the stage {stage!r}, got {uid!r:.100} of the stage {shader.stage!r}"
@@ -126,7 +126,7 @@ class SpecializationConstantMap(Model):
 
 
 class ShaderSubstitution(Model):
-    """A shader in place of a placeholder node of a graph."""
+    """A shader for a placeholder node of a graph."""
 
     shader_ref: Reference = Field(description="uid of a compute shader.")
     target: str = Field(min_length=1, description="Name of the placeholder's module or segment.")
@@ -148,7 +148,7 @@ def substitution_contradictions(
 
 
 def target_contradictions(targets: Sequence[str], inside: str, key: str) -> Iterator[Diagnostic]:
-    """Nodes of a graph that are named twice."""
+    """Report nodes of a graph that are named twice."""
     for index, first in repeated(targets):
         message = f"the node {targets[index]!r:.100} is already the target of entry {first}"
         yield error("SR-CONFLICT-004", f"{inside}/{index}/{key}", message)

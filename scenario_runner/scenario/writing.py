@@ -1,4 +1,4 @@
-"""From a scenario to a file: its JSON, and files for the content that was given in code."""
+"""Writing a scenario: the JSON, and files for content that code gave."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _SHADER_EXTENSIONS = {"compute": ".comp", "vertex": ".vert", "fragment": ".frag"
 
 
 def to_json(resources: Sequence[Resource], commands: Sequence[Model]) -> str:
-    """The text of a scenario. Raises ScenarioError for content that was given in code."""
+    """Return the text of a scenario. Raise ScenarioError for content that code gave."""
     for resource in resources:
         name = _content_field(resource)
         if name is not None:
@@ -38,7 +38,7 @@ def to_json(resources: Sequence[Resource], commands: Sequence[Model]) -> str:
 
 
 def save(resources: Sequence[Resource], commands: Sequence[Model], base_dir: str, path: str | os.PathLike[str]) -> None:
-    """Write a scenario and the content given in code; all files get their names at the end. See `Scenario.save`."""
+    """Write a scenario, and files for content from code. All files get their names at the end. See `Scenario.save`."""
     path = os.fspath(path)
     folder = os.path.dirname(os.path.abspath(path))
     moved = os.path.realpath(folder) != os.path.realpath(base_dir)
@@ -50,7 +50,7 @@ def save(resources: Sequence[Resource], commands: Sequence[Model], base_dir: str
     names = (body.get(key) for _, body in entries for key in ("src", "dst"))
     taken = {os.path.normpath(name).casefold() for name in names if isinstance(name, str)}
     with ExitStack() as files:
-        text = files.enter_context(OutputFile(path))  # the first one in is the last one to get its name
+        text = files.enter_context(OutputFile(path))  # entered first, named last
         for resource, body in entries:
             if _content_field(resource) is not None:
                 body["src"] = new_name(stem, resource.uid, extension_of(resource), taken)
@@ -67,17 +67,17 @@ def _text(entries: Sequence[tuple[Resource, dict[str, object]]], commands: Seque
 
 
 def _body(model: Model) -> dict[str, Json]:
-    """The body of an entry, less what only code can say and what is left to its default."""
+    """Return the body of an entry without defaults and without fields for code."""
     return model.model_dump(mode="json", exclude_unset=True, exclude_none=True, exclude=set(model.code_only))
 
 
 def _content_field(resource: Resource) -> str | None:
-    """The field with content that was given in code; None where there is none."""
+    """Return the name of the field with content from code, or None."""
     return next((name for name in resource.code_only if getattr(resource, name) is not None), None)
 
 
 def _move(body: dict[str, Json], base_dir: str, folder: str) -> None:
-    """Make the paths of files that are read relative to ``folder`` instead of ``base_dir``."""
+    """Make the paths of inputs relative to ``folder`` instead of ``base_dir``."""
 
     def moved(path: str) -> str:
         if os.path.isabs(path):
@@ -104,7 +104,7 @@ def _move(body: dict[str, Json], base_dir: str, folder: str) -> None:
 
 
 def drop_include_dirs(body: dict[str, Json]) -> None:
-    """Leave out the folders of includes of a shader that includes nothing."""
+    """Remove the include folders of a shader without includes."""
     body.pop("include_dirs", None)
     if "-I" in body.get("build_options", ""):
         words = iter(shlex.split(body["build_options"]))
@@ -114,20 +114,20 @@ def drop_include_dirs(body: dict[str, Json]) -> None:
 
 
 def new_name(stem: str, uid: str, extension: str, taken: set[str]) -> str:
-    """Name a file beside a scenario ``<stem>_<uid><extension>``, unlike those that are ``taken``."""
+    """Name a file beside a scenario ``<stem>_<uid><extension>``, and avoid the names in ``taken``."""
     safe = "".join(letter if letter.isalnum() or letter in "-_." else "_" for letter in uid[:80])
     return free_name(f"{stem}_{safe}{extension}", taken)
 
 
 def free_name(name: str, taken: set[str]) -> str:
-    """Add a name to those that are ``taken``; with a number if it is one of these already."""
+    """Add a name to ``taken``, with a number if the name exists there."""
     free = numbered(*os.path.splitext(name), lambda free: free.casefold() in taken)
     taken.add(free.casefold())
     return free
 
 
 def extension_of(resource: object) -> str:
-    """Of the file for the content of a resource."""
+    """Return the extension of a file for the content of a resource."""
     match resource:
         case Shader():
             return {"SPIR-V": ".spv", "HLSL": ".hlsl"}.get(resource.type) or _SHADER_EXTENSIONS[resource.stage]
@@ -140,7 +140,7 @@ def extension_of(resource: object) -> str:
 
 
 def _write(path: str, resource: Any, files: ExitStack) -> None:
-    """Write the content of a resource; the file gets its name when ``files`` ends well."""
+    """Write the content of a resource. The file gets its name when ``files`` ends without an error."""
     content = getattr(resource, _content_field(resource) or "")
     if isinstance(resource, Shader | Graph):
         data = content.encode("utf-8", "surrogatepass") if isinstance(content, str) else memoryview(content)
@@ -159,7 +159,7 @@ def _write(path: str, resource: Any, files: ExitStack) -> None:
 
 
 def _array(resource: Any, content: ArrayLike) -> numpy.ndarray[Any, Any]:
-    """The content as an array, little-endian. Raises ScenarioError where it cannot be one."""
+    """Return the content as a little-endian array. Raise ScenarioError if that is impossible."""
     import numpy
 
     what = f"the data of {resource.kind} {resource.uid!r}"
@@ -175,7 +175,7 @@ def _array(resource: Any, content: ArrayLike) -> numpy.ndarray[Any, Any]:
 
 
 def _from_bytes(resource: Any, content: ArrayLike) -> numpy.ndarray[Any, Any]:
-    """Plain bytes with the type and the shape that the resource gives them."""
+    """Return bytes as an array with the type and the shape of the resource."""
     import numpy
 
     data = memoryview(content).tobytes()
