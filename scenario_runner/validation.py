@@ -120,7 +120,7 @@ def _findings(scenario: Scenario, options: Options) -> list[Diagnostic]:
     findings = [*problems.errors, *scenario.warnings, *problems.warnings, *map(scenario.placed, more)]
     strict = warnings_as_errors if options.strict else list
     findings = strict(findings)
-    return findings if exit_code_of(findings) else findings + strict(problems.otherwise)
+    return findings if exit_code_of(findings) else findings + strict(problems.fallback_errors)
 
 
 class Examination(NamedTuple):

@@ -65,7 +65,7 @@ def report_error(error: BaseException) -> int:
         return 1
     import traceback  # a run without defects needs no traceback
 
-    if log.hears("scenario_runner", "DEBUG"):
+    if log.is_enabled("scenario_runner", "DEBUG"):
         traceback.print_exception(error)
     frame = traceback.extract_tb(error.__traceback__)[-1]
     help = "this is a defect of scenario-runner: report it, with the output of --log-level debug"

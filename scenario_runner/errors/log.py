@@ -44,7 +44,7 @@ def _record(level: str, logger: str, message: str, arguments: tuple[object, ...]
     logging.getLogger(logger).log(_LEVELS[level], message, *arguments)
 
 
-def hears(logger: str, level: str) -> bool:
+def is_enabled(logger: str, level: str) -> bool:
     """Return whether anything handles records of the level "INFO" or "DEBUG". Nothing does without `logging`."""
     if "logging" not in sys.modules:
         return False
@@ -55,13 +55,13 @@ def hears(logger: str, level: str) -> bool:
 
 def info(logger: str, message: str, *arguments: object) -> None:
     """Log at INFO level."""
-    if hears(logger, "INFO"):
+    if is_enabled(logger, "INFO"):
         _record("info", logger, message, arguments)
 
 
 def debug(logger: str, message: str, *arguments: object) -> None:
     """Log at DEBUG level."""
-    if hears(logger, "DEBUG"):
+    if is_enabled(logger, "DEBUG"):
         _record("debug", logger, message, arguments)
 
 

@@ -27,6 +27,11 @@ MAX_VALUES = 2_000_000
 # Most digits of one number, more than a scenario can use.
 MAX_DIGITS = 400
 
+# Findings with these codes point to the key instead of the value.
+_ABOUT_KEYS = frozenset(
+    {"SR-JSON-002", "SR-JSON-003", "SR-JSON-006", "SR-EXPECT-002", "SR-CUSTOM-002", "SR-CUSTOM-007"}
+)
+
 _SPACE = re.compile(r"[ \t\n\r]*")
 _NUMBER = re.compile(r"(?>-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?)(?![^\W_])")
 _WORD = re.compile(r"-?[A-Za-z_][A-Za-z_0-9]*")
@@ -334,6 +339,12 @@ class Places:
         while (offsets := self.offsets(pointer)) is None:
             pointer, key = pointer.rpartition("/")[0], False
         return line_and_column(self._text, offsets[0 if key else 1])
+
+    def placed(self, problem: Diagnostic, path: str, pointer: str = "") -> Diagnostic:
+        """Add the file, line and column to a problem. The JSON pointer of the problem starts below ``pointer``."""
+        pointer += problem.pointer or ""
+        line, column = self.find(pointer, key=problem.code in _ABOUT_KEYS)
+        return problem._replace(path=path, pointer=pointer or None, line=line, column=column)
 
     def offsets(self, pointer: str) -> tuple[int, int] | None:
         """Return the offsets of a key and its value, or None."""

@@ -163,7 +163,7 @@ def _given(
             problems.add_error(error, pointers[shader.uid])
     complaints = check_modules(modules, cache_dir=options.cache_dir, use_cache=options.use_cache)
     for uid, complaint in complaints.items():
-        problems.add_otherwise(complaint, pointers[uid])
+        problems.add_fallback(complaint, pointers[uid])
     return {uid: Compiled(code, []) for uid, (_, code) in modules.items()}
 
 

@@ -11,13 +11,12 @@ import json
 import os
 import zipfile
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from scenario_runner.errors import ScenarioRunnerError, UsageError
+from scenario_runner.errors import UsageError
 from scenario_runner.errors.text import Json, numbered
 from scenario_runner.files.codec import ArrayCodec
 from scenario_runner.files.codec_table import codec_of
@@ -284,16 +283,6 @@ def _append(source: str, target: OutputFile) -> None:
             target.write(file.read(_CHUNK_BYTES, at))
 
 
-@contextmanager
-def _placed(scenario: Scenario) -> Iterator[None]:
-    """Add the file and line of the scenario to errors of the block."""
-    try:
-        yield
-    except ScenarioRunnerError as error:
-        scenario.place_problems(error)
-        raise
-
-
 def _of_content(scenario: Scenario, resource: Any) -> Write:
     """Return a function that writes the content of a resource with an object in ``src``."""
     format = format_named(resource.format) if hasattr(resource, "format") else None
@@ -304,12 +293,12 @@ def _of_content(scenario: Scenario, resource: Any) -> Write:
         if isinstance(resource, Image) and format is not None:
             _, width, height, _ = dims
             parts = image_parts(format, width, height, 1)
-            with _placed(scenario):
+            with scenario.placed_errors():
                 source = image_source(scenario, resource, format, parts)
             planes = tuple(part.size_bytes for part in parts)
             writer = codec.create_image(path, format, width, height, planes, files.create)
         else:
-            with _placed(scenario):
+            with scenario.placed_errors():
                 source = content_source(scenario, resource, dims if min(dims, default=0) > 0 else None, format)
             element = ELEMENTS[source.element]
             descr = source.descr or element.raw_dtype or element.dtype

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from contextvars import copy_context
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from scenario_runner.errors import ScenarioRunnerError, UsageError
+from scenario_runner.errors import UsageError
 from scenario_runner.errors.diagnostic import Diagnostic
 from scenario_runner.errors.text import close_match, counted, listed
 from scenario_runner.files.byte_data import ArrayLike
@@ -321,15 +321,9 @@ class Prepared:
         printed = self._execute(plan, sinks, options, timings, capture_dir)
         return Result(collector.data, plan, collector.frames, timings, printed)
 
-    @contextmanager
-    def placed_errors(self) -> Iterator[None]:
-        """Give errors in the block their places in the scenario."""
-        try:
-            yield
-        except ScenarioRunnerError as error:
-            self._scenario.place_problems(error)
-            error.at(path=self._scenario.path)
-            raise
+    def placed_errors(self) -> AbstractContextManager[None]:
+        """Give errors in a block their places in the scenario."""
+        return self._scenario.placed_errors()
 
     def _run(
         self,

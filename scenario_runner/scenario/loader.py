@@ -38,8 +38,6 @@ if TYPE_CHECKING:
 
 _ROOT = frozenset({"resources", "commands"})
 _NO_PARAMETERS: Final[Mapping[str, Json]] = {}
-# Findings with these codes point to the key instead of the value.
-_ABOUT_KEYS = ("SR-JSON-003", "SR-JSON-006")
 
 
 def as_scenario(scenario: object) -> Scenario:
@@ -230,9 +228,7 @@ def _diagnose(
     missing = list(unset(text, path, parameters))  # explains why `${n}` is no number
     for finding in reading.problems:
         if finding.pointer not in seen and not (missing and "${" in finding.message):
-            line, column = places.find(finding.pointer or "", key=finding.code in _ABOUT_KEYS)
-            finding = with_parameters(finding, parameters)
-            problems.append(finding._replace(path=path, line=line, column=column))
+            problems.append(places.placed(with_parameters(finding, parameters), path))
     problems += missing
     problems.sort(key=lambda problem: (problem.line or 0, problem.column or 0))
     return limited(problems)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from scenario_runner.errors import ScenarioError, ScenarioRunnerError, error_of
@@ -186,9 +187,7 @@ class Scenario:
         from scenario_runner.files.json_text import places_of  # only wrong scenarios need them
         from scenario_runner.files.parameters import with_parameters
 
-        line, column = places_of(self.text).find(problem.pointer)
-        problem = with_parameters(problem, self.parameters)
-        return problem._replace(path=self.path or NO_FILE, line=line, column=column)
+        return places_of(self.text).placed(with_parameters(problem, self.parameters), self.path or NO_FILE)
 
     def place_problems(self, error: ScenarioRunnerError) -> None:
         """Add file, line and column to the JSON pointers in an error from a device or a file."""
@@ -196,6 +195,16 @@ class Scenario:
             self.placed(problem) if problem.path is None and problem.pointer is not None else problem
             for problem in error.problems
         )
+
+    @contextmanager
+    def placed_errors(self) -> Iterator[None]:
+        """Add the file and places in it to errors of a block."""
+        try:
+            yield
+        except ScenarioRunnerError as error:
+            self.place_problems(error)
+            error.at(path=self.path)
+            raise
 
 
 def limited(problems: list[Diagnostic]) -> list[Diagnostic]:
@@ -224,7 +233,7 @@ class Problems:
         self.errors: list[Diagnostic] = []
         self.warnings: list[Diagnostic] = []
         # Errors of other programs, such as compilers. They count only without any other error.
-        self.otherwise: list[Diagnostic] = []
+        self.fallback_errors: list[Diagnostic] = []
 
     def error(self, code: str, pointer: str, message: str, help: str | None = None) -> None:
         """Add an error. The scenario cannot run."""
@@ -243,9 +252,9 @@ class Problems:
                 note(finding.code, finding.pointer or "", finding.message, finding.help)
         return len(self.errors) == before
 
-    def add_otherwise(self, error: ScenarioRunnerError, pointer: str) -> None:
+    def add_fallback(self, error: ScenarioRunnerError, pointer: str) -> None:
         """Add an error that counts only without any other error."""
-        self.otherwise += [self._scenario.placed(problem._replace(pointer=pointer)) for problem in error.problems]
+        self.fallback_errors += [self._scenario.placed(problem._replace(pointer=pointer)) for problem in error.problems]
 
     def add_error(self, error: ScenarioRunnerError, pointer: str) -> None:
         """Add an error from a file or a device. ``pointer`` is the place in the scenario that named it."""
@@ -257,6 +266,6 @@ class Problems:
 
     def raise_if_any(self) -> None:
         """Raise one error with all errors so far, each once. The first error decides the class and the exit code."""
-        errors = list(dict.fromkeys(self.errors or self.otherwise))
+        errors = list(dict.fromkeys(self.errors or self.fallback_errors))
         if errors:
             raise error_of(errors)

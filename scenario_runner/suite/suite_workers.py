@@ -98,10 +98,9 @@ def placed(problem: Diagnostic) -> Diagnostic:
     try:
         text = read_file(path).decode("utf-8-sig")
         json.loads(text)  # the file may have changed, and `Places` need valid JSON
-        line, column = places_of(text).find(pointer)
+        return places_of(text).placed(problem, path)
     except (OSError, ValueError, RecursionError, LookupError):
         return problem._replace(pointer=None)
-    return problem._replace(line=line, column=column)
 
 
 class SuiteWorkers(Workers[Item]):

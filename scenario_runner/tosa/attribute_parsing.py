@@ -15,8 +15,6 @@ from scenario_runner.scenario.json_model import shown
 from scenario_runner.tosa.attribute_models import Reader
 from scenario_runner.tosa.model import DOMAIN, Attributes, Origin, Types
 
-_ABOUT_KEYS = frozenset({"SR-JSON-002", "SR-CUSTOM-002", "SR-CUSTOM-007"})
-"""Codes of findings about a key instead of a value."""
 Counts = tuple[int | None, int | None]
 """The numbers of operands and results; None if unknown."""
 
@@ -75,9 +73,7 @@ def with_places(findings: list[Diagnostic], origin: Origin) -> list[Diagnostic]:
         if finding.path:
             result.append(finding)
             continue
-        pointer = f"{origin.pointer}{finding.pointer or ''}"
-        line, column = places.find(pointer, key=finding.code in _ABOUT_KEYS)
-        result.append(finding._replace(path=origin.path, pointer=pointer or None, line=line, column=column))
+        result.append(places.placed(finding, origin.path, origin.pointer))
     return sorted(result, key=lambda finding: (finding.path != origin.path, finding.line or 0, finding.column or 0))
 
 

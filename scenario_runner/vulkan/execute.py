@@ -318,7 +318,7 @@ class Execution:
             commands = self._commands(index, part, keep=keep, is_last=is_last)
             if options.dry_run:
                 continue
-            if log.hears(__name__, "INFO"):
+            if log.is_enabled(__name__, "INFO"):
                 log_dispatches(part)
             ends = is_last and self._has_boundaries and (part.boundary or self._labels is not None)
             if printer is not None:

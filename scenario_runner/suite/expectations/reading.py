@@ -19,7 +19,7 @@ from scenario_runner.errors.diagnostic import Diagnostic, escape
 from scenario_runner.errors.text import Json, reason_of
 from scenario_runner.files.codec_table import is_known
 from scenario_runner.files.input import MAX_SCENARIO_BYTES, SourceFile, is_model
-from scenario_runner.files.json_text import LimitError, Places, has_null, parse, places_of, scan
+from scenario_runner.files.json_text import LimitError, has_null, parse, places_of, scan
 from scenario_runner.files.parameters import replaced, unset, with_parameters
 from scenario_runner.files.sandbox import around, check_path
 from scenario_runner.scenario.json_model import findings
@@ -36,7 +36,6 @@ if TYPE_CHECKING:
 ALONE = {"sha256": "a digest says only that bytes are equal", "tosa": "the mode says which elements are right"}
 _KEY = "expect"  # of expectations in a scenario
 _POINTER = f"/{_KEY}"
-_ABOUT_KEYS = ("SR-EXPECT-002",)
 _DEFAULT = Check()
 _PLAIN = Output()
 _NO_DEFAULTS: Final[Mapping[str, Json]] = {}
@@ -168,7 +167,7 @@ class Expectations(NamedTuple):
         if self.text is None or self.path is None:
             return Diagnostic(code, "error", None, message, help, path=self.expected_folder)
         problem = with_parameters(Diagnostic(code, "error", pointer, message, help), self.parameters)
-        return _placed(problem, self.path, self.pointer, places_of(self.text))
+        return places_of(self.text).placed(problem, self.path, self.pointer)
 
 
 def load(item: Item) -> Expectations:
@@ -264,7 +263,7 @@ def _parsed(model: type[_Parsed], text: str, path: str, pointer: str, parameters
         ]
     if problems:
         places = places_of(text)
-        placed = (_placed(with_parameters(problem, parameters), path, pointer, places) for problem in problems)
+        placed = (places.placed(with_parameters(problem, parameters), path, pointer) for problem in problems)
         raise ExpectationError(limited(sorted(placed, key=lambda problem: (problem.line or 0, problem.column or 0))))
     return parsed
 
@@ -316,13 +315,6 @@ def expected_files(folder: str) -> dict[str, list[str]]:
                 searched.add(target)
                 folders.append((f"{prefix}{entry.name}/", entry.path))
     return files
-
-
-def _placed(problem: Diagnostic, path: str, pointer: str, places: Places) -> Diagnostic:
-    """Add file, line and column to a problem below a JSON pointer."""
-    pointer += problem.pointer or ""
-    line, column = places.find(pointer, key=problem.code in _ABOUT_KEYS)
-    return problem._replace(path=path, pointer=pointer, line=line, column=column)
 
 
 def _contradictions(parsed: Check | Suite) -> Iterator[Diagnostic]:
