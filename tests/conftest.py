@@ -4,7 +4,6 @@ import logging
 import os
 import signal
 from collections.abc import Iterator
-from functools import partial
 from pathlib import Path
 
 import pytest
@@ -15,7 +14,7 @@ from scenario_runner.errors import log
 from tests.devices import two_devices  # noqa: F401  (a fixture)
 from tests.layers import layer_from
 from tests.left_out import skip_without_packages
-from tests.program import Program, run_program
+from tests.program import Program
 from tests.scenes import Scene
 
 # A slow or busy machine is not a failure, and examples may share a test's folder.
@@ -105,7 +104,7 @@ def runner(shader_cache: Path) -> Iterator[Runner]:
 @pytest.fixture
 def program(shader_cache: Path, tmp_path: Path) -> Program:
     """Run the program in the test's folder."""
-    return partial(run_program, tmp_path)
+    return Program(tmp_path)
 
 
 fault_layer = layer_from(Path(__file__).parent / "vulkan" / "fault_layer.c")

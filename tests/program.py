@@ -25,9 +25,6 @@ class Ended(NamedTuple):
     err: str
 
 
-Program = Callable[..., Ended]
-
-
 def executable(path: Path, text: str) -> Path:
     """Write a program that runs as a file, such as a shell script, with the folders above it."""
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -100,6 +97,31 @@ def run_program(
     ended = Ended(code, *(io.TextIOWrapper(io.BytesIO(text), errors="surrogateescape").read() for text in (out, err)))
     assert "Traceback" not in ended.err, ended.err
     return ended
+
+
+class Program:
+    """Runs the program in one folder, with the arguments of `run_program`."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+
+    def __call__(self, *arguments: str | Path, exit_code: int | None = None, **keys: Any) -> Ended:
+        """Run a command, which must end with ``exit_code`` if this is given."""
+        ended = run_program(self._folder, *arguments, **keys)
+        assert exit_code in (None, ended.code), ended
+        return ended
+
+    def succeed(self, *arguments: str | Path, **keys: Any) -> Ended:
+        """Run a command that must succeed and leave standard error empty."""
+        ended = self(*arguments, **keys)
+        assert (ended.code, ended.err) == (0, "")
+        return ended
+
+    def fail(self, exit_code: int, *arguments: str | Path, **keys: Any) -> Ended:
+        """Run a command that must fail with this exit code and leave standard output empty."""
+        ended = self(*arguments, **keys)
+        assert (ended.code, ended.out) == (exit_code, "")
+        return ended
 
 
 def run_python(code: str, *arguments: str | Path, env: dict[str, str] | None = None) -> str:

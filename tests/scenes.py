@@ -141,6 +141,23 @@ class Scene:
         self.resources.append({kind: keys})
         return self
 
+    def barrier(
+        self,
+        uid: str,
+        image: str | None = None,
+        *,
+        layouts: tuple[str, str] = ("general", "general"),
+        access: tuple[str, str] = ("memory_write", "memory_read"),
+        **keys: Any,
+    ) -> Scene:
+        """A memory barrier, or the barrier of an image between two layouts."""
+        keys = {"uid": uid, "src_access": access[0], "dst_access": access[1], **keys}
+        if image is None:
+            return self.resource("memory_barrier", **keys)
+        return self.resource(
+            "image_barrier", image_resource=image, old_layout=layouts[0], new_layout=layouts[1], **keys
+        )
+
     def dispatch(self, shader: str, bindings: Bindings, groups: Sequence[int] = (1,), **keys: Any) -> Scene:
         """Add a dispatch_compute with the bindings of `bound`."""
         return self.command("dispatch_compute", shader_ref=shader, bindings=bound(bindings), rangeND=[*groups], **keys)

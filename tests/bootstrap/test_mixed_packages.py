@@ -106,13 +106,11 @@ def test_the_wheel_has_every_file_of_the_package(wheel: Path, checkout: Path) ->
 
 def test_the_demo(program: Program, shader_cache: Path) -> None:
     """The demo passes as from the wheel alone (tools/try_package), and refuses a PATH or a --root."""
-    ended = program("test", "--demo", "--verbose")
-    assert (ended.code, ended.err) == (0, "")
+    ended = program.succeed("test", "--demo", "--verbose")
     names = {line.split()[1] for line in ended.out.splitlines() if line.startswith("Pass ")}
     assert names == {"double.json", "picture.json", "refused.json", "sine.json"}
     for other in (["scenarios/basics"], ["--root", "scenarios"]):
-        ended = program("test", "--demo", *other)
-        assert ended.code == 2
+        ended = program("test", "--demo", *other, exit_code=2)
         assert ended.err.startswith("error: --demo and PATH or --root name two suites\n")
 
 

@@ -360,8 +360,7 @@ def test_levels_without_end(scene: Scene, shader_cache: Path) -> None:
     scene.resource(
         "image", uid="i", dims=[1, 8, 8, 1], format="VK_FORMAT_R8_UNORM", shader_access="readwrite", mips=2**32 - 1
     )
-    words = {"old_layout": "undefined", "new_layout": "general", "src_access": "memory_write"}
-    scene.resource("image_barrier", uid="b", image_resource="i", dst_access="memory_read", **words)
+    scene.barrier("b", "i", layouts=("undefined", "general"))
     scene.command("dispatch_barrier", image_barrier_refs=["b"])
     assert all(not each.startswith("SR-HAZARD-006") for each in scenario_findings(scene, hazards=True))
 
@@ -392,9 +391,8 @@ def test_a_layout_that_stays_is_no_transition(
         shared["memory_group"] = {"id": "g"}
         scene.buffer("texels", size=256, memory_group={"id": "g"})
     scene.resource("image", uid="i", dims=[1, 8, 8, 1], **shared)
-    words = {"src_stage": ["graph"], "dst_stage": ["graph"], "src_access": "graph_write", "dst_access": "graph_read"}
-    layouts = {"old_layout": "general", "new_layout": "tensor_aliasing"}
-    scene.resource("image_barrier", uid="b", image_resource="i", **layouts, **words)
+    words = {"layouts": ("general", "tensor_aliasing"), "access": ("graph_write", "graph_read")}
+    scene.barrier("b", "i", src_stage=["graph"], dst_stage=["graph"], **words)
     scene.dispatch("store", ["i"], implicit_barrier=False)
     scene.command("dispatch_barrier", image_barrier_refs=["b"])
     assert [each.split()[0] for each in scenario_findings(scene, hazards=True)] == expected

@@ -150,15 +150,7 @@ def test_flags_of_a_first_dispatch(scene: Scene) -> None:
 
 def test_a_layout_that_is_not_general(scene: Scene) -> None:
     """An image that a barrier moved elsewhere is an error, at the name of its binding."""
-    scene.resource(
-        "image_barrier",
-        uid="away",
-        image_resource="search",
-        src_access="memory_write",
-        dst_access="memory_read",
-        old_layout="general",
-        new_layout="tensor_aliasing",
-    )
+    scene.barrier("away", "search", layouts=("general", "tensor_aliasing"))
     scene.command("dispatch_barrier", image_barrier_refs=["away"])
     path = flow(complete(scene)).write()
     problems = [(each.code, each.pointer) for each in validate_file(path).findings]

@@ -18,8 +18,7 @@ from tests.scenes import ADD, Scene, glsl
 def refused(program: Program, scene: Scene, code: int, message: str, *files: str) -> None:
     """The run ends with this exit code and this message (a pattern), on one line, and without any output."""
     before = sorted(path.name for path in scene.folder.iterdir())
-    ended = program(*(files or ("scenario.json",)))
-    assert (ended.code, ended.out) == (code, ""), ended
+    ended = program.fail(code, *(files or ("scenario.json",)))
     assert re.fullmatch(f"error: {message}\n(  help: [^\n]+\n)?", ended.err), ended.err
     assert sorted(path.name for path in scene.folder.iterdir()) == before
 
@@ -36,8 +35,7 @@ LITTLE_MEMORY = ("prlimit", f"--as={6_000_000 << 10}")
 def test_huge_json(program: Program, scene: Scene) -> None:
     """A scenario file of gigabytes is refused without reading all of it: there is no room for it."""
     os.truncate(scene.file("scenario.json", ""), 8 << 30)
-    ended = program("scenario.json", launcher=LITTLE_MEMORY)
-    assert (ended.code, ended.out) == (3, "")
+    ended = program.fail(3, "scenario.json", launcher=LITTLE_MEMORY)
     assert re.match(r"error: scenario\.json: a scenario of more than \d+ MiB is not read\n  help: ", ended.err)
 
 
@@ -69,8 +67,7 @@ def test_missing_files_are_reported_together(program: Program, scene: Scene) -> 
     scene.shader("bad", "no shader at all").buffer("x", size=16, src="x.npy").buffer("y", size=16, src="y.npy")
     scene.dispatch("bad", ["x"]).write()
     for word in ("run", "validate"):
-        ended = program(word, "scenario.json")
-        assert (ended.code, ended.out) == (4, "")
+        ended = program.fail(4, word, "scenario.json")
         lines = [line for line in ended.err.splitlines() if "no such file" in line]
         for line, name in zip(lines, ("x.npy", "y.npy"), strict=True):
             assert f"{scene.folder / name}: cannot be opened: no such file or directory" in line
@@ -89,8 +86,7 @@ def test_allocation_too_large(program: Program, scene: Scene, size: int) -> None
     """A buffer that the device cannot give ends with exit code 9 and says how much was asked; nothing is written."""
     scene.shader("add", ADD).buffer("x", numpy.arange(4, dtype=numpy.uint32)).buffer("big", size=size)
     scene.dispatch("add", ["x"], [4]).write()
-    ended = program("scenario.json")
-    assert (ended.code, ended.out) == (9, "")
+    ended = program.fail(9, "scenario.json")
     assert re.match(r"error: scenario\.json:\d+:\d+: /resources/2/buffer: ", ended.err)
     assert f"({size} bytes)" in ended.err
     assert len(ended.err.splitlines()) == 1
@@ -103,8 +99,7 @@ def test_out_of_memory_in_the_middle(program: Program, scene: Scene) -> None:
     for number in range(8):
         scene.buffer(f"b{number}", size=1000 << 20)
     scene.buffer("x", size=16).write()
-    ended = program("scenario.json", launcher=LITTLE_MEMORY)
-    assert (ended.code, ended.out) == (9, "")
+    ended = program.fail(9, "scenario.json", launcher=LITTLE_MEMORY)
     # Drivers notice it when memory is allocated or when it is mapped; Mesa 25 does not notice a failure to map.
     failure = r"vkAllocateMemory failed with VK_ERROR_OUT_OF_|vkMapMemory (failed with|returned VK_SUCCESS and) "
     assert re.match(rf"error: [^\n]+/resources/\d/buffer: ({failure})", ended.err)
@@ -120,8 +115,7 @@ def test_more_than_the_machine_has(program: Program, scene: Scene) -> None:
     for number in range(memory_bytes // size + 1):
         scene.buffer(f"b{number}", size=size, dst=None)
     scene.buffer("x", size=16).write()
-    ended = program("scenario.json")
-    assert (ended.code, ended.out) == (9, "")
+    ended = program.fail(9, "scenario.json")
     assert re.fullmatch(
         r"error: scenario\.json:\d+:\d+: /resources/\d+/buffer: 'b\d+' asks for 1\.9 GiB \(1992294400 bytes\),"
         r" which makes [\d.]+ GiB \(\d+ bytes\) in all; this machine has [\d.]+ GiB \(\d+ bytes\) of memory left\n",
@@ -159,8 +153,7 @@ def test_the_place(program: Program, scene: Scene, make: object, pointer: str, c
     """File, line, column and JSON pointer come first."""
     assert callable(make)
     make(scene).write()
-    ended = program("scenario.json")
-    assert ended.code == code
+    ended = program("scenario.json", exit_code=code)
     errors = [line for line in ended.err.splitlines() if line.startswith("error: ")]
     assert errors
     for error in errors:
@@ -211,8 +204,7 @@ def test_a_warning_ends_the_run(
     assert output.exists()
     output.unlink()
     for words in (["validate", "--strict"], ["run", "--strict"], ["--strict"]):
-        ended = program(*words, "scenario.json")
-        assert ended.code == kind.exit_code
+        ended = program(*words, "scenario.json", exit_code=kind.exit_code)
         assert ended.err.startswith("error: ")
         assert "warning" not in ended.err
     validation = validate_file(path, Options(strict=True))
@@ -233,6 +225,5 @@ def test_missing_barriers_count(scene: Scene, program: Program) -> None:
     scene.dispatch("s", ["x"], implicit_barrier=False).dispatch("s", ["x"])
     scene.write()
     assert program("validate", "--hazards", "scenario.json").code == 0
-    ended = program("validate", "--hazards", "--strict", "scenario.json")
-    assert ended.code == ScenarioError.exit_code
+    ended = program("validate", "--hazards", "--strict", "scenario.json", exit_code=ScenarioError.exit_code)
     assert "[SR-HAZARD-001]" in ended.err

@@ -29,8 +29,7 @@ def content(path: Path) -> Any:
 
 def test_table_and_samples(program: Program, adding: Scene) -> None:
     """Each dispatch and each phase has a line with a plot, and the file has one sample for each measured run."""
-    ended = program("bench", "scenario.json", "--warmup", "1", "--repeat", "4", "--json", "b.json")
-    assert (ended.code, ended.err) == (0, "")
+    ended = program.succeed("bench", "scenario.json", "--warmup", "1", "--repeat", "4", "--json", "b.json")
     lines = ended.out.splitlines()
     assert re.fullmatch(r"scenario\.json: 4 runs on .+", lines[0])
     times = rf"\s+{TIME}\s+{TIME}\s+{TIME}\s+\d+\.\d %\s+-*\*-*"
@@ -76,15 +75,13 @@ def test_several_scenarios(program: Program, adding: Scene) -> None:
     """Several files are measured in turn. A failing file stops no other, and the output has the measured ones; with
     none the output stays."""
     adding.write("other.json")
-    ended = program("bench", "scenario.json", "other.json", "--repeat", "1", "--json", "b.json")
-    assert ended.code == 0
+    program("bench", "scenario.json", "other.json", "--repeat", "1", "--json", "b.json", exit_code=0)
     assert [each["scenario"] for each in content(adding.folder / "b.json")["scenarios"]] == [
         "scenario.json",
         "other.json",
     ]
     (adding.folder / "b.json").write_text("old")
-    ended = program("bench", "missing.json", "--json", "b.json")
-    assert (ended.code, ended.out) == (4, "")
+    program.fail(4, "bench", "missing.json", "--json", "b.json")
     assert (adding.folder / "b.json").read_text() == "old"
     ended = program("bench", "missing.json", "scenario.json", "--repeat", "1", "--json", "b.json")
     assert (ended.code, ended.err.count("error: ")) == (4, 1)
@@ -96,8 +93,7 @@ def test_a_file_of_the_scenario(program: Program, adding: Scene, name: str) -> N
     """The samples never replace a file that the scenario reads or writes."""
     (adding.folder / name).touch()
     before = (adding.folder / name).read_bytes()
-    ended = program("bench", "scenario.json", "--repeat", "1", "--json", name)
-    assert (ended.code, ended.out) == (2, "")
+    ended = program.fail(2, "bench", "scenario.json", "--repeat", "1", "--json", name)
     assert f"--json: {name} is a file of the scenario scenario.json" in ended.err
     assert (adding.folder / name).read_bytes() == before
 
@@ -115,8 +111,7 @@ def test_warnings_come_once(program: Program, adding: Scene) -> None:
 
 def test_without_timestamps(program: Program, adding: Scene, fault_layer: dict[str, str]) -> None:
     """On a queue without timestamps the phases of the host are measured, and the reason is said."""
-    ended = program("bench", "scenario.json", "--repeat", "2", env={**fault_layer, "FAULT_TIMESTAMP_BITS": "0"})
-    assert (ended.code, ended.err) == (0, "")
+    ended = program.succeed("bench", "scenario.json", "--repeat", "2", env={**fault_layer, "FAULT_TIMESTAMP_BITS": "0"})
     assert "  the queue of " in ended.out
     assert "on the device" not in ended.out.replace("times on the device cannot", "")
     assert "on the host" in ended.out
@@ -230,8 +225,7 @@ def test_two_scenarios_in_turns(program: Program, adding: Scene) -> None:
     """--interleave measures each of two scenarios in processes of its own, and the file has both."""
     adding.dispatch("blur", ["x"]).shader("blur", ADD).write("other.json")
     options = ("--interleave", "--processes", "2", "--repeat", "3", "--warmup", "0", "--json", "b.json")
-    ended = program("bench", "scenario.json", "other.json", *options)
-    assert (ended.code, ended.err) == (0, "")
+    ended = program.succeed("bench", "scenario.json", "other.json", *options)
     assert ended.out.splitlines()[0] == "other.json: 6 runs in 2 processes before, 6 runs in 2 processes after"
     assert ended.out.endswith(" with fewer than 12 processes, 1 on one side alone\n")
     found = content(adding.folder / "b.json")["scenarios"]
@@ -243,8 +237,7 @@ def test_two_scenarios_in_turns(program: Program, adding: Scene) -> None:
     assert adding.leftovers() == []
     ended = program("bench", "scenario.json", "missing.json", *options)
     assert (ended.code, ended.err.count("error: "), ended.out) == (4, 1, "")
-    ended = program("bench", "scenario.json", "other.json", *options[:-1], "x.npy")
-    assert (ended.code, ended.out) == (2, "")
+    ended = program.fail(2, "bench", "scenario.json", "other.json", *options[:-1], "x.npy")
     assert "--json: x.npy is a file of the scenario scenario.json" in ended.err
 
 
@@ -263,19 +256,16 @@ FEW = ("--warmup", "1", "--repeat", "1")
 
 def test_against_an_earlier_measurement(program: Program, looping: Scene) -> None:
     """--against measures the earlier side again, and refuses a file with changed scenarios."""
-    ended = program("bench", "scenario.json", "--set", "n=1", "--json", "a.json", "--processes", "2", *FEW)
-    assert (ended.code, ended.err) == (0, "")
+    ended = program.succeed("bench", "scenario.json", "--set", "n=1", "--json", "a.json", "--processes", "2", *FEW)
     assert ended.out.startswith("scenario.json: 2 runs in 2 processes on ")
     again = ("--against", "a.json", "--json", "b.json", "--processes", "3", *FEW)
-    ended = program("bench", "scenario.json", "--set", "n=2", *again)
-    assert (ended.code, ended.err) == (0, "")
+    ended = program.succeed("bench", "scenario.json", "--set", "n=2", *again)
     assert ended.out.startswith("scenario.json: 3 runs in 3 processes before, 3 runs in 3 processes after\n")
     earlier, found = (content(looping.folder / name) for name in ("a.json", "b.json"))
     assert [earlier["side"]["options"], found["side"]["options"]] == [["--set=n=1"], ["--set=n=2"]]
     assert [(each["runs"], each["processes"]) for each in found["scenarios"]] == [(3, [1, 1, 1])]
     looping.file("loop.comp", "changed")
-    ended = program("bench", "scenario.json", "--set", "n=1", *again)
-    assert (ended.code, ended.out) == (4, "")
+    ended = program.fail(4, "bench", "scenario.json", "--set", "n=1", *again)
     assert re.match(r"error: a\.json: .*loop\.comp has changed since the measurement\n  help: ", ended.err)
 
 
@@ -308,8 +298,7 @@ def test_options_that_do_not_belong_together(program: Program, words: list[str])
 def test_a_file_that_cannot_be_measured_again(program: Program, adding: Scene) -> None:
     """A file of an earlier version does not say how it was measured."""
     (adding.folder / "a.json").write_text(json.dumps(samples()))
-    ended = program("bench", "scenario.json", "--against", "a.json")
-    assert (ended.code, ended.out) == (4, "")
+    ended = program.fail(4, "bench", "scenario.json", "--against", "a.json")
     assert ended.err.startswith("error: a.json: has no options to measure again\n  help: ")
 
 
@@ -323,8 +312,7 @@ def test_files_that_are_not_samples(program: Program, tmp_path: Path, text: str)
     (tmp_path / "a.json").write_text(text, encoding="latin-1")
     (tmp_path / "b.json").write_text(json.dumps(samples()))
     for pair in (("a.json", "b.json"), ("b.json", "a.json")):
-        ended = program("bench", "--compare", *pair)
-        assert ended.code == 4
+        ended = program("bench", "--compare", *pair, exit_code=4)
         assert ended.err.startswith("error: a.json: ")
 
 

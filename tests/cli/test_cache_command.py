@@ -117,8 +117,7 @@ def test_a_run_keeps_to_the_limit(program: Program, scene: Scene, own: dict[str,
     os.utime(old, (time.time() - 1e6,) * 2)
     scene.shader("s", glsl("data[0] += 1;", DATA)).buffer("x", numpy.zeros(4, "uint32")).dispatch("s", ["x"])
     scene.write()
-    ended = program("scenario.json", env={**own, LIMIT_VARIABLE: "lots"})
-    assert ended.code == 0
+    ended = program("scenario.json", env={**own, LIMIT_VARIABLE: "lots"}, exit_code=0)
     assert f"warning: {LIMIT_VARIABLE} is not a size such as 500M or 2G, and is ignored" in ended.err
     assert old.exists()
     scene.file("s.comp", glsl("data[0] += 2;", DATA))

@@ -85,8 +85,7 @@ def layers(output: str) -> dict[str, dict]:
 
 def test_all_layers_are_right(folder: Path, program: Program) -> None:
     """Layers are compared in the order of the operators, each under the name of its location."""
-    ended = program(*COMMAND, "expected.npz")
-    assert (ended.code, ended.err) == (0, "")
+    ended = program.succeed(*COMMAND, "expected.npz")
     lines = ended.out.splitlines()
     assert lines[0] == "model.mlir: 5 layers, 5 compared"
     assert [line.split()[:3] for line in lines[2:7]] == [
@@ -105,8 +104,7 @@ def test_one_damaged_weight(folder: Path, program: Program, damaged: int) -> Non
     wrong = ("first", "second", "third")[damaged]
     source, verdict = (("TosaInput_0", "an input of the model"), ("squashed", "within the tolerance"),
                        ("second", "within the tolerance"))[damaged]  # fmt: skip
-    ended = program(*COMMAND, "expected.npz", "--html", "page.html")
-    assert ended.code == 1
+    ended = program(*COMMAND, "expected.npz", "--html", "page.html", exit_code=1)
     lines = ended.out.splitlines()
     at = lines.index(f"{wrong} (CONV2D) is the first layer beyond the tolerance")
     assert lines[at + 1] == f"  input {source}: {verdict}"
@@ -126,8 +124,7 @@ def test_a_folder_of_arrays_with_channels_first(folder: Path, program: Program) 
     numpy.save(folder / "arrays" / "other.npy", X)
     weights = [WEIGHTS[0], WEIGHTS[1] * 2, WEIGHTS[2]]
     (folder / "model.mlir").write_text(model(weights))
-    ended = program(*COMMAND, "arrays", "--json")
-    assert ended.code == 1
+    ended = program(*COMMAND, "arrays", "--json", exit_code=1)
     assert {name: layer["verdict"] for name, layer in layers(ended.out).items()} == {
         "first": "-", "squashed": "within", "second": "beyond", "third": "-", "sum": "-",
     }  # fmt: skip
@@ -151,8 +148,7 @@ def test_a_tolerance(folder: Path, program: Program) -> None:
 def test_the_reference_model(folder: Path, program: Program, type: str) -> None:
     """TOSA's reference model computes the same, from random numbers that a seed and a range name."""
     (folder / "model.mlir").write_text(model(type=type))
-    ended = program("compare-layers", "model.mlir", "--expected", "reference", "--seed", "3", "--range", "-2:1")
-    assert (ended.code, ended.err) == (0, "")
+    ended = program.succeed("compare-layers", "model.mlir", "--expected", "reference", "--seed", "3", "--range", "-2:1")
     lines = ended.out.splitlines()
     assert lines[:2] == ["model.mlir: 5 layers, 5 compared", "random inputs of the seed 3: TosaInput_0"]
 
@@ -173,8 +169,7 @@ def test_names_that_are_alike(folder: Path, program: Program) -> None:
         lines.append(f'%{number} = tosa.{operator} {source}{more} : ({types}) -> {type} loc("{name}")')
     (folder / "model.mlir").write_text("\n".join([*lines, f"return %5 : {type}\n}}"]))
     words = ("compare-layers", "model.mlir", "--json", "--range", "-1e300:1e-300", "--expected")
-    ended = program(*words, "reference")
-    assert (ended.code, ended.err) == (0, "")
+    ended = program.succeed(*words, "reference")
     compared = {layer["layer"]: layer["expected"] for layer in json.loads(ended.out)["layers"]}
     assert list(compared) == ["a", "a_2", "a_2_2", "A.2", "TosaInput_0_2", "a-2"]
     assert all(name == expected for name, expected in compared.items())

@@ -109,8 +109,7 @@ def test_json(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_standard_input(program: Program, tmp_path: Path) -> None:
     """A '-' is standard input, for attributes and for models; a model without shaders is said to have none."""
-    ended = program("custom-op", "check", "-", stdin=text_of(TWO))
-    assert (ended.code, ended.err) == (0, "")
+    ended = program.succeed("custom-op", "check", "-", stdin=text_of(TWO))
     assert ended.out.startswith("-: valid: GLSL shader")
     ended = program("custom-op", "check", "-", stdin=model())
     assert (ended.code, ended.out, ended.err) == (0, "-: valid: no shaders\n", "")

@@ -33,8 +33,7 @@ def scaling(scene: Scene, factor: str = "2.0", dispatches: int = 3) -> Scene:
 
 
 def dumped(program: Program, folder: str) -> None:
-    ended = program("scenario.json", "--dump-all", folder)
-    assert ended.code == 0, ended.err
+    program("scenario.json", "--dump-all", folder, exit_code=0)
 
 
 @pytest.fixture
@@ -57,8 +56,7 @@ def test_equal_dumps(scene: Scene, program: Program) -> None:
 
 def test_the_first_command_that_differs(two: Scene, program: Program) -> None:
     """The first differing command is named with its resource and worst element, and all further differences follow."""
-    ended = program("diff", "a", "b")
-    assert ended.code == 1
+    ended = program("diff", "a", "b", exit_code=1)
     lines = ended.out.splitlines()
     assert lines[:2] == [
         "a and b first differ after command 1 (/commands/1/dispatch_compute), at 'x':",
@@ -89,8 +87,7 @@ def test_the_first_command_that_differs(two: Scene, program: Program) -> None:
 )
 def test_tolerances(two: Scene, program: Program, options: list[str], code: int) -> None:
     """Errors up to the tolerance are accepted."""
-    ended = program("diff", "a", "b", *options)
-    assert ended.code == code
+    ended = program("diff", "a", "b", *options, exit_code=code)
     if code == 0:
         assert ended.out == "a and b are equal: 5 contents compared, 8 elements within the tolerance\n"
 
@@ -99,8 +96,7 @@ def test_other_types(two: Scene, program: Program) -> None:
     """--dtype gives the element type of one buffer or of all buffers."""
     for option in ("uint16", "x=uint16"):
         assert "of 8 elements" in program("diff", "a", "b", "--dtype", option).out
-    ended = program("diff", "a", "b", "--dtype", "y=uint16")
-    assert (ended.code, ended.out) == (2, "")
+    ended = program.fail(2, "diff", "a", "b", "--dtype", "y=uint16")
     assert ended.err.startswith("error: --dtype y=…: neither dump has a buffer 'y'")
     assert program("diff", "a", "b", "--dtype", "number").code == 2
 
@@ -176,8 +172,7 @@ def test_damaged_dumps(scene: Scene, program: Program, tmp_path: Path, change: s
     dumped(program, "a")
     dumped(program, "b")
     damaged(tmp_path / "b", change)
-    ended = program("diff", "a", "b")
-    assert (ended.code, ended.out) == (4, "")
+    ended = program.fail(4, "diff", "a", "b")
     assert ended.err.startswith(f"error: b{os.sep}{message}"), ended.err
 
 
@@ -262,8 +257,7 @@ def test_parameters_and_the_validation_layer(scene: Scene, program: Program) -> 
         '{"parameters": {"n": [4], "atol": [0]}, "outputs": {"x": {"atol": "${atol}"}}}'
     )
     options = ("--devices", "0", "0", path.name, "--set", "n=3", "--set", "atol=1")
-    ended = program("diff", *options, "--validation", "--output", "kept")
-    assert (ended.code, ended.err) == (0, "")
+    program.succeed("diff", *options, "--validation", "--output", "kept")
     kept = numpy.load(scene.folder / "kept" / "second" / "0_dispatch_compute" / "x.npy")
     assert kept.view("f4").tolist() == (INPUT + numpy.array([1, 1, 1, 0], "f4")).tolist()
     ended = program("diff", *options, "--validation", env={"VK_LAYER_PATH": str(scene.folder)})
@@ -294,7 +288,6 @@ def test_bad_input(scene: Scene, program: Program, arguments: str, code: int, me
     """Bad input is one error, and no file is written."""
     scene.shader("add", glsl("a[0] += 1.0;", FLOATS)).buffer("x", INPUT).dispatch("add", ["x"]).write()
     before = sorted(Path(scene.folder).rglob("*"))
-    ended = program("diff", *arguments.split())
-    assert (ended.code, ended.out) == (code, "")
+    ended = program.fail(code, "diff", *arguments.split())
     assert ended.err.removeprefix("error: ").removeprefix(f"{scene.folder}/").startswith(message)
     assert sorted(Path(scene.folder).rglob("*")) == before

@@ -34,8 +34,7 @@ def test_what_is_asked_for(scene: Scene, program: Program, tmp_path: Path) -> No
     """--dump-after takes a command, a range, or a resource after a command, and may be repeated."""
     adding(scene)
     after = ["--dump-after", "0", "--dump-after=1:x", "--dump-after", "1-2"]
-    ended = program("scenario.json", *after, "--dump-dir", "dump")
-    assert ended.code == 0, ended.err
+    program("scenario.json", *after, "--dump-dir", "dump", exit_code=0)
     files = json.loads((tmp_path / "dump" / "index.json").read_text())["files"]
     assert [(each["command"], each["resource"]) for each in files] == [(0, "x"), (1, "x"), (2, "x"), (2, "large")]
     values = [numpy.load(tmp_path / "dump" / each["file"]).view("u4")[:2].tolist() for each in files]
@@ -68,8 +67,7 @@ def test_wrong_options(scene: Scene, program: Program, tmp_path: Path, arguments
     """A wrong value is a usage error, and no file is written."""
     adding(scene)
     shutil.copy(tmp_path / "scenario.json", tmp_path / "other.json")
-    ended = program("scenario.json", *arguments.split())
-    assert (ended.code, ended.out) == (2, "")
+    ended = program.fail(2, "scenario.json", *arguments.split())
     assert ended.err.startswith(f"error: {message}"), ended.err
     assert not (tmp_path / "d").exists()
     assert not (tmp_path / "x.out.npy").exists()
@@ -131,14 +129,12 @@ def test_folders_that_cannot_be_written_to(scene: Scene, program: Program, tmp_p
     """A folder that cannot be written to is an error before the run."""
     adding(scene)
     (tmp_path / "file").write_text("")
-    ended = program("scenario.json", "--dump-all", "file/dump")
-    assert (ended.code, ended.out) == (4, "")
+    ended = program.fail(4, "scenario.json", "--dump-all", "file/dump")
     assert "file/dump/index.json: cannot be created: not a directory" in ended.err
     assert not (tmp_path / "x.out.npy").exists()
     if os.geteuid():  # everything can be written to by root
         (tmp_path / "closed").mkdir(mode=0o500)
-        ended = program("scenario.json", "--dump-all", "closed")
-        assert (ended.code, ended.out) == (4, "")
+        ended = program.fail(4, "scenario.json", "--dump-all", "closed")
         assert "closed: cannot be written to: permission denied" in ended.err
 
 

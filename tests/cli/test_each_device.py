@@ -110,8 +110,7 @@ def test_an_interrupt(suite: Path, two_devices: dict[str, str]) -> None:
 @pytest.mark.heavy
 def test_one_device(suite: Path, program: Program) -> None:
     """A machine with one device runs the suite on it, and says so."""
-    ended = program("test", "same", "--each-device", "--devices", "0", "--jobs", "1")
-    assert ended.code == 0
+    ended = program("test", "same", "--each-device", "--devices", "0", "--jobs", "1", exit_code=0)
     assert ended.out.splitlines()[0].startswith("device 1 of 1: ")
     assert ended.out.splitlines()[-2:] == [
         "there is only one device, so nothing is compared",
@@ -140,8 +139,7 @@ def test_options_that_contradict(suite: Path, program: Program, options: str, me
 
 def test_a_device_that_is_not_there(suite: Path, program: Program) -> None:
     """The error names the devices there are."""
-    ended = program("test", "same", "--each-device", "--devices", "0,nothing")
-    assert (ended.code, ended.out) == (8, "")
+    ended = program.fail(8, "test", "same", "--each-device", "--devices", "0,nothing")
     assert ended.err.startswith("error: no device has the index, name or UUID 'nothing'; devices: 0: ")
 
 
@@ -161,8 +159,7 @@ def test_a_reason_of_several_lines() -> None:
 )
 def test_unknown_extension(program: Program, scene: Scene, name: str, meant: str | None) -> None:
     """An unknown device extension is a usage error with a close match."""
-    ended = program(scene.write(), "--disable-extension", name)
-    assert ended.code == 2
+    ended = program(scene.write(), "--disable-extension", name, exit_code=2)
     assert f"error: --disable-extension: {name!r} is not a device extension of Vulkan" in ended.err
     assert meant is None or f"(did you mean '{meant}'?)" in ended.err
     with pytest.raises(UsageError):
@@ -182,6 +179,5 @@ def test_names_of_extensions() -> None:
 def test_tensors_that_are_disabled(program: Program, scene: Scene) -> None:
     """A scenario with tensors says which option it cannot run with."""
     scene.resource("tensor", uid="t", dims=[4], format="VK_FORMAT_R32_SFLOAT", shader_access="readwrite")
-    ended = program(scene.write(), "--disable-extension", "VK_ARM_tensors")
-    assert (ended.code, ended.out) == (6, "")
+    ended = program.fail(6, scene.write(), "--disable-extension", "VK_ARM_tensors")
     assert "help: run without --disable-extension VK_ARM_tensors" in ended.err

@@ -28,8 +28,7 @@ def test_a_program_runs_as_its_model(program: Program, tmp_path: Path) -> None:
     """The VGF model in a program takes its inputs from the command line."""
     numpy.save(tmp_path / "x.npy", X)
     numpy.save(tmp_path / "h.npy", H)
-    ended = program("--strict", PROGRAMS / "difference.pte", "--input", "0=x.npy", "--input", "input_1=h.npy")
-    assert (ended.code, ended.err) == (0, "")
+    program.succeed("--strict", PROGRAMS / "difference.pte", "--input", "0=x.npy", "--input", "input_1=h.npy")
     assert (numpy.load(tmp_path / "output_0.npy") == X * 2 + H).all()
     assert (numpy.load(tmp_path / "output_1.npy") == X - H).all()
 
@@ -53,8 +52,7 @@ def test_models_with_operators_between_them(program: Program) -> None:
     """A program with operators between its models cannot run as a whole. The error names these operators and the next
     step."""
     path = PROGRAMS / "sorted.pte"
-    ended = program(path, "--input", "0=x.npy")
-    assert ended.code == UnsupportedError.exit_code
+    ended = program(path, "--input", "0=x.npy", exit_code=UnsupportedError.exit_code)
     assert ended.err == (
         f"error: {path}: between its 2 VGF models the ExecuTorch program runs other operators: aten::sort\n"
         "  help: scenario-runner vgf extract writes the models, to be run one by one\n"
@@ -153,8 +151,7 @@ def test_damaged_programs(tmp_path: Path) -> None:
 def test_a_tosa_model_has_to_be_converted(program: Program, tmp_path: Path) -> None:
     """A FlatBuffer with a TOSA model is refused with a hint to convert it."""
     (tmp_path / "model.tosa").write_bytes(struct.pack("<I4s", 8, b"TOSA") + bytes(200))
-    ended = program("model.tosa", "--input", "x=x.npy")
-    assert ended.code == FileError.exit_code
+    ended = program("model.tosa", "--input", "x=x.npy", exit_code=FileError.exit_code)
     assert ended.err == (
         "error: model.tosa: /header: this is a TOSA model, which has to be converted to VGF first\n"
         "  help: scenario-runner convert model.tosa -o MODEL.vgf\n"

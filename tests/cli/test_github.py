@@ -132,8 +132,7 @@ def test_a_run_with_a_crash(
     scene.shader("s", crash_shader(device_name)).resource("buffer", uid="x", src={"values": [1] * 4, "dtype": "uint32"})
     scene.resources[-1]["buffer"]["shader_access"] = "readwrite"
     scene.dispatch("s", ["x"]).write("crash.json")
-    ended = program("missing.json", "crash.json", "gone.json", env=job)
-    assert ended.code == 4
+    ended = program("missing.json", "crash.json", "gone.json", env=job, exit_code=4)
     titles = [re.search("file=(.*?)[,:].*title=(SR-[A-Z]*)", line) for line in annotations(ended.err)]
     assert [match and match.groups() for match in titles] == [
         ("missing.json", "SR-FILE"),
@@ -159,12 +158,10 @@ def test_sarif_destinations(tmp_path: Path, program: Program) -> None:
     (tmp_path / "a.json").write_text(text)
     assert program("validate", "a.json", "--sarif", "new/v.sarif").code == 0
     assert json.loads((tmp_path / "new" / "v.sarif").read_text())["runs"][0]["results"] == []
-    ended = program("validate", "a.json", "--sarif", "./a.json")
-    assert (ended.code, ended.out) == (2, "")
+    ended = program.fail(2, "validate", "a.json", "--sarif", "./a.json")
     assert ended.err.startswith("error: --sarif: ./a.json is a scenario")
     for command in ("validate", "test"):
-        ended = program(command, "a.json", "--sarif", "a.json/v.sarif")
-        assert (ended.code, ended.out) == (4, ""), command
+        ended = program.fail(4, command, "a.json", "--sarif", "a.json/v.sarif")
         assert ended.err.startswith("error: a.json/v.sarif: cannot be created: ")
     assert (tmp_path / "a.json").read_text() == text
 
@@ -231,7 +228,6 @@ def test_names_that_look_like_commands(tmp_path: Path, program: Program, job: di
     assert sorted(plain.splitlines()) == ["./##[error]y.json", "./::error::x.json"]
     assert program("test", "-", "--list", stdin=plain).out == plain
     for arguments in (["::error::x.json"], ["validate", "::error::x.json"], ["test", ".", "--update"]):
-        ended = program(*arguments, env=job)
-        assert ended.code == 0, ended.err
+        ended = program(*arguments, env=job, exit_code=0)
         assert not re.search(r"^\s*::|##\[", ended.out, re.M), ended.out
     assert program("validate", "::error::x.json").out.startswith("::error::x.json: valid: ")

@@ -34,8 +34,7 @@ def slow(scene: Scene) -> Path:
 
 def test_time_limit(program: Program, scene: Scene, slow: Path) -> None:
     """Work that does not finish within --timeout ends with exit code 10, and nothing is written."""
-    ended = program(slow, "--timeout", "0.5")
-    assert (ended.code, ended.out) == (10, "")
+    ended = program.fail(10, slow, "--timeout", "0.5")
     assert re.fullmatch(
         rf"error: {re.escape(str(slow))}:\d+:\d+: /commands: command 2 did not finish within 0\.5 s\n"
         r"  help: give more time with --timeout, or look for an endless loop in the shaders\n",
@@ -173,8 +172,7 @@ def test_output_that_cannot_be_written(program: Program, scene: Scene, destinati
     scene.shader("add", ADD).buffer("first", size=16).buffer("x", size=16, dst=destination).buffer("last", size=16)
     scene.dispatch("add", ["x"], [4]).write()
     place = r"scenario\.json:\d+:\d+: /resources/2/buffer/dst: "
-    ended = program("scenario.json")
-    assert (ended.code, ended.out) == (4, "")
+    ended = program.fail(4, "scenario.json")
     assert re.match(f"error: {place}{re.escape(str(scene.folder / destination))}: {message}\n", ended.err)
     if destination == "folder":
         assert program("scenario.json", "--dry-run").code == 4

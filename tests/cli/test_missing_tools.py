@@ -90,8 +90,7 @@ def test_a_python_package_is_missing(
     """The error names the package, and the command that installs it."""
     (tmp_path / "sitecustomize.py").write_text(f"import sys\nsys.modules[{module!r}] = None\n")
     (tmp_path / "a.json").write_text('{"commands": [], "resources": []}')
-    ended = program(*arguments, env={"PYTHONPATH": python_path(tmp_path)})
-    assert (ended.code, ended.out) == (6, "")
+    ended = program.fail(6, *arguments, env={"PYTHONPATH": python_path(tmp_path)})
     assert ended.err == (
         f"error: the Python package {package!r} is not installed\n  help: {sys.executable} -m pip install {package}\n"
     )

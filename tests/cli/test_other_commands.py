@@ -26,8 +26,7 @@ def valid(scene: Scene) -> Path:
 def test_validate(program: Program, valid: Path, scene: Scene) -> None:
     """validate reports every file, and the first wrong file gives the exit code."""
     scene.file("bad.json", '{"resources": [{"buffer": {"uid": "x", "size": -4}}], "commands": []}')
-    ended = program("validate", "scenario.json", "bad.json")
-    assert ended.code == 3
+    ended = program("validate", "scenario.json", "bad.json", exit_code=3)
     assert ended.out == "scenario.json: valid: 2 resources, 1 command\n"
     lines = [line for line in ended.err.splitlines() if line.startswith("error: ")]
     assert len(lines) == 2  # the size and the missing shader_access, in one go
@@ -41,8 +40,7 @@ SCHEMAS = {name: f"{name}.schema.json" for name in ("scenario", "expectations", 
 @pytest.mark.parametrize("arguments", [(), ("scenario",), ("expectations",), ("suite",), ("custom-op",)])
 def test_schema(program: Program, checkout: Path, arguments: tuple[str, ...]) -> None:
     """schema prints a committed JSON Schema."""
-    ended = program("schema", *arguments)
-    assert (ended.code, ended.err) == (0, "")
+    ended = program.succeed("schema", *arguments)
     name = arguments[0] if arguments else "scenario"
     assert ended.out == (checkout / "scenario_runner" / "schemas" / f"{name}.schema.json").read_text()
 
@@ -66,21 +64,18 @@ def test_settings_of_vscode(program: Program, checkout: Path, tmp_path: Path) ->
 
 def test_schemas_that_there_are_not(program: Program) -> None:
     """An unknown name, and a name beside --vscode, are errors that name the choices."""
-    ended = program("schema", "scenarios")
-    assert (ended.code, ended.out) == (2, "")
+    ended = program.fail(2, "schema", "scenarios")
     start = "error: argument format: invalid choice: 'scenarios' (choose from scenario, "
     assert ended.err.replace("'scenario',", "scenario,").startswith(start)  # quoted before Python 3.12
     assert "(did you mean 'scenario'?)" in ended.err
-    ended = program("schema", "suite", "--vscode")
-    assert (ended.code, ended.out) == (2, "")
+    ended = program.fail(2, "schema", "suite", "--vscode")
     assert ended.err.startswith("error: --vscode is for all schemas, but 'suite' is given\n")
 
 
 @pytest.mark.parametrize("option", ["--version", "-v"])
 def test_version(program: Program, option: str) -> None:
     """--version prints JSON with the reference runner's keys."""
-    ended = program(option)
-    assert (ended.code, ended.err) == (0, "")
+    ended = program.succeed(option)
     shown = json.loads(ended.out)
     assert shown["version"] == scenario_runner.__version__
     assert shown["revision"]
@@ -120,15 +115,13 @@ def test_internal_error(program: Program, tmp_path: Path) -> None:
     """An exception that this program does not expect ends it with an exit code of its own, and no traceback."""
     (tmp_path / "numpy.py").write_text("raise LookupError('out of order')")
     numpy.save(tmp_path / "a.npy", numpy.zeros(3, "f4"))
-    ended = program("view", "a.npy", env={"PYTHONPATH": python_path(tmp_path)})
-    assert (ended.code, ended.out) == (70, "")
+    ended = program.fail(70, "view", "a.npy", env={"PYTHONPATH": python_path(tmp_path)})
     assert ended.err.startswith("error: internal error: LookupError: out of order (")
 
 
 def test_help_is_in_groups(program: Program) -> None:
     """Help lists the commands first, one on each line, and then groups of options."""
-    ended = program("--help")
-    assert ended.code == 0
+    ended = program("--help", exit_code=0)
     assert ended == program("run", "--help") == program("help")
     assert program("help", "validate") == program("validate", "--help")
     headings = [line for line in ended.out.splitlines() if line.endswith(":") and line[0] != " "]
@@ -195,8 +188,7 @@ def test_completion(program: Program, tmp_path: Path, words: str, offered: str) 
 )
 def test_completion_of_other_shells(program: Program, shell: str, parts: list[str]) -> None:
     """The scripts for zsh and fish have commands, options and choices."""
-    ended = program("completion", shell)
-    assert (ended.code, ended.err) == (0, "")
+    ended = program.succeed("completion", shell)
     assert [part for part in parts if part not in ended.out] == []
 
 
@@ -253,8 +245,7 @@ def test_refused(program: Program, tmp_path: Path, arguments: str, message: str)
     for name in ("x.json", "y.json"):
         (tmp_path / name).write_text('{"commands": [], "resources": []}')
     before = {path: path.read_bytes() for path in tmp_path.iterdir()}
-    ended = program(*shlex.split(arguments))
-    assert (ended.code, ended.out) == (2, "")
+    ended = program.fail(2, *shlex.split(arguments))
     assert ended.err.startswith(f"error: {message}")
     assert {path: path.read_bytes() for path in tmp_path.iterdir()} == before
 
@@ -262,16 +253,14 @@ def test_refused(program: Program, tmp_path: Path, arguments: str, message: str)
 @pytest.mark.parametrize("arguments, choices", [("x.json --log-level eror", "'error'"), ("vgf shwo x", "'show'")])
 def test_mistyped_choices(program: Program, arguments: str, choices: str) -> None:
     """A mistyped choice of an option or command is an error with a close match."""
-    ended = program(*arguments.split())
-    assert ended.code == 2
+    ended = program(*arguments.split(), exit_code=2)
     assert f"(did you mean {choices}?)" in ended.err
 
 
 def test_scenario_named_like_a_mistyped_command(program: Program, tmp_path: Path) -> None:
     """A file that exists is run, whatever its name is like."""
     (tmp_path / "vlidate").write_text("[", encoding="utf-8")
-    ended = program("vlidate")
-    assert ended.code == 3
+    ended = program("vlidate", exit_code=3)
     assert ended.err.startswith("error: vlidate:1:")
 
 
@@ -289,8 +278,7 @@ def test_missing_scenario(program: Program, tmp_path: Path, command: list[str], 
     """A scenario that does not exist gets files that do: of a name like it, or of its name in a folder near it."""
     (tmp_path / "cases").mkdir()
     (tmp_path / "cases" / "scenario.json").write_text("{}", encoding="utf-8")
-    ended = program(*command, wrong)
-    assert ended.code == 4
+    ended = program(*command, wrong, exit_code=4)
     assert (f"  help: did you mean '{right}'?" in ended.err.splitlines()) == (right is not None)
     assert ("did you mean" in ended.err) == (right is not None)
 

@@ -56,8 +56,7 @@ def test_a_packed_scenario_stands_alone(tmp_path: Path, program: Program, source
     """Includes are put in place, absolute paths become relative, and nothing of the old folders is needed."""
     write(tmp_path / "a", sources[form], str(tmp_path / "two.npy"), dst=str(tmp_path / "out.npy"))
     before = files_in(tmp_path)
-    ended = program("pack", "a/scenario.json", "--output", "packed")
-    assert (ended.code, ended.err) == (0, "")
+    ended = program.succeed("pack", "a/scenario.json", "--output", "packed")
     assert ended.out.splitlines()[0] == "packed/scenario.json"
     after = files_in(tmp_path)
     assert {name: after[name] for name in before} == before
@@ -86,8 +85,7 @@ def test_several_keep_their_places(tmp_path: Path, program: Program, sources: di
     one = write(tmp_path / "a", plain, "../two.npy")
     two = write(tmp_path / "b", plain, "../two.npy", "other", dst="../../elsewhere/out.npy")
     (tmp_path / "b" / "other.check.json").write_text('{"outputs": {"b": {"values": [1, -2], "dtype": "int32"}}}')
-    ended = program("pack", "a/scenario.json", "b/other.json", "--output", "packed", "--zip")
-    assert (ended.code, ended.err) == (0, "")
+    ended = program.succeed("pack", "a/scenario.json", "b/other.json", "--output", "packed", "--zip")
     assert ended.out.splitlines()[:2] == ["packed.zip: packed/a/scenario.json", "packed.zip: packed/b/other.json"]
     with zipfile.ZipFile(tmp_path / "packed.zip") as archive:
         names = archive.namelist()
@@ -282,8 +280,7 @@ def test_mistakes(
             assert (validated.code, message in validated.err) == (code, True)
             message = f"error: a/scenario.json:1:108: {message}"
     before = files_in(tmp_path)
-    ended = program(*arguments)
-    assert ended.code == code, ended.err
+    ended = program(*arguments, exit_code=code)
     assert message in ended.err
     assert ended.out == ""
     assert files_in(tmp_path) == before

@@ -70,8 +70,7 @@ def test_a_crash(program: Program, scene: Scene, device_name: str, without_tool:
     """The command that crashes stays alone, and fails alike when it runs from the folder."""
     crash(scene, device_name, 4, 3, 4, dst=None).write()
     before = files_in(scene.folder)
-    ended = program("reduce", "scenario.json", "--output", "out", env=without_tool)
-    assert (ended.code, ended.err) == (0, "")
+    ended = program.succeed("reduce", "scenario.json", "--output", "out", env=without_tool)
     after = files_in(scene.folder)
     assert {name: after[name] for name in before} == before
     made = after.keys() - before.keys()
@@ -87,8 +86,7 @@ def test_a_crash(program: Program, scene: Scene, device_name: str, without_tool:
     assert "ready" in json.loads(after["out/doctor.json"])
     (run,) = [line for line in after["out/failure.txt"].decode().splitlines() if line.startswith("to run it here: ")]
     assert run == "to run it here: scenario-runner test scenario.json"
-    repeated = program("test", "out/scenario.json", "--retries", "0")
-    assert repeated.code == 1
+    repeated = program("test", "out/scenario.json", "--retries", "0", exit_code=1)
     assert "Crash out/scenario.json: /commands/0: the process that ran it was ended by SIGSEGV" in repeated.out
 
 
@@ -99,8 +97,7 @@ def test_a_crash_of_a_large_scenario(
     """One of 60 commands over 40 resources crashes: it stays alone, after at most two minutes."""
     crash(scene, device_name, 60, 38, 64).write()
     began = time.monotonic()
-    ended = program("reduce", "scenario.json", "--output", "out", env=without_tool)
-    assert (ended.code, ended.err) == (0, "")
+    ended = program.succeed("reduce", "scenario.json", "--output", "out", env=without_tool)
     assert time.monotonic() - began < 120
     (command,) = scenario(scene.folder / "out")["commands"]
     assert command["dispatch_compute"]["shader_ref"] == "crash"
@@ -114,8 +111,7 @@ def test_a_hang(program: Program, scene: Scene, without_tool: dict[str, str]) ->
     module(module(scene, "add", ADD), "slow", SLOW).buffer("x", size=256).buffer("y", size=256)
     scene.dispatch("add", ["y"], [4]).dispatch("slow", ["x"], [20000]).dispatch("add", ["x"], [4]).write()
     arguments = ("--timeout", "0.5", "--zip", "--output", "report", "--limit", "4")
-    ended = program("reduce", "scenario.json", *arguments, env=without_tool)
-    assert (ended.code, ended.err) == (0, "")
+    ended = program.succeed("reduce", "scenario.json", *arguments, env=without_tool)
     assert "did not finish within 0.5 s" in ended.out
     with zipfile.ZipFile(scene.folder / "report.zip") as archive:
         assert {"report/scenario.json", "report/failure.txt"} <= set(archive.namelist())
@@ -133,8 +129,7 @@ def test_a_wrong_result(program: Program, scene: Scene, without_tool: dict[str, 
     for name, number in (("add", 0), ("add", 1), ("add", 2), ("add", 0), ("bad", 1), ("add", 2)):
         scene.dispatch(name, [f"b{number}"], [8])
     scene.write()
-    ended = program("reduce", "scenario.json", "--output", "out", env=without_tool)
-    assert (ended.code, ended.err) == (0, "")
+    ended = program.succeed("reduce", "scenario.json", "--output", "out", env=without_tool)
     reduced = scenario(scene.folder / "out")
     assert [command["dispatch_compute"]["shader_ref"] for command in reduced["commands"]] == ["add", "bad"]
     assert "fails in each run: b1: 1 of 8 elements (12.5 %) is wrong at [5]: 4 " in ended.out
@@ -151,8 +146,7 @@ def test_a_wrong_frame(program: Program, scene: Scene, without_tool: dict[str, s
         scene.command("mark_boundary", resources=[f"b{number}"], frame_id=number)
         scene.npy(f"expected/frame_{number}/b{number}.npy", numpy.ones(4, numpy.uint32))
     scene.write()
-    ended = program("reduce", "scenario.json", "--output", "out", env=without_tool)
-    assert (ended.code, ended.err) == (0, "")
+    program.succeed("reduce", "scenario.json", "--output", "out", env=without_tool)
     dispatch, boundary = scenario(scene.folder / "out")["commands"]
     assert (dispatch["dispatch_compute"]["shader_ref"], boundary["mark_boundary"]["frame_id"]) == ("bad", 1)
     repeated = program("test", "out/scenario.json", "--retries", "0")
@@ -163,8 +157,7 @@ def test_expectations_that_are_wrong(program: Program, scene: Scene, without_too
     """Wrong expectations stay: without them the scenario passes."""
     scene.buffer("b", size=16).buffer("x", size=16).write()
     (scene.folder / "check.json").write_text('{"outputs": {"c": {"values": [1], "dtype": "uint32"}}}')
-    ended = program("reduce", "scenario.json", "--output", "out", env=without_tool)
-    assert (ended.code, ended.err) == (0, "")
+    ended = program.succeed("reduce", "scenario.json", "--output", "out", env=without_tool)
     assert "fails in each run: /outputs/c: 'c' is no output of the scenario" in ended.out
     assert len(scenario(scene.folder / "out")["resources"]) < 2
     assert "'c' is no output of the scenario" in program("test", "out", "--retries", "0").out
@@ -181,8 +174,7 @@ def hazard(scene: Scene) -> Scene:
 def test_a_message(program: Program, scene: Scene, without_tool: dict[str, str]) -> None:
     """A warning of `validate` stays with two commands."""
     hazard(scene).write()
-    ended = program("reduce", "scenario.json", "--code", "SR-HAZARD-001", "--output", "out", env=without_tool)
-    assert (ended.code, ended.err) == (0, "")
+    ended = program.succeed("reduce", "scenario.json", "--code", "SR-HAZARD-001", "--output", "out", env=without_tool)
     assert len(scenario(scene.folder / "out")["commands"]) == 2
     assert "fails in each run: SR-HAZARD-001: shader 'add' reads buffer 'x'" in ended.out
     assert "[SR-HAZARD-001]" in program("validate", "--hazards", "out/scenario.json").err
@@ -195,8 +187,7 @@ def test_a_script_and_the_shader(program: Program, scene: Scene) -> None:
     adding = executable(scene.folder / "script.sh", ADDS)
     scene.shader("one", "#version 450\nvoid main() {}\n").shader("four", FOUR).buffer("x", size=16).buffer("y", size=16)
     scene.dispatch("four", ["x"]).write()
-    ended = program("reduce", "scenario.json", "--script", f"'{adding}'", "--output", "out")
-    assert (ended.code, ended.err) == (0, "")
+    program.succeed("reduce", "scenario.json", "--script", f"'{adding}'", "--output", "out")
     files = files_in(scene.folder / "out")
     text, module = files["reduced_four.glsl"].decode(), scene.folder / "out" / "reduced_four.spv"
     assert "atomicAdd" in text
@@ -225,8 +216,7 @@ def test_two_devices(program: Program, scene: Scene, without_tool: dict[str, str
     ended = program("reduce", "scenario.json", *within, "--output", "none", env=environment)
     assert (ended.code, "does not fail" in ended.err) == (1, True)
     arguments = ("--devices", NARROW, WIDE, "--atol", "0.5", "--output", "out")
-    ended = program("reduce", "scenario.json", *arguments, env=environment)
-    assert (ended.code, ended.err) == (0, "")
+    program.succeed("reduce", "scenario.json", *arguments, env=environment)
     run = f"scenario-runner diff --devices '{NARROW}' '{WIDE}' scenario.json --atol=0.5\n"
     assert f"\nto run it here: {run}" in (scene.folder / "out" / "failure.txt").read_text()
     (command,) = scenario(scene.folder / "out")["commands"]
@@ -243,8 +233,7 @@ def test_a_failure_that_comes_and_goes(program: Program, scene: Scene) -> None:
         scene.folder / "script.sh", f"#!/bin/sh\nif [ -e {flag} ]; then rm {flag}; exit 1; fi\ntouch {flag}\n"
     )
     scene.buffer("x", size=16).buffer("y", size=16).write()
-    ended = program("reduce", "scenario.json", "--script", flaky, "--output", "out")
-    assert ended.code == 0
+    ended = program("reduce", "scenario.json", "--script", flaky, "--output", "out", exit_code=0)
     assert ended.err == "warning: scenario.json: fails in some runs only, so each try takes 4 runs\n"
     assert scenario(scene.folder / "out")["resources"] == []
 
@@ -257,8 +246,7 @@ def test_files_of_a_report(program: Program, scene: Scene, without_tool: dict[st
         scene.resource("shader", uid=name, src=name, type="SPIR-V")
     scene.buffer("x", numpy.zeros(4, numpy.uint32)).write()
     three = executable(scene.folder / "script.sh", '#!/bin/sh\n[ "$(grep -c src "$1")" = 3 ]\n')
-    ended = program("reduce", "scenario.json", "--script", three, "--output", "out", env=without_tool)
-    assert (ended.code, ended.err) == (0, "")
+    ended = program.succeed("reduce", "scenario.json", "--script", three, "--output", "out", env=without_tool)
     assert "\nwritten: out: scenario.json, failure~2.txt, doctor~2.json (6 files)\n" in ended.out
     files = files_in(scene.folder / "out")
     assert files["failure.txt"] == files["Doctor.json"] == b"mine"
@@ -348,8 +336,7 @@ def test_an_output_that_cannot_be_written(program: Program, scene: Scene) -> Non
 def test_an_error_names_no_temporary_folder(program: Program, scene: Scene) -> None:
     """The file of the error is one of the report, also where the time is over before the first try."""
     scene.shader("bad", "#version 450\nvoid main() { nothing(); }").dispatch("bad", [], [1]).write()
-    ended = program("reduce", "scenario.json", "--output", "out", "--limit", "0.001")
-    assert (ended.code, ended.err) == (0, "")
+    program.succeed("reduce", "scenario.json", "--output", "out", "--limit", "0.001")
     text = (scene.folder / "out" / "failure.txt").read_text()
     assert "'nothing' : no matching overloaded function" in text
     assert "\nthe time limit came before the end\n" in text

@@ -24,8 +24,7 @@ def adding(scene: Scene) -> Path:
 @pytest.mark.parametrize("word", [[], ["run"]])
 def test_one_file(program: Program, scene: Scene, adding: Path, word: list[str]) -> None:
     """One file runs, with or without the word run: one line on stdout, nothing on stderr, exit code 0."""
-    ended = program(*word, "scenario.json")
-    assert ended.code == 0
+    ended = program(*word, "scenario.json", exit_code=0)
     assert ended.err == ""
     assert re.fullmatch(rf"scenario\.json: ok: 1 dispatch, 1 output, {ON}\n", ended.out)
     assert scene.output("x", "u4").tolist() == [2, 3, 4, 5]
@@ -36,8 +35,7 @@ def test_spelling_of_the_reference_runner(program: Program, scene: Scene, adding
     disabled = ("VK_EXT_custom_border_color", "VK_EXT_frame_boundary")
     options = ("--repeat=3", "--log-level", "warning", "--disable-extension", *disabled, "--enable-robustness-features")
     again = ("--disable-extension", "VK_KHR_deferred_host_operations")
-    ended = program("--scenario", adding, "--output", tmp_path / "deep" / "er", *options, *again)
-    assert (ended.code, ended.err) == (0, "")
+    ended = program.succeed("--scenario", adding, "--output", tmp_path / "deep" / "er", *options, *again)
     assert f"{adding}: ok: 1 dispatch x 3, 1 output, " in ended.out
     assert numpy.load(tmp_path / "deep" / "er" / "x.out.npy").view("u4").tolist() == [2, 3, 4, 5]
     assert not (tmp_path / "x.out.npy").exists()
@@ -52,8 +50,7 @@ def test_repeat_keep_state(program: Program, scene: Scene, adding: Path) -> None
 def test_dry_run(program: Program, scene: Scene, adding: Path) -> None:
     """--dry-run says that it checked, writes nothing, and warns about a repeat that has no meaning."""
     before = sorted(path.name for path in scene.folder.iterdir())
-    ended = program(adding, "--dry-run", "--repeat", "5")
-    assert ended.code == 0
+    ended = program(adding, "--dry-run", "--repeat", "5", exit_code=0)
     assert re.fullmatch(rf"{re.escape(str(adding))}: checked \(dry run\): 1 dispatch, 0 outputs, {ON}\n", ended.out)
     assert ended.err == "warning: a dry run runs nothing, so --repeat is 1\n"
     assert sorted(path.name for path in scene.folder.iterdir()) == before
@@ -62,8 +59,7 @@ def test_dry_run(program: Program, scene: Scene, adding: Path) -> None:
 def test_several_files_of_which_some_fail(program: Program, scene: Scene, adding: Path) -> None:
     """Every file runs, each failure is reported, and the first failure gives the exit code."""
     scene.file("broken.json", '{"resources": [')
-    ended = program("scenario.json", "missing.json", "broken.json", "scenario.json")
-    assert ended.code == 4
+    ended = program("scenario.json", "missing.json", "broken.json", "scenario.json", exit_code=4)
     assert [line.split(",")[0] for line in ended.out.splitlines()] == ["scenario.json: ok: 1 dispatch"] * 2
     lines = ended.err.splitlines()
     assert lines[0] == "error: missing.json: cannot read the scenario: no such file or directory"
@@ -84,21 +80,18 @@ def test_nothing_to_capture(program: Program, adding: Path, tmp_path: Path) -> N
 
 def test_device_by_index_name_and_uuid(program: Program, adding: Path) -> None:
     """--device takes the index, the name, a part of the name and the UUID from --list-devices."""
-    listed = program("--list-devices")
-    assert listed.code == 0
+    listed = program("--list-devices", exit_code=0)
     match = re.match(r"(\d+): (.*) \(\w+, Vulkan [\d.]+, .*\) uuid (\S+)", listed.out)
     assert match is not None, listed.out
     index, name, uuid = match.groups()
     for device in (index, name, name[:6].upper(), uuid, uuid.replace("-", "").upper()):
-        ended = program(adding, "--device", device)
-        assert (ended.code, ended.err) == (0, "")
+        ended = program.succeed(adding, "--device", device)
         assert f" on {name}\n" in ended.out
 
 
 def test_unknown_device(program: Program, adding: Path) -> None:
     """An unknown device ends with exit code 8 and a list of devices."""
-    ended = program(adding, "--device", "no such card")
-    assert (ended.code, ended.out) == (8, "")
+    ended = program.fail(8, adding, "--device", "no such card")
     message = "no device has the index, name or UUID 'no such card'; devices: 0: "
     assert ended.err.startswith(f"error: {adding}: {message}")
 
@@ -106,27 +99,23 @@ def test_unknown_device(program: Program, adding: Path) -> None:
 def test_no_driver(program: Program, adding: Path, tmp_path: Path) -> None:
     """Without a driver the exit code is 8 and the message says how to find out more."""
     nothing = str(tmp_path / "nothing.json")
-    ended = program(adding, env={"VK_ICD_FILENAMES": nothing, "VK_DRIVER_FILES": nothing})
-    assert (ended.code, ended.out) == (8, "")
+    ended = program.fail(8, adding, env={"VK_ICD_FILENAMES": nothing, "VK_DRIVER_FILES": nothing})
     assert ended.err.splitlines()[0] == f"error: {adding}: vkCreateInstance failed with VK_ERROR_INCOMPATIBLE_DRIVER"
     assert "doctor" in ended.err.splitlines()[1]
 
 
 def test_waiting_for_a_key_without_a_keyboard(program: Program, adding: Path) -> None:
     """Waiting for Enter ends when standard input does."""
-    ended = program(adding, "--wait-for-key-stroke-before-run", "--pause-on-exit", stdin="")
-    assert ended.code == 0
+    ended = program(adding, "--wait-for-key-stroke-before-run", "--pause-on-exit", stdin="", exit_code=0)
     assert ended.out.startswith("press Enter to run")
-    ended = program(adding, "--wait-for-key-stroke-before-run", "--pause-on-exit", stdin="\n\n")
-    assert ended.code == 0
+    ended = program(adding, "--wait-for-key-stroke-before-run", "--pause-on-exit", stdin="\n\n", exit_code=0)
     assert ended.out.endswith("press Enter to exit")
 
 
 def test_warnings_are_shown(program: Program, scene: Scene) -> None:
     """A probable mistake is a warning with its place, and --log-level error hides it."""
     scene.shader("add", ADD).buffer("x", size=4).buffer("y", size=4).dispatch("add", ["x", "y"]).write()
-    ended = program("scenario.json")
-    assert ended.code == 0
+    ended = program("scenario.json", exit_code=0)
     place = r"scenario\.json:\d+:\d+: /commands/0/dispatch_compute/bindings/1"
     message = "resource 'y' is bound to set 0, binding 1, which shader 'add' does not use\n  help: "
     assert re.match(f"warning: {place}: {message}", ended.err)
@@ -137,11 +126,9 @@ def test_names_that_are_no_utf8(program: Program, scene: Scene, adding: Path) ->
     """A file whose name is not UTF-8 runs, and messages show the name."""
     name = b"caf\xe9.json".decode("utf-8", "surrogateescape")
     adding.rename(scene.folder / name)
-    ended = program(name)
-    assert ended.code == 0
+    ended = program(name, exit_code=0)
     assert "caf\\udce9.json: ok: " in ended.out
-    ended = program(name + "x")
-    assert ended.code == 4
+    ended = program(name + "x", exit_code=4)
     assert "caf\\udce9.jsonx: cannot read the scenario" in ended.err
 
 
@@ -152,8 +139,8 @@ def test_debug_log(program: Program, adding: Path) -> None:
 
 def test_a_layer_that_is_not_there(program: Program, adding: Path) -> None:
     """The loader ignores a name in VK_INSTANCE_LAYERS that no layer has: the run warns of it once, and goes on."""
-    ended = program(adding, adding, env={"VK_INSTANCE_LAYERS": "VK_LAYER_TEST_missing"})
-    assert ended.code == 0
+    ended = program(adding, adding, env={"VK_INSTANCE_LAYERS": "VK_LAYER_TEST_missing"}, exit_code=0)
+    message = "VK_INSTANCE_LAYERS names layers that are not there: VK_LAYER_TEST_missing"
     message = "VK_INSTANCE_LAYERS names layers that are not installed: VK_LAYER_TEST_missing"
     assert ended.err.count(f"warning: {message}\n") == 1
 
@@ -180,8 +167,7 @@ def test_two_scenarios_never_write_one_output(program: Program, tmp_path: Path) 
     """Scenarios with one dst below --output are refused before anything runs, or get a folder each on request."""
     write_adding(tmp_path / "one", 10)
     write_adding(tmp_path / "two", 20)
-    ended = program("one/scenario.json", "two/scenario.json", "--output", "both")
-    assert (ended.code, ended.out) == (2, "")
+    ended = program.fail(2, "one/scenario.json", "two/scenario.json", "--output", "both")
     same = f"one/scenario.json and two/scenario.json would write the same file: {tmp_path}/both/out.npy"
     assert ended.err == f"error: {same}\n  help: run them one by one, or with --folder-each and --output\n"
     assert not (tmp_path / "both").exists()
@@ -195,8 +181,7 @@ def test_two_scenarios_never_write_one_frame(program: Program, tmp_path: Path) -
     """Two scenarios never write one frame in --capture-dir."""
     write_adding(tmp_path, 10, "one.json", "one.npy")
     write_adding(tmp_path, 20, "two.json", "two.npy")
-    ended = program("one.json", "two.json", "--capture-dir", "both")
-    assert (ended.code, ended.out) == (2, "")
+    ended = program.fail(2, "one.json", "two.json", "--capture-dir", "both")
     assert "one.json and two.json would both capture 'x' of frame 0 into 'both'" in ended.err
     assert not (tmp_path / "both").exists()
     assert not (tmp_path / "one.npy").exists()
@@ -210,8 +195,7 @@ def test_scenarios_that_name_one_file(program: Program, tmp_path: Path, dst: str
     (tmp_path / "link").symlink_to(".")
     write_adding(tmp_path / "one", 10, dst="../out.npy")
     write_adding(tmp_path / "two", 20, dst=dst.format(folder=tmp_path))
-    ended = program("one/scenario.json", "two/scenario.json")
-    assert (ended.code, ended.out) == (2, "")
+    ended = program.fail(2, "one/scenario.json", "two/scenario.json")
     assert f"would write the same file: {tmp_path}/out.npy" in ended.err
     assert not (tmp_path / "out.npy").exists()
 
@@ -220,8 +204,7 @@ def test_scenarios_with_files_of_their_own_share_a_folder(program: Program, tmp_
     """Different names below one --output are right, and so is a scenario that is named twice."""
     write_adding(tmp_path, 10, "one.json", "one.npy", "x")
     write_adding(tmp_path, 20, "two.json", "two.npy", "y")
-    ended = program("one.json", "two.json", "./one.json", "--output", "both", "--capture-dir", "both")
-    assert (ended.code, ended.err) == (0, "")
+    program.succeed("one.json", "two.json", "./one.json", "--output", "both", "--capture-dir", "both")
     assert files_below(tmp_path / "both") == ["frame_0/x.npy", "frame_0/y.npy", "one.npy", "two.npy"]
 
 
@@ -229,8 +212,7 @@ def test_a_scenario_is_not_overwritten_by_another(program: Program, tmp_path: Pa
     """A dst that is the text of another scenario of the call is refused."""
     write_adding(tmp_path, 10, "one.json", "two.json")
     text = write_adding(tmp_path, 20, "two.json", "out.npy").read_bytes()
-    ended = program("one.json", "two.json")
-    assert (ended.code, ended.out) == (2, "")
+    ended = program.fail(2, "one.json", "two.json")
     assert f"one.json: an output would overwrite the scenario two.json: {tmp_path}/two.json" in ended.err
     assert (tmp_path / "two.json").read_bytes() == text
 
@@ -248,13 +230,11 @@ def test_a_failed_run_names_what_is_stale(program: Program, tmp_path: Path) -> N
     write_adding(tmp_path, 10)
     assert program("scenario.json").code == 0
     (tmp_path / "add.comp").write_text("#version 450\nthis is wrong\n")
-    ended = program("scenario.json")
-    assert ended.code == 5
+    ended = program("scenario.json", exit_code=5)
     stale = f"note: scenario.json: these outputs are from an earlier run: {tmp_path}/out.npy\n"
     assert ended.err.endswith(f"{stale}  help: --clean removes the outputs of earlier runs before a run\n")
     inputs = sorted({"add.comp", "scenario.json", "x.npy"})
-    ended = program("scenario.json", "--clean")
-    assert ended.code == 5
+    ended = program("scenario.json", "--clean", exit_code=5)
     assert "note:" not in ended.err
     assert files_below(tmp_path) == inputs
     assert "note:" not in program("scenario.json").err
@@ -280,8 +260,7 @@ def test_clean_between_scenarios(program: Program, tmp_path: Path) -> None:
     second.write_text(second.read_text().replace('"src": "x.npy"', '"src": "between.npy"'))
     for _ in range(2):
         numpy.save(tmp_path / "x.npy", numpy.array([10, 2], numpy.uint32))
-        ended = program("one.json", "two.json", "--clean")
-        assert (ended.code, ended.err) == (0, "")
+        program.succeed("one.json", "two.json", "--clean")
         assert first_number(tmp_path / "out.npy") == 12
 
 
@@ -289,8 +268,7 @@ def test_clean_between_scenarios(program: Program, tmp_path: Path) -> None:
 def test_standard_input(program: Program, tmp_path: Path, words: list[str]) -> None:
     """A scenario from a pipe is read once; its paths start from the current folder."""
     text = write_adding(tmp_path, 10).read_text()
-    ended = program(*words, "/dev/stdin", stdin=text)
-    assert (ended.code, ended.err) == (0, "")
+    program.succeed(*words, "/dev/stdin", stdin=text)
     assert (tmp_path / "out.npy").exists() == (not words)
 
 
@@ -315,8 +293,7 @@ def test_process_substitution(shader_cache: Path, tmp_path: Path) -> None:
 
 def test_wrong_text_from_a_pipe(program: Program, tmp_path: Path) -> None:
     """Wrong text on standard input gives one error with its place."""
-    ended = program("/dev/stdin", stdin='{"resources": [], "commands": [')
-    assert ended.code == 3
+    ended = program("/dev/stdin", stdin='{"resources": [], "commands": [', exit_code=3)
     assert ended.err.startswith("error: /dev/stdin:1:")
     assert ended.err.count("error:") == 1
 
@@ -325,7 +302,6 @@ def test_an_error_behind_the_plan_from_a_pipe(program: Program, scene: Scene, tm
     """A finding after planning has its line, although standard input cannot be read again."""
     scene.buffer("x", size=4, dst="folder").write()
     (tmp_path / "folder").mkdir()
-    ended = program("/dev/stdin", stdin=(tmp_path / "scenario.json").read_text())
-    assert ended.code == 4
+    ended = program("/dev/stdin", stdin=(tmp_path / "scenario.json").read_text(), exit_code=4)
     assert ended.err.startswith("error: /dev/stdin:")
     assert "/resources/0/buffer/dst: " in ended.err

@@ -14,8 +14,7 @@ from tests.suite.test_parameters import CHECK, IDS, write
 def test_run_with_set(program: Program, tmp_path: Path) -> None:
     """Values are JSON or strings. A missing value is an error that lists the values that exist."""
     write(tmp_path)
-    done = program("a.json", "--set", "type=float", "--set", "n=5", "--set", "factor=0.5", "--clean")
-    assert (done.code, done.err) == (0, "")
+    program.succeed("a.json", "--set", "type=float", "--set", "n=5", "--set", "factor=0.5", "--clean")
     assert (numpy.load(tmp_path / "out" / "float_5.npy").view("float32") == numpy.arange(1, 6) * 0.5).all()
     ended = program("a.json", "--set", "n=5", "--set", "factor=1")
     assert (ended.code, ended.err) == (
@@ -54,8 +53,7 @@ def test_validate(program: Program, tmp_path: Path) -> None:
     assert [file["parameters"]["n"] for file in shown["files"]] == [4, 8, 4]
     assert program("validate", "a.json", "--set", "type=int", "--set", "n=1", "--set", "factor=1").code == 0
     write(tmp_path, check={**CHECK, "parameters": {**CHECK["parameters"], "n": [4, 0, 8]}})  # type: ignore[dict-item]
-    ended = program("validate", "a.json")
-    assert ended.code == 3
+    ended = program("validate", "a.json", exit_code=3)
     place = "error: a.json:31:15: /resources/1/buffer/src/count: expected an integer of at least 1, got 0"
     assert ended.err.splitlines() == [
         f"{place} (with type = {type}, n = 0, factor = 3) [SR-JSON-005]" for type in ("float", "int")

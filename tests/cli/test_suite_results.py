@@ -190,8 +190,7 @@ def test_a_report_that_cannot_be_written(tmp_path: Path, program: Program) -> No
     item(tmp_path / "suite", "wrong", doubled(0, 2, 4, 7))
     (tmp_path / "base").write_text("suite/wrong.json,Fail\n")
     reports = ("--junit", "r/suite/wrong.json", "--json", "j.json", "--html", "h.html")
-    ended = program("test", "suite", "--baseline", "base", "--results", "r", *reports)
-    assert ended.code == 4
+    ended = program("test", "suite", "--baseline", "base", "--results", "r", *reports, exit_code=4)
     assert re.search("^error: r/suite/wrong.json: is a folder", ended.err, re.M)
     assert "results: r\nreport: j.json\nreport: h.html\nsuite passed: 1 item\n" in ended.out
 

@@ -67,8 +67,7 @@ def csv_of(text: str) -> list[list[str]]:
 
 def test_a_suite_is_judged_and_repeated(suite: Path, program: Program) -> None:
     """Failures become a baseline, and unchanged items do not run again."""
-    ended = program("test", "suite", "--results", "r", "--junit", "j.xml", "--html", "r.html")
-    assert ended.code == 1
+    ended = program("test", "suite", "--results", "r", "--junit", "j.xml", "--html", "r.html", exit_code=1)
     assert re.search(r"^Fail suite/wrong.json: x: .*\n  scenario-runner test suite/wrong.json$", ended.out, re.M)
     assert "Missing suite/unknown.json: " in ended.out
     assert "error: " in ended.err
@@ -84,13 +83,11 @@ def test_a_suite_is_judged_and_repeated(suite: Path, program: Program) -> None:
 
     baseline = suite.parent / "known.csv"
     (results / "failures.csv").rename(baseline)
-    again = program("test", "suite", "--results", "r", "--resume", "--quiet", "--baseline", baseline)
-    assert again.code == 0
+    again = program("test", "suite", "--results", "r", "--resume", "--quiet", "--baseline", baseline, exit_code=0)
     assert "3 results kept from the run before" in again.out  # Missing is looked at again
     assert again.out.splitlines()[-1] == "suite passed: 4 items"
 
-    report = program("report", "r", "--compare", "r/journal.jsonl", "--csv", "merged")
-    assert (report.code, report.err) == (0, "")
+    report = program.succeed("report", "r", "--compare", "r/journal.jsonl", "--csv", "merged")
     assert report.out.splitlines()[0] == "nothing has changed"
     assert (suite.parent / "merged" / "failures.csv").read_text() == ""
 
@@ -109,8 +106,7 @@ def test_an_empty_suite_is_not_green(suite: Path, program: Program, arguments: s
     """The exit code is 2, also of --list, and each report has a failure that says so."""
     (suite.parent / "empty").mkdir()
     (suite.parent / "all").write_text(".\n")
-    ended = program("test", *arguments.split(), "--junit", "j.xml", "--json", "j.json", "--html", "j.html")
-    assert (ended.code, ended.out) == (2, "")
+    ended = program.fail(2, "test", *arguments.split(), "--junit", "j.xml", "--json", "j.json", "--html", "j.html")
     assert f"error: {message}" in ended.err
     assert len(ElementTree.parse(suite.parent / "j.xml").findall(".//testcase/error")) == 1
     assert json.loads((suite.parent / "j.json").read_text())["results"]["summary"]["failed"] == 1
@@ -215,8 +211,7 @@ def test_expectations_are_written_from_a_run(suite: Path, program: Program) -> N
     assert shown.out.endswith(": suite/wrong.check.json\n1 expectation of 1 item would change\n")
     assert (suite / "wrong.check.json").read_bytes() == before
     assert program("test", "suite/wrong.json", "--update").out.endswith("1 expectation of 1 item changed\n")
-    rest = program("test", "suite", "--update")
-    assert rest.code == 1
+    rest = program("test", "suite", "--update", exit_code=1)
     assert "suite/unknown.json: no change: Missing: " in rest.out
     assert rest.out.endswith("0 expectations of 4 items changed\n")
     assert rest.err == ""
@@ -230,8 +225,7 @@ def test_a_file_that_two_items_expect(tmp_path: Path, program: Program) -> None:
     assert program("test", "one", "two", "--update", "--dry-run").code == 0
     (sources,) = (tmp_path / "three").glob("*.npy")
     numpy.save(sources, numpy.ones(4, "uint32"))
-    ended = program("test", "one", "three", "--update", "--dry-run")
-    assert ended.code == 1
+    ended = program("test", "one", "three", "--update", "--dry-run", exit_code=1)
     said = r"^error: common.npy: is what '.*' of '(one|three)/.* must give, but they differ \[SR-EXPECT-006\]$"
     assert re.search(said, ended.err, re.M)
     assert ended.out == "0 expectations of 2 items would change\n"
@@ -360,8 +354,7 @@ def test_a_killed_suite_goes_on(tmp_path: Path, program: Program) -> None:
         journal.write('{"item":{"id":"suite/z.json"')
     item(tmp_path / "suite", "z")
     (tmp_path / "suite" / "z.check.json").unlink()
-    ended = program("test", "suite", "--results", "r", "--resume")
-    assert ended.code == 0
+    ended = program("test", "suite", "--results", "r", "--resume", exit_code=0)
     assert "the journal ends in the middle of a line" in ended.err
     assert "2 results kept from the run before" in ended.out
     assert ended.out.splitlines()[-1] == "suite passed: 3 items"

@@ -51,8 +51,7 @@ def names(content: dict[str, Any], category: str) -> list[str]:
 
 def test_profile(program: Program, adding: Scene) -> None:
     """The profile has the reference runner's keys, one item for each dispatch of each iteration, and the sum."""
-    ended = program("scenario.json", *PROFILE, "--repeat", "3")
-    assert (ended.code, ended.err) == (0, "")
+    program.succeed("scenario.json", *PROFILE, "--repeat", "3")
     found = content(adding.folder, "p.json")
     assert list(found) == ["Timestamps", "Total execution time [ms]"]
     items = found["Timestamps"]
@@ -72,8 +71,7 @@ def test_profile(program: Program, adding: Scene) -> None:
 
 def test_counters(program: Program, adding: Scene) -> None:
     """The counters have the reference runner's categories, names and units, and its two totals."""
-    ended = program("scenario.json", *COUNTERS, "--repeat", "2")
-    assert (ended.code, ended.err) == (0, "")
+    program.succeed("scenario.json", *COUNTERS, "--repeat", "2")
     found = content(adding.folder, "c.json")
     assert list(found) == [
         "Pipeline Setup",
@@ -132,8 +130,7 @@ def test_a_model(program: Program, scene: Scene, tmp_path: Path) -> None:
 
 def test_counters_of_the_pipeline_cache(program: Program, adding: Scene) -> None:
     """With --pipeline-caching, loading the cache and storing it twice are counted as in the reference runner."""
-    ended = program("scenario.json", *COUNTERS, "--pipeline-caching", "--cache-path", ".", "--quiet")
-    assert ended.code == 0
+    program("scenario.json", *COUNTERS, "--pipeline-caching", "--cache-path", ".", "--quiet", exit_code=0)
     found = content(adding.folder, "c.json")
     assert names(found, "Load Pipeline Cache") == ["Load Pipeline Cache."]
     assert names(found, "Save Pipeline Cache") == ["Save Pipeline Cache (setup)", "Save Pipeline Cache"]
@@ -175,8 +172,7 @@ def are_nested(events: Sequence[dict[str, Any]]) -> bool:
 
 def test_trace(program: Program, adding: Scene) -> None:
     """The trace has a track of the host and one of the device, both nested, on one clock."""
-    ended = program("scenario.json", *TRACE, "--repeat", "2")
-    assert (ended.code, ended.err) == (0, "")
+    program.succeed("scenario.json", *TRACE, "--repeat", "2")
     found = content(adding.folder, "t.json")
     events = found["traceEvents"]
     tracks = {event["pid"]: event["args"]["name"] for event in events if event["name"] == "process_name"}
@@ -231,13 +227,11 @@ def test_a_trace_without_a_common_clock(program: Program, adding: Scene) -> None
 def test_a_queue_without_timestamps(program: Program, adding: Scene, fault_layer: dict[str, str]) -> None:
     """A profile of a device without timestamps is an error that says so; other files are written, with a warning."""
     env = {**fault_layer, "FAULT_TIMESTAMP_BITS": "0"}
-    ended = program("scenario.json", *PROFILE, env=env)
-    assert ended.code == 6
+    ended = program("scenario.json", *PROFILE, env=env, exit_code=6)
     assert "has no timestamps (timestampValidBits is 0)" in ended.err
     assert sorted(path.name for path in adding.folder.glob("*.json")) == ["scenario.json"]
     assert not (adding.folder / "x.out.npy").exists()
-    ended = program("scenario.json", *COUNTERS, *TRACE, env=env)
-    assert ended.code == 0
+    ended = program("scenario.json", *COUNTERS, *TRACE, env=env, exit_code=0)
     assert ended.err.startswith("warning: the queue of ")
     found = content(adding.folder, "t.json")
     assert "timestampValidBits is 0" in found["otherData"]["clock"]
@@ -261,16 +255,14 @@ def test_paths_that_no_file_is_written_to(
     """A path that cannot be written, or names a file of the scenario, is refused before anything is written."""
     (adding.folder / "folder").mkdir()
     before = {file.name: file.read_bytes() for file in adding.folder.iterdir() if file.is_file()}
-    ended = program("scenario.json", option[0], path)
-    assert ended.code == code, ended
+    ended = program("scenario.json", option[0], path, exit_code=code)
     assert ended.err.startswith(f"error: {path}: ") or option[0] in ended.err
     assert {file.name: file.read_bytes() for file in adding.folder.iterdir() if file.is_file()} == before
 
 
 def test_contradictions(program: Program, adding: Scene) -> None:
     """Two options with one file are an error."""
-    ended = program("scenario.json", PROFILE[0], "same.json", TRACE[0], "./same.json")
-    assert (ended.code, ended.out) == (2, "")
+    ended = program.fail(2, "scenario.json", PROFILE[0], "same.json", TRACE[0], "./same.json")
     assert ended.err.startswith("error: --trace: ./same.json is also the file of --profiling-dump-path")
 
 

@@ -41,8 +41,7 @@ def test_a_summary(program: Program, tmp_path: Path) -> None:
 
 def test_an_image_and_its_levels(program: Program, tmp_path: Path, image: numpy.ndarray) -> None:
     """An image says its format and levels, and each level and channel can be chosen."""
-    ended = program("view", "x.dds", "--mip", "1", "--channel", "g")
-    assert ended.code == 0, ended.err
+    ended = program("view", "x.dds", "--mip", "1", "--channel", "g", exit_code=0)
     lines = ended.out.splitlines()
     assert lines[0] == "x.dds: 4x3 texels of VK_FORMAT_R16G16B16A16_SFLOAT, level 1 of 2"
     green = image[::2, ::2, 1]
@@ -54,13 +53,11 @@ def test_an_image_and_its_levels(program: Program, tmp_path: Path, image: numpy.
 def test_pictures_of_arrays(program: Program, tmp_path: Path) -> None:
     """A number alone is a picture of one texel; of four channels the picture shows three and the numbers all."""
     numpy.save(tmp_path / "one.npy", numpy.float32(3))
-    ended = program("view", "one.npy", "--png", "one.png")
-    assert (ended.code, ended.err) == (0, "")
+    program.succeed("view", "one.npy", "--png", "one.png")
     assert imageio.v3.imread(tmp_path / "one.png").tolist() == [[[255, 255, 255]]]
     array = numpy.arange(16, dtype="f4").reshape(2, 2, 4)
     numpy.save(tmp_path / "four.npy", array)
-    ended = program("view", "four.npy", "--png", "four.png", "--range", "0:255")
-    assert (ended.code, ended.err) == (0, "")
+    ended = program.succeed("view", "four.npy", "--png", "four.png", "--range", "0:255")
     assert (imageio.v3.imread(tmp_path / "four.png") == array[..., :3]).all()
     assert ended.out.splitlines()[-4:] == [
         "  first values:", "      0,1,2,3      4,5,6,7", "    8,9,10,11  12,13,14,15",
@@ -70,8 +67,7 @@ def test_pictures_of_arrays(program: Program, tmp_path: Path) -> None:
 
 def test_a_picture(program: Program, tmp_path: Path, image: numpy.ndarray) -> None:
     """--png writes the picture, with the range that was asked for; a range may begin below zero."""
-    ended = program("view", "x.dds", "--channel", "R", "--range", "-1:3", "--png", "out/x.png")
-    assert ended.code == 0, ended.err
+    ended = program("view", "x.dds", "--channel", "R", "--range", "-1:3", "--png", "out/x.png", exit_code=0)
     assert "  black is -1, white is 3\n" in ended.out
     expected = (image[..., 0].astype("f8") + 1) / 4 * 255
     picture = imageio.v3.imread(tmp_path / "out" / "x.png").astype("f8")
@@ -83,8 +79,7 @@ def test_a_buffer(program: Program, tmp_path: Path) -> None:
     """A buffer's output file is shown as numbers."""
     array = numpy.arange(12, dtype="f4").reshape(3, 4) / 4
     numpy.save(tmp_path / "b.npy", array.reshape(-1).view("i1"))
-    ended = program("view", "b.npy", "--dtype", "float32", "--shape", "-1,4")
-    assert ended.code == 0, ended.err
+    ended = program("view", "b.npy", "--dtype", "float32", "--shape", "-1,4", exit_code=0)
     assert ended.out.splitlines()[0] == "b.npy: float32, shape (3, 4)"
     assert ended.out.splitlines()[-1].split() == ["2", "2.25", "2.5", "2.75"]
 
@@ -167,8 +162,7 @@ def test_other_shapes_differ(program: Program, tmp_path: Path) -> None:
 def test_a_file_that_cannot_be_read(program: Program, tmp_path: Path, image: numpy.ndarray) -> None:
     """A missing or broken file is an error with its name and exit code 4; the other files are shown."""
     (tmp_path / "short.dds").write_bytes((tmp_path / "x.dds").read_bytes()[:-1])
-    ended = program("view", "none.npy", "short.dds", "x.dds")
-    assert ended.code == 4
+    ended = program("view", "none.npy", "short.dds", "x.dds", exit_code=4)
     errors = ended.err.splitlines()
     assert errors[0] == "error: none.npy: cannot be opened: no such file or directory"
     assert errors[1].startswith("error: short.dds: is truncated: ")
@@ -225,8 +219,7 @@ def test_no_tolerance_for_what_is_no_number(program: Program, tmp_path: Path) ->
     """NaN against a number, and infinity against a number, differ whatever the tolerance is."""
     numpy.save(tmp_path / "a.npy", numpy.float32([numpy.nan, numpy.inf, 1]))
     numpy.save(tmp_path / "b.npy", numpy.float32([1, 1, 2]))
-    ended = program("view", "--diff", "a.npy", "b.npy", "--atol", "1e30", "--rtol", "1e30")
-    assert ended.code == 1
+    ended = program("view", "--diff", "a.npy", "b.npy", "--atol", "1e30", "--rtol", "1e30", exit_code=1)
     assert ended.out.startswith("a.npy and b.npy differ: 2 of 3 elements")
 
 
@@ -259,8 +252,7 @@ def test_folders(program: Program, tmp_path: Path) -> None:
             (tmp_path / folder / name).parent.mkdir(parents=True, exist_ok=True)
             numpy.save(tmp_path / folder / name, numpy.float32([content]))
         (tmp_path / folder / "notes.txt").write_text("not compared")
-    ended = program("view", "--diff", "one", "two")
-    assert (ended.code, ended.err) == (0, "")
+    ended = program.succeed("view", "--diff", "one", "two")
     assert ended.out.splitlines() == [
         "one/frames/y.npy and two/frames/y.npy are equal: 1 element",
         "one/x.npy and two/x.npy are equal: 1 element",
@@ -290,8 +282,7 @@ def test_a_broken_file_in_a_folder(program: Program, tmp_path: Path) -> None:
         (tmp_path / folder).mkdir()
         numpy.save(tmp_path / folder / "x.npy", numpy.float32([1]))
         (tmp_path / folder / "a.npy").write_bytes(b"nothing")
-    ended = program("view", "--diff", "one", "two")
-    assert ended.code == 4
+    ended = program("view", "--diff", "one", "two", exit_code=4)
     assert ended.err.startswith("error: one/a.npy: ")
     assert ended.out.splitlines()[-1] == "2 files: 1 equal, 1 different, 0 in one folder alone"
 

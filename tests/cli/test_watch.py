@@ -188,8 +188,7 @@ def test_a_suite_runs_what_changed(tmp_path: Path, start: Start) -> None:
     ],
 )
 def test_what_cannot_be_watched(program: Program, arguments: str, said: str) -> None:
-    ended = program(*arguments.split(), "--watch", stdin="{}")
-    assert (ended.code, ended.out) == (2, "")
+    ended = program.fail(2, *arguments.split(), "--watch", stdin="{}")
     assert ended.err.startswith(f"error: {said}")
 
 
@@ -198,16 +197,14 @@ def test_a_device_that_is_not_there(scene: Scene, program: Program, command: str
     """No change brings it: the error is said once, and ends the watching."""
     scene.write("a.json")
     scene.write("b.json")
-    ended = program(*command.split(), "--watch", "--device", "nothing")
-    assert ended.code == 8
+    ended = program(*command.split(), "--watch", "--device", "nothing", exit_code=8)
     assert ended.err.count("no device has the index, name or UUID 'nothing'; devices: 0: ") == 1
     assert ended.err.count("\n") == 1
 
 
 def test_without_the_package(program: Program, tmp_path: Path) -> None:
     (tmp_path / "watchfiles.py").write_text("raise ModuleNotFoundError(name='watchfiles')\n")
-    ended = program("validate", "a.json", "--watch", env={"PYTHONPATH": python_path(tmp_path)})
-    assert (ended.code, ended.out) == (6, "")
+    ended = program.fail(6, "validate", "a.json", "--watch", env={"PYTHONPATH": python_path(tmp_path)})
     message, help = ended.err.splitlines()
     assert message == "error: --watch needs the Python package 'watchfiles', which is not installed"
     assert help.endswith(" -m pip install watchfiles")

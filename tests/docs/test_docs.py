@@ -258,9 +258,7 @@ def test_files_for_arms_runner(tmp_path: Path, program: Program) -> None:
         if name == "dimensions":
             one.commands[0]["dispatch_compute"]["rangeND"] = [1, 1, 1, 1]
         if name == "layout":
-            access = {"src_access": "memory_write", "dst_access": "memory_read"}
-            layouts = {"old_layout": "tensor_aliasing", "new_layout": "general"}
-            one.resource("image_barrier", uid="barrier", image_resource="i", **access, **layouts)
+            one.barrier("barrier", "i", layouts=("tensor_aliasing", "general"))
             one.command("dispatch_barrier", image_barrier_refs=["barrier"])
         one.resources[1]["buffer"].update(keys)
         one.write(f"{name}.json")

@@ -328,14 +328,12 @@ def test_the_command_line(case: Scene, program: Program) -> None:
     """run and validate have --sandbox, with an exit code of its own; without it nothing changes."""
     buffer(case, parent)
     path = case.write()
-    ended = program(path, "--sandbox")
-    assert ended.code == 14
+    ended = program(path, "--sandbox", exit_code=14)
     assert ended.err.startswith(f"error: {path}:")
     assert "/resources/1/buffer/src" in ended.err
     assert "which the sandbox forbids" in ended.err
     assert "run without --sandbox if you trust" in ended.err
-    ended = program("validate", "--sandbox", path)
-    assert ended.code == 14
+    ended = program("validate", "--sandbox", path, exit_code=14)
     assert f"[{CODE}]" in ended.err
     assert program(path).code == 0
     assert program("validate", path).code == 0
@@ -411,8 +409,7 @@ def test_planted_links_in_place_of_folders_for_results(case: Scene, program: Pro
     case.shader("s", STORE).buffer("c", size=4, dst="c.npy").dispatch("s", ["c"])
     case.command("mark_boundary", resources=["c"])
     path = case.write()
-    ended = program(path, "--sandbox", option, case.folder / f"results{below}")
-    assert ended.code == 14, ended
+    ended = program(path, "--sandbox", option, case.folder / f"results{below}", exit_code=14)
     assert "by the link" in ended.err
     assert not list(target.iterdir())
     link = case.folder.parent / "mine"

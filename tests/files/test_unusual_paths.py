@@ -66,8 +66,7 @@ def test_commands_that_show_files(program: Program, tmp_path: Path, words: list[
     """Commands that show files refuse a pipe."""
     for name in ("pipe.spv", "pipe.comp", "pipe.npy"):
         os.mkfifo(tmp_path / name)
-        ended = program(*words, name, timeout_s=30)
-        assert ended.code == 4
+        ended = program(*words, name, timeout_s=30, exit_code=4)
         assert ended.err.startswith(f"error: {name}: ")
 
 
@@ -135,8 +134,7 @@ def test_half_of_a_surrogate_pair(program: Program, scene: Scene, key: str) -> N
     """A path with half of a surrogate pair is a clean error with its place; a byte that is not UTF-8 is right."""
     scene.resource("buffer", uid="b", size=16, shader_access="readwrite", **{key: "\ud800.npy"}).write()
     for words in (["validate"], []):
-        ended = program(*words, "scenario.json")
-        assert ended.code == 3
+        ended = program(*words, "scenario.json", exit_code=3)
         assert ended.err.startswith("error: scenario.json:")
         assert f"/resources/0/buffer/{key}: the string contains half of a surrogate pair" in ended.err
     other = Scene(scene.folder)
@@ -150,8 +148,7 @@ def test_no_folder_for_temporary_files(program: Program, scene: Scene) -> None:
     scene.shader("s", STORE).buffer("b", size=16).dispatch("s", ["b"]).write()
     # Python tries a fixed list of folders after TMPDIR; none of them has room for a file where no file may be written.
     nothing_written = ("prlimit", "--fsize=0:0", "env", "--ignore-signal=XFSZ")
-    ended = program("validate", "--no-cache", "scenario.json", launcher=nothing_written)
-    assert ended.code == 4
+    ended = program("validate", "--no-cache", "scenario.json", launcher=nothing_written, exit_code=4)
     assert "no folder for temporary files can be used to compile shaders" in ended.err + ended.out
     assert "standard output" not in ended.err
 
@@ -171,8 +168,7 @@ def test_offsets_that_no_device_takes(
     ((kind, body),) = keys.items()
     scene.resource(kind, uid="m", shader_access="readwrite", memory_group={"id": "g", "offset": offset}, **body).write()
     for words in (["validate"], []):
-        ended = program(*words, "scenario.json")
-        assert ended.code == 3
+        ended = program(*words, "scenario.json", exit_code=3)
         assert f"/resources/0/{kind}/memory_group/offset: memory group 'g' places 'm' at offset {offset}" in ended.err
         assert f"which no device allows: expected a multiple of {unit}" in ended.err
 

@@ -38,7 +38,7 @@ def chain(scene: Scene, barrier: dict[str, list[str]] | None, **keys: Any) -> An
 @pytest.mark.parametrize("access", [("compute_shader_write", "compute_shader_read"), ("memory_write", "memory_read")])
 def test_memory_barrier(scene: Scene, runner: Runner, stages: dict[str, list[str]], access: tuple[str, str]) -> None:
     """With implicit_barrier off a memory barrier orders the dispatches, for every stage and access that covers them."""
-    scene.resource("memory_barrier", uid="wait", src_access=access[0], dst_access=access[1], **stages)
+    scene.barrier("wait", access=access, **stages)
     expected = chain(scene, {"memory_barrier_refs": ["wait"]}, implicit_barrier=False)
     assert (runner.run(scene.write()).array("even", "u4") == expected).all()
 

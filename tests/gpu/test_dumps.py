@@ -70,7 +70,7 @@ def counting(scene: Scene) -> Scene:
         ),
     )
     scene.buffer("x", START).buffer("y", size=16)
-    scene.resource("memory_barrier", uid="wait", src_access="compute_shader_write", dst_access="compute_shader_read")
+    scene.barrier("wait", access=("compute_shader_write", "compute_shader_read"))
     scene.dispatch("add", ["x"], [4], implicit_barrier=False)
     scene.command("dispatch_barrier", memory_barrier_refs=["wait"])
     scene.dispatch("copy", ["x", "y"], [4]).command("mark_boundary", resources=["x"], frame_id=7)
@@ -252,11 +252,8 @@ def test_images_in_another_layout(scene: Scene, both: Runner, tmp_path: Path) ->
     """An image that barriers have moved to another layout is read where it is, and the run goes on with it there."""
     scene.shader("add", per_texel("imageStore(dst, p, imageLoad(dst, p) + 1u);", storage(0, "R32_UINT", "dst")))
     scene.image("x", "R32_UINT", size=(4, 4))
-    for uid, old, new in (("away", "general", "tensor_aliasing"), ("back", "tensor_aliasing", "general")):
-        scene.resource(
-            "image_barrier", uid=uid, image_resource="x", old_layout=old, new_layout=new,
-            src_access="memory_write", dst_access="memory_read",
-        )  # fmt: skip
+    scene.barrier("away", "x", layouts=("general", "tensor_aliasing"))
+    scene.barrier("back", "x", layouts=("tensor_aliasing", "general"))
     scene.dispatch("add", ["x"], (4, 4))
     scene.command("dispatch_barrier", image_barrier_refs=["away"])
     scene.command("dispatch_barrier", image_barrier_refs=["back"])

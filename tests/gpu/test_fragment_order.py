@@ -184,9 +184,7 @@ def test_an_attachment_in_another_layout(scene: Scene, both: Runner) -> None:
     vertex(scene)
     fragment(scene, "color = 9u;", output("uint"))
     target(scene, "x", size=(4, 4), tiling="OPTIMAL")
-    keys = {"src_access": "memory_write", "dst_access": "memory_read"}
-    layouts = {"old_layout": "general", "new_layout": "tensor_aliasing"}
-    scene.resource("image_barrier", uid="move", image_resource="x", **keys, **layouts)
+    scene.barrier("move", "x", layouts=("general", "tensor_aliasing"))
     scene.command("dispatch_barrier", image_barrier_refs=["move"])
     draw(scene, ["x"])
     problem = scene.refusal(both.run)

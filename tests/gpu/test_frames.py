@@ -263,8 +263,7 @@ def test_a_folder_that_cannot_be_written_to(scene: Scene, program: Program) -> N
     """A capture folder that cannot be made is refused before anything runs."""
     adding(scene, 1).write()
     scene.file("taken", "a file")
-    ended = program("scenario.json", "--capture-dir", "taken")
-    assert ended.code == 4
+    ended = program("scenario.json", "--capture-dir", "taken", exit_code=4)
     assert ended.err.count("error: ") == 1
     assert not (scene.folder / "x.out.npy").exists()
 

@@ -284,8 +284,7 @@ with Runner() as runner:
 @needs(VGF_LIBRARY)
 def test_off_says_what_is_missing(scene: Scene, program: Program) -> None:
     """Without the layers, a device without the extensions is refused with a help."""
-    ended = program(sums(scene), "--ml-emulation", "off")
-    assert ended.code == UnsupportedError.exit_code
+    ended = program(sums(scene), "--ml-emulation", "off", exit_code=UnsupportedError.exit_code)
     assert "tensor 'left' needs tensors (VkPhysicalDeviceTensorFeaturesARM)" in ended.err
     assert "help: the ML emulation layers bring it to devices with compute shaders: --ml-emulation auto" in ended.err
     assert not list(scene.folder.glob("*.out.npy"))
@@ -301,8 +300,7 @@ def enabled_by_environment(scene: Scene) -> dict[str, str]:
 @pytest.mark.parametrize("mode, environment", [("auto", None), ("on", None), ("auto", enabled_by_environment)])
 def test_the_command_line_enables_the_layers(scene: Scene, program: Program, mode: str, environment: Any) -> None:
     """A run from the command line finds and enables the layers by itself, and not twice."""
-    ended = program(sums(scene), "--ml-emulation", mode, env=environment(scene) if environment else {})
-    assert ended.code == 0, ended.err
+    program(sums(scene), "--ml-emulation", mode, env=environment(scene) if environment else {}, exit_code=0)
     assert (numpy.load(scene.folder / "sum.out.npy") == random((4, 16)) + random((4, 16), seed=2)).all()
 
 

@@ -51,8 +51,7 @@ def content_of(path: Path) -> bytes:
 def test_session_memory_and_profiles(graphs: Path, dump: Path, tmp_path: Path, program: Program) -> None:
     """Each session memory and each graph has a file, and the results equal a run without the files."""
     options = ("--session-memory-dump-dir", dump, "--emulation-layer-profiling-dump-dir", dump)
-    ended = program(graphs, "--output", "with", *options)
-    assert ended.code == 0
+    ended = program(graphs, "--output", "with", *options, exit_code=0)
     assert ended.err == "warning: the memory of graph sessions is visible to the host, so that graphs may be slower\n"
     memories = sorted(path.name for path in dump.glob("*.txt"))
     assert memories == ["Graph_Pipeline_0_Session_RAM_0.txt", "Graph_Pipeline_1_Session_RAM_0.txt"]
@@ -74,8 +73,7 @@ def test_session_memory_and_profiles(graphs: Path, dump: Path, tmp_path: Path, p
 @needs(VGF_LIBRARY)
 def test_the_times_of_operators_are_shown(graphs: Path, program: Program) -> None:
     """Dispatches and operators have rows with their shares; operators have the shapes of their outputs."""
-    ended = program(graphs, "--output", "out", "--profiling", "--repeat", "2")
-    assert (ended.code, ended.err) == (0, "")
+    ended = program.succeed(graphs, "--output", "out", "--profiling", "--repeat", "2")
     dispatches, operators = ended.out.split("\n", 1)[1].split("  graph ")
     assert sorted(line.split()[:2] for line in dispatches.splitlines()[1:]) == [
         ["0", "dynamic/graph_segment_0"],
@@ -99,8 +97,7 @@ def test_operators_have_their_names_in_the_model(scene: Scene, program: Program)
     arguments = ("model.mlir", "-o", "model.vgf", "--converter-option=--emit-debug-info")
     assert program("convert", *arguments).code == 0
     np.save(scene.folder / "x.npy", random([1, 3]))
-    ended = program("model.vgf", "--input", "0=x.npy", "--profiling")
-    assert ended.code == 0
+    ended = program("model.vgf", "--input", "0=x.npy", "--profiling", exit_code=0)
     assert re.search(r"  0  TANH      first act  1x3     +[0-9.]+  100.0 %\n", ended.out)
 
 
@@ -172,8 +169,7 @@ def test_in_the_sandbox(graphs: Path, dump: Path, shader_cache: Path) -> None:
 def test_neural_files_need_an_extension(graphs: Path, dump: Path, tmp_path: Path, program: Program) -> None:
     """A device without the extension is refused before anything runs, also for a scenario without graphs."""
     for option in ("--neural-statistics-dump-dir", "--neural-debug-database-dump-dir"):
-        ended = program(graphs, "--output", "out", option, dump)
-        assert ended.code == 6
+        ended = program(graphs, "--output", "out", option, dump, exit_code=6)
         assert f"neural statistics and debug databases need the extension {NEURAL}, which '" in ended.err
         assert not (tmp_path / "out").exists()
         assert list(dump.iterdir()) == []
@@ -202,7 +198,6 @@ def test_folders_are_checked_before_the_run(graphs: Path, dump: Path, tmp_path: 
 def test_mode_alone(scene: Scene, program: Program) -> None:
     """--neural-statistics-mode alone has no effect, which a warning says; other modes do not exist."""
     empty = scene.write()
-    ended = program(empty, "--dry-run", "--neural-statistics-mode", "0")
-    assert ended.code == 0
+    ended = program(empty, "--dry-run", "--neural-statistics-mode", "0", exit_code=0)
     assert "option --neural-statistics-mode has no effect without --neural-statistics-dump-dir" in ended.err
     assert program(empty, "--dry-run", "--neural-statistics-mode", "2").code == 2

@@ -153,8 +153,7 @@ def test_the_kept_plan_has_the_changed_code(scene: Scene, program: Program) -> N
     scene.dispatch("twice", ["src", "dst"], (4, 3))
     path = scene.write()
     for _ in range(2):
-        done = program(str(path))
-        assert done.code == 0
+        done = program(str(path), exit_code=0)
         assert done.err.count("the shader runs with the format of the image") == 1
         stored = numpy.load(scene.folder / "dst.npy").reshape(content.shape)
         numpy.testing.assert_array_equal(stored, content.astype(numpy.float32) * 2)

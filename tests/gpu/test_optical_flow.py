@@ -185,11 +185,9 @@ def test_between_shaders(ml: Runner, scene: Scene, implicit: bool) -> None:
     add_pictures(scene, first, numpy.zeros_like(second))
     scene.image("second", "VK_FORMAT_R8_UNORM", second).image("doubled", VECTORS, dims=[1, WIDTH, HEIGHT, 1])
     scene.shader("copy", COPY).shader("twice", TWICE)
-    drawn = {"src_access": "compute_shader_write", "dst_access": "graph_read"}
-    stages = {"src_stage": ["compute"], "dst_stage": ["graph"], "old_layout": "general", "new_layout": "general"}
-    scene.resource("image_barrier", uid="drawn", image_resource="template", **drawn, **stages)
-    seen = {"src_access": "graph_write", "dst_access": "compute_shader_read"}
-    scene.resource("memory_barrier", uid="seen", src_stage=["graph"], dst_stage=["compute"], **seen)
+    to_graph, to_shader = ("compute_shader_write", "graph_read"), ("graph_write", "compute_shader_read")
+    scene.barrier("drawn", "template", access=to_graph, src_stage=["compute"], dst_stage=["graph"])
+    scene.barrier("seen", access=to_shader, src_stage=["graph"], dst_stage=["compute"])
     scene.dispatch("copy", ["second", "template"], (WIDTH, HEIGHT, 1), implicit_barrier=implicit)
     if not implicit:
         scene.command("dispatch_barrier", image_barrier_refs=["drawn"])
@@ -219,8 +217,7 @@ def refused(runner: Runner, scene: Scene) -> list[tuple[str, str, str]]:
 def test_without_the_extension(program: Program, scene: Scene) -> None:
     """A device without the extension is refused with the place and the missing features, and exit code 6."""
     two_pictures(scene)
-    ended = program("--ml-emulation", "off", "scenario.json")
-    assert ended.code == 6
+    ended = program("--ml-emulation", "off", "scenario.json", exit_code=6)
     for structure, member in (("DataGraph", "dataGraph"), ("DataGraphOpticalFlow", "dataGraphOpticalFlow")):
         missing = f"{COMMAND}: the optical flow needs {member} (VkPhysicalDevice{structure}FeaturesARM), which "
         (line,) = (line for line in ended.err.splitlines() if missing in line)

@@ -242,8 +242,7 @@ def test_integers_of_the_other_sign_are_taken_bit_by_bit(
     """Data with the width of the format and another sign run with a warning, and every bit arrives."""
     data = numpy.arange(256, dtype="u1").view(given)
     scene.tensor("x", data, format=format)
-    ended = program(scene.write().name)
-    assert ended.code == 0
+    ended = program(scene.write().name, exit_code=0)
     assert ended.err.startswith("warning: scenario.json:")
     assert numpy.load(scene.folder / "x.out.npy").tobytes() == data.tobytes()
 

@@ -50,9 +50,8 @@ def test_a_barrier_to_tensor_aliasing_orders_them(ml: Runner, scene: Scene, keys
     """Without implicit barriers, an image_barrier to tensor_aliasing lets a tensor see the stores of a shader."""
     image(scene, 7, 5, **keys).tensor("seen", dims=[1, 5, 7, 4], **GROUP).tensor("out", dims=[1, 5, 7, 4])
     scene.shader("fill", FILL).shader("read", READ)
-    access = {"src_access": "compute_shader_write", "dst_access": "compute_shader_read"}
-    layouts = {"old_layout": "general", "new_layout": "tensor_aliasing"}
-    scene.resource("image_barrier", uid="share", image_resource="image", **access, **layouts)
+    access = ("compute_shader_write", "compute_shader_read")
+    scene.barrier("share", "image", layouts=("general", "tensor_aliasing"), access=access)
     scene.dispatch("fill", ["image"], (7, 5), implicit_barrier=False)
     scene.command("dispatch_barrier", image_barrier_refs=["share"])
     scene.dispatch("read", ["seen", "out"], (1, 7, 5), implicit_barrier=False)
@@ -198,9 +197,8 @@ def test_with_barriers_of_the_scenario(ml: Runner, scene: Scene) -> None:
     optimal_image(scene, 8, 5, content)
     scene.tensor("t", dims=[1, 5, 8, 4], **OPTIMAL)
     add_shader(scene, 8, 5, 4).shader("twice", TWICE)
-    access = {"src_access": "memory_write", "dst_access": "memory_read", "image_resource": "image"}
-    scene.resource("image_barrier", uid="to", old_layout="general", new_layout="tensor_aliasing", **access)
-    scene.resource("image_barrier", uid="back", old_layout="tensor_aliasing", new_layout="general", **access)
+    scene.barrier("to", "image", layouts=("general", "tensor_aliasing"))
+    scene.barrier("back", "image", layouts=("tensor_aliasing", "general"))
     scene.command("dispatch_barrier", image_barrier_refs=["to"])
     scene.dispatch("add", ["t"], (160,), implicit_barrier=False)
     scene.command("dispatch_barrier", image_barrier_refs=["back"])

@@ -52,8 +52,7 @@ def test_errors_of_the_layer_fail_the_run(scene: Scene, hazard: Path, clean: Pat
     """The message is shown as an error with the command and the resource that caused it, the exit code is 13, nothing
     is written, and other scenarios still run."""
     before = sorted(path.name for path in scene.folder.iterdir())
-    done = program("--validation-sync", hazard.name, clean.name, "--output", "out", "--folder-each")
-    assert done.code == 13
+    done = program("--validation-sync", hazard.name, clean.name, "--output", "out", "--folder-each", exit_code=13)
     assert re.search(r"^error: validation layer: /commands/1: .*'y'.*READ.AFTER.WRITE", done.err, re.MULTILINE)
     place = r"^error: scenario.json:\d+:\d+: /commands/1: the validation layer reported an error: "
     end = r".*(?:prior_usage: |hazard detected.* command\. $)"  # of the layer of 2022, and of that of 2025
@@ -70,8 +69,7 @@ def test_hazards_are_looked_for_on_request(hazard: Path, clean: Path, program: P
     the same and the run succeeds."""
     assert program("--validation", hazard.name).code == 0
     assert program("--validation-sync", clean.name).code == 0
-    done = program("--validation-sync", "--validation-report", hazard.name)
-    assert done.code == 0
+    done = program("--validation-sync", "--validation-report", hazard.name, exit_code=0)
     assert re.search(r"READ.AFTER.WRITE", done.err)
     assert done.out.startswith("scenario.json: ok: ")
 

@@ -55,8 +55,7 @@ def test_refused_destinations(program: Program, adding: Scene, dst: str, code: i
     with_dst(adding, dst)
     before = files_in(adding.folder)
     for words in (["validate"], [], []):
-        ended = program(*words, "scenario.json")
-        assert ended.code == code
+        ended = program(*words, "scenario.json", exit_code=code)
         assert f"/resources/1/buffer/dst: {message.replace('PATH', os.path.join(adding.folder, dst))}" in ended.err
         assert ended.err.count("error:") == 1
     assert files_in(adding.folder) == before
@@ -68,8 +67,7 @@ def test_a_kept_plan_is_checked_as_well(program: Program, adding: Scene) -> None
     assert program("scenario.json").code == 0
     (adding.folder / "out.npy").unlink()
     os.link(adding.folder / "x.npy", adding.folder / "out.npy")
-    ended = program("scenario.json")
-    assert ended.code == 3
+    ended = program("scenario.json", exit_code=3)
     assert "scenario.json:" in ended.err
     assert "is a file that the scenario reads" in ended.err
 
@@ -153,8 +151,7 @@ def test_outputs_of_two_runs(program: Program, scene: Scene) -> None:
     (finding,) = validate_file(scene.folder / "scenario.json").findings
     assert (finding.code, finding.severity) == ("SR-FILE-005", "warning")
     assert finding.message.startswith("the output files are of two runs: a run was killed while it put them in place")
-    ended = program("scenario.json")
-    assert ended.code == 0
+    ended = program("scenario.json", exit_code=0)
     assert "the output files are of two runs" in ended.err
     assert not os.path.lexists(marker)
     assert program("scenario.json").err == ""

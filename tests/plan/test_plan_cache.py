@@ -162,8 +162,7 @@ def test_a_folder_that_others_may_write_to_is_ignored(
     (cache / part).chmod(mode)
     before = {file: file.stat().st_mtime_ns for file in cache.rglob("*")}
     path.write_text(path.read_text() + " ")
-    ended = program(path, env=environment)
-    assert ended.code == 0
+    ended = program(path, env=environment, exit_code=0)
     warning = f"warning: the cache folder {str(cache / part)!r} is ignored: other users may write to it"
     assert ended.err.startswith(warning)
     assert "chmod it to 700" in ended.err

@@ -29,9 +29,7 @@ def path(scene: Scene, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     scene.image("x", NAME, size=(8, 8), mips=4, src="x.dds", **keys).image("y", NAME, size=(8, 8), dst="y.npy")
     scene.image("z", "R8_UINT", texels("R8_UINT", 5, 3), dst="z.out.npy")
     scene.image("blocks", "BC1_RGBA_UNORM_BLOCK", size=(9, 9))
-    access = {"src_access": "memory_write", "dst_access": "memory_read"}
-    layouts = {"old_layout": "general", "new_layout": "general"}
-    scene.resource("image_barrier", uid="wait", image_resource="y", **access, **layouts)
+    scene.barrier("wait", "y")
     scene.dispatch("copy", [at_level("x", 1), "y"], (4, 4))
     scene.command("dispatch_barrier", image_barrier_refs=["wait"])
     return scene.write()

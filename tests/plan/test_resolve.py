@@ -37,7 +37,7 @@ def test_plan_of_a_scenario(scene: Scene) -> None:
     """Equal dispatches share a pipeline and descriptors; frames, captures, barriers and outputs follow the file."""
     scene.shader("s", glsl("b[0] = a[0];", TWO)).buffer("x", numpy.zeros(4, numpy.uint32), dst=None)
     scene.buffer("y", size=16).buffer("z", size=16, dst="/absolute/z.npy")
-    scene.resource("memory_barrier", uid="m", src_access="memory_write", dst_access="memory_read")
+    scene.barrier("m")
     scene.dispatch("s", ["x", "y"], [4, 2]).dispatch("s", ["x", "y"], [7], implicit_barrier=False)
     scene.command("dispatch_barrier", memory_barrier_refs=["m"]).command("dispatch_barrier")
     scene.command("mark_boundary", resources=["y", "z", "y"], frame_id=9).dispatch("s", ["x", "z"])

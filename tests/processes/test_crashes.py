@@ -50,8 +50,7 @@ def results(folder: Path) -> dict[int, list[int]]:
 
 def test_the_rest_goes_on_after_a_crash(program: Program, scene: Scene, four: list[str], crashing: Crashing) -> None:
     """Every second scenario crashes the driver: each is named with its command, and the others' results are there."""
-    ended = program(*four, env=crashing("vkQueueSubmit", at=2))
-    assert ended.code == CRASHED
+    ended = program(*four, env=crashing("vkQueueSubmit", at=2), exit_code=CRASHED)
     assert [line.partition(": ok: ")[0] for line in ended.out.splitlines()] == ["0.json", "2.json"]
     message = "the process that ran it was ended by SIGSEGV while running this command (shader 'add')"
     first, help, second, help_again = ended.err.splitlines()
@@ -104,8 +103,7 @@ def test_what_was_being_done(
 
 def test_a_crash_when_all_is_done(program: Program, scene: Scene, four: list[str], crashing: Crashing) -> None:
     """A driver that crashes when the device is closed is reported too; every result is there."""
-    ended = program(*four, env=crashing("vkDestroyDevice"))
-    assert ended.code == CRASHED
+    ended = program(*four, env=crashing("vkDestroyDevice"), exit_code=CRASHED)
     assert len(ended.out.splitlines()) == 4
     assert ended.err.startswith("error: the process was ended by SIGSEGV while closing the device\n  help: ")
     assert len(results(scene.folder)) == 4
@@ -115,15 +113,13 @@ def test_the_first_failure_gives_the_exit_code(program: Program, four: list[str]
     """The first failure gives the exit code, before or after a crash."""
     crash = crashing("vkQueueSubmit", at=2)
     assert program("missing.json", *four[:2], env=crash).code == 4
-    ended = program(*four[:2], "missing.json", four[2], env=crash)
-    assert ended.code == CRASHED
+    ended = program(*four[:2], "missing.json", four[2], env=crash, exit_code=CRASHED)
     assert [line.partition(": ok: ")[0] for line in ended.out.splitlines()] == ["0.json", "2.json"]
 
 
 def test_a_driver_that_crashes_at_once_ends_every_file(program: Program, four: list[str], crashing: Crashing) -> None:
     """A driver that crashes at once ends the call with one error for each scenario."""
-    ended = program(*four, env=crashing("vkCreateInstance"))
-    assert (ended.code, ended.out) == (CRASHED, "")
+    ended = program.fail(CRASHED, *four, env=crashing("vkCreateInstance"))
     errors = [line for line in ended.err.splitlines() if line.startswith("error: ")]
     assert [line[len("error: ") :].split(":")[0] for line in errors] == four
 
@@ -131,38 +127,32 @@ def test_a_driver_that_crashes_at_once_ends_every_file(program: Program, four: l
 def test_other_ways_to_run_name_a_crash(program: Program, checkout: Path, four: list[str], crashing: Crashing) -> None:
     """A list of devices, a model and its layers that crash the driver end in one line as well."""
     crash = crashing("vkCreateInstance")
-    ended = program("--list-devices", env=crash)
-    assert (ended.code, ended.out) == (-signal.SIGSEGV, "")
+    ended = program.fail(-signal.SIGSEGV, "--list-devices", env=crash)
     assert ended.err.startswith("error: the process that ran it was ended by SIGSEGV while ")
     model = checkout / "scenarios" / "ml" / "classifier" / "model.vgf"
     picture = model.with_name("picture.npy")  # without it, that it is missing may be said before the driver crashes
-    ended = program(model, "--input", f"picture={picture}", "--output-dir", "out", env=crash)
-    assert ended.code == -signal.SIGSEGV
+    ended = program(model, "--input", f"picture={picture}", "--output-dir", "out", env=crash, exit_code=-signal.SIGSEGV)
     assert f"error: {model}: the process that ran it was ended by SIGSEGV while " in ended.err
     model = checkout / "tests" / "tosa" / "fixtures" / "mixed.mlir"
-    ended = program("compare-layers", model, "--expected", "tosa", env=crash)
-    assert (ended.code, ended.out) == (-signal.SIGSEGV, "")
+    ended = program.fail(-signal.SIGSEGV, "compare-layers", model, "--expected", "tosa", env=crash)
     assert f"error: {model}: the process that ran it was ended by SIGSEGV while " in ended.err
 
 
 def test_isolation_can_be_chosen(program: Program, four: list[str], crashing: Crashing) -> None:
     """With --isolate one file has a process of its own as well, with --no-isolate several have none."""
     crash = crashing("vkQueueSubmit")
-    ended = program(four[0], "--isolate", "--log-level", "debug", env=crash)
-    assert ended.code == CRASHED
+    ended = program(four[0], "--isolate", "--log-level", "debug", env=crash, exit_code=CRASHED)
     assert f"error: {four[0]}:" in ended.err
     assert "was ended by SIGSEGV while running this command (shader 'add')\n" in ended.err
     assert "debug: Fatal Python error: Segmentation fault\n" in ended.err
-    ended = program(*four, "--no-isolate", env=crash)
-    assert (ended.code, ended.out) == (-signal.SIGSEGV, "")
+    ended = program.fail(-signal.SIGSEGV, *four, "--no-isolate", env=crash)
     what = "the process that ran it was ended by SIGSEGV while running this command (shader 'add')"
     assert ended.err == f"error: /commands/0: {what}\n"
 
 
 def test_the_native_stack_of_a_run(program: Program, scene: Scene, four: list[str], crashing: Crashing) -> None:
     """With --core-dumps, where the system writes core files and there is gdb: from the layer to our call of it."""
-    ended = program(four[0], "--core-dumps", env=crashing("vkCreateBuffer"))
-    assert ended.code == CRASHED
+    ended = program(four[0], "--core-dumps", env=crashing("vkCreateBuffer"), exit_code=CRASHED)
     error, _, stack = ended.err.partition("\nstack: ")
     assert "was ended by SIGSEGV while creating its resources\n" in error
     pattern = Path("/proc/sys/kernel/core_pattern").read_text().strip()
@@ -237,8 +227,7 @@ LAUNCHERS = {
 def test_a_thread_that_cannot_be_started(program: Program, small: Scene, limit: str) -> None:
     """The first refused thread ends the run with exit code 15, the limit and a help."""
     launcher, named = LAUNCHERS[limit]
-    ended = program("scenario.json", launcher=launcher())
-    assert (ended.code, ended.out) == (15, "")
+    ended = program.fail(15, "scenario.json", launcher=launcher())
     expected = rf"error: the system refuses to start another thread \({named}\)\n  help: raise the limit, or end .*\n"
     assert re.fullmatch(expected, ended.err)
     assert not list(small.folder.glob("*.out.npy"))
@@ -250,16 +239,14 @@ def test_a_compiler_that_cannot_be_started(program: Program, small: Scene, limit
     """A command that needs no driver and compiles a shader says the same."""
     launcher, named = LAUNCHERS[limit]
     cache = {"SCENARIO_RUNNER_CACHE": str(tmp_path / "empty")}
-    ended = program("validate", "scenario.json", launcher=launcher(), env=cache)
-    assert (ended.code, ended.out) == (15, "")
+    ended = program.fail(15, "validate", "scenario.json", launcher=launcher(), env=cache)
     place = r"error: scenario\.json:\d+:\d+: /resources/0/shader: shader 'add': "
     assert re.match(rf"{place}the system refuses to start another (thread|process) \({named}\)\n  help: ", ended.err)
 
 
 def test_a_suite_without_file_handles(program: Program, small: Scene) -> None:
     """The error names the limit of open files, and not the distant limit of processes."""
-    ended = program("test", "scenario.json", launcher=("prlimit", "--nofile=10"))
-    assert ended.code == 15
+    ended = program("test", "scenario.json", launcher=("prlimit", "--nofile=10"), exit_code=15)
     named = r"open files \(ulimit -n\): \d+ of 10 in use, 6 more asked for"
     assert re.search(rf"^error: the system refuses to start another process \({named}\)$", ended.err, re.M)
 
@@ -267,6 +254,5 @@ def test_a_suite_without_file_handles(program: Program, small: Scene) -> None:
 def test_doctor_reports_a_thread_that_cannot_be_started(program: Program, scene: Scene) -> None:
     """doctor reports the refused thread, and the other facts stay."""
     launcher, named = LAUNCHERS["ulimit -v"]
-    ended = program("doctor", launcher=launcher())
-    assert ended.code == 1
+    ended = program("doctor", launcher=launcher(), exit_code=1)
     assert re.search(rf"could not be started: the system refuses to start another thread \({named}\)", ended.out)

@@ -57,8 +57,7 @@ def calls(path: Path) -> list[str]:
 )
 def test_captures(scene: Scene, frames: Path, program: Program, what: str, expected: dict[str, int]) -> None:
     """Each capture holds the dispatches of its frame, command or run, and the results equal other runs."""
-    done = program("--capture-frame", what, frames.name, "--capture-dir", "captured")
-    assert done.code == 0, done.err
+    done = program("--capture-frame", what, frames.name, "--capture-dir", "captured", exit_code=0)
     made = {path.stem.removeprefix("scenario-"): calls(path) for path in (scene.folder / "captured").glob("*.rdc")}
     assert {name: each.count("vkCmdDispatch") for name, each in made.items()} == expected
     for name in expected:
@@ -74,8 +73,7 @@ def test_frames_with_the_same_id(scene: Scene, program: Program) -> None:
         for _ in range(count):
             scene.dispatch("add", ["x"], [4])
         scene.command("mark_boundary", resources=[], frame_id=4)
-    done = program("--capture-frame", "4", scene.write().name)
-    assert done.code == 0, done.err
+    program("--capture-frame", "4", scene.write().name, exit_code=0)
     made = {path.name: calls(path).count("vkCmdDispatch") for path in scene.folder.glob("*.rdc")}
     assert made == {"scenario-frame_4.rdc": 1, "scenario-frame_4_2.rdc": 2}
 
@@ -91,8 +89,7 @@ def copied(frames: Path, folder: Path) -> None:
 def test_scenarios_of_one_name(frames: Path, program: Program, tmp_path: Path) -> None:
     """With --folder-each the captures of each scenario are in a folder of its own."""
     copied(frames, tmp_path / "other")
-    done = program("--capture-frame", "1", frames, "other/scenario.json", "--folder-each", "--output", "out")
-    assert done.code == 0, done.err
+    program("--capture-frame", "1", frames, "other/scenario.json", "--folder-each", "--output", "out", exit_code=0)
     made = sorted(str(path.relative_to(tmp_path / "out")) for path in (tmp_path / "out").rglob("*.rdc"))
     assert made == ["other/scenario/scenario-frame_1.rdc", "scenario/scenario-frame_1.rdc"]
 
@@ -100,11 +97,9 @@ def test_scenarios_of_one_name(frames: Path, program: Program, tmp_path: Path) -
 def test_scenarios_that_would_be_captured_into_one_file(frames: Path, program: Program, tmp_path: Path) -> None:
     """Without --folder-each that is an error before the first one runs."""
     copied(frames, tmp_path / "other")
-    done = program("--capture-frame", "1", frames, "other/scenario.json", "--capture-dir", "captured")
-    assert (done.code, done.out) == (2, "")
+    done = program.fail(2, "--capture-frame", "1", frames, "other/scenario.json", "--capture-dir", "captured")
     assert "would both capture 'x' of frame 4 into 'captured'" in done.err
-    done = program("--capture-frame", "1", frames, tmp_path / "other/scenario.json")
-    assert (done.code, done.out) == (2, "")
+    done = program.fail(2, "--capture-frame", "1", frames, tmp_path / "other/scenario.json")
     assert "would both be captured into files called ./scenario-….rdc" in done.err
 
 
@@ -138,8 +133,7 @@ def test_reference_spelling(scene: Scene, frames: Path, program: Program) -> Non
 )
 def test_what_is_not_there(frames: Path, program: Program, scene: Scene, what: str, message: str) -> None:
     """A missing frame or command is one error with the existing ones."""
-    done = program("--capture-frame", what, frames.name)
-    assert (done.code, done.out) == (2, "")
+    done = program.fail(2, "--capture-frame", what, frames.name)
     assert f"scenario.json: --capture-frame: {message}" in done.err
     assert "  help: " in done.err
     assert not (scene.folder / "x.out.npy").exists()
@@ -157,8 +151,7 @@ def test_what_is_not_there(frames: Path, program: Program, scene: Scene, what: s
 )
 def test_contradictions(frames: Path, program: Program, options: list[str], message: str) -> None:
     """Values without a meaning and options that contradict each other are refused."""
-    done = program(*options, frames.name)
-    assert done.code == 2
+    done = program(*options, frames.name, exit_code=2)
     assert message in done.err
 
 
@@ -194,8 +187,7 @@ def test_a_layer_that_is_not_registered(frames: Path, program: Program, tmp_path
 
 def test_another_library(frames: Path, program: Program) -> None:
     """A library that is not RenderDoc is refused by name."""
-    done = program("--capture-frame", "run", frames.name, env={"SCENARIO_RUNNER_RENDERDOC": "libc.so.6"})
-    assert done.code == 6
+    done = program("--capture-frame", "run", frames.name, env={"SCENARIO_RUNNER_RENDERDOC": "libc.so.6"}, exit_code=6)
     assert "'libc.so.6' is not RenderDoc: it has no RENDERDOC_GetAPI" in done.err
 
 
@@ -204,8 +196,7 @@ def test_a_renderdoc_that_is_too_old(scene: Scene, frames: Path, program: Progra
     source = scene.file("old.c", "int RENDERDOC_GetAPI(int wanted, void **out) { *out = 0; return wanted < 10102; }\n")
     library = scene.folder / "old.so"
     subprocess.run(["gcc", "-shared", "-fPIC", "-o", str(library), str(source)], check=True)
-    done = program("--capture-frame", "run", frames.name, env={"SCENARIO_RUNNER_RENDERDOC": str(library)})
-    assert done.code == 6
+    done = program("--capture-frame", "run", frames.name, env={"SCENARIO_RUNNER_RENDERDOC": str(library)}, exit_code=6)
     assert "it is too old" in done.err
 
 
@@ -214,8 +205,7 @@ def test_a_renderdoc_that_is_too_old(scene: Scene, frames: Path, program: Progra
 def test_files_under_gfxreconstruct(scene: Scene, frames: Path, program: Program, mode: str) -> None:
     """Files go in and out under every way to follow memory, and the capture has names and labels."""
     environment = {"GFXRECON_MEMORY_TRACKING_MODE": mode} if mode else {}
-    done = program("--gfxr", "new/a.gfxr", frames.name, "--capture-dir", "captured", env=environment)
-    assert done.code == 0, done.err
+    program("--gfxr", "new/a.gfxr", frames.name, "--capture-dir", "captured", env=environment, exit_code=0)
     assert scene.output("x", "u4").tolist() == [4, 4, 4, 3]
     assert (numpy.load(scene.folder / "captured/frame_4/x.npy").view("u4") == 1).all()
     text = scene.folder / "a.jsonl"
@@ -235,8 +225,7 @@ def test_tensors_under_gfxreconstruct(scene: Scene, program: Program) -> None:
     declared = "layout(local_size_x = 1) in;\nlayout(set = 0, binding = 0) uniform tensorARM<float, 1> t;\n"
     scene.shader("add", f"{HEAD}{declared}void main() {{ {body} }}\n")
     scene.dispatch("add", ["t"], [4])
-    done = program("--gfxr", "a.gfxr", scene.write().name)
-    assert done.code == 0, done.err
+    program("--gfxr", "a.gfxr", scene.write().name, exit_code=0)
     assert numpy.load(scene.folder / "t.out.npy").tolist() == [1, 2, 3, 4]
     shown = subprocess.run(["gfxrecon-info", "a.gfxr"], cwd=scene.folder, check=True, capture_output=True, text=True)
     assert "Total compute pipelines: 1" in shown.stdout
@@ -261,8 +250,7 @@ def test_a_full_disk_under_gfxreconstruct(
 def test_a_file_that_is_no_capture(frames: Path, program: Program, scene: Scene) -> None:
     """--gfxr replaces captures only. Another file, such as an input, stays."""
     before = (scene.folder / "x.npy").read_bytes()
-    done = program("--gfxr", "x.npy", frames.name)
-    assert (done.code, done.out) == (4, "")
+    done = program.fail(4, "--gfxr", "x.npy", frames.name)
     assert "x.npy: is not a capture of gfxreconstruct, which would replace it" in done.err
     assert (scene.folder / "x.npy").read_bytes() == before
 

@@ -278,8 +278,7 @@ def test_statistics(
 ) -> None:
     """Each graph has a file with the accelerator's data for the chosen mode, 1 by default."""
     options = () if mode is None else ("--neural-statistics-mode", str(mode))
-    ended = program(mixed_model(scene).write(), "--output", "out", STATISTICS, "dump", *options, env=environment)
-    assert (ended.code, ended.err) == (0, "")
+    program.succeed(mixed_model(scene).write(), "--output", "out", STATISTICS, "dump", *options, env=environment)
     wanted = 1 if mode is None else mode
     names = sorted(path.name for path in (tmp_path / "dump").iterdir())
     assert names == [f"Graph_Pipeline_{number}_Statistics_{wanted}.bin" for number in range(2)]
@@ -297,8 +296,7 @@ def test_statistics(
 @needs(VGF_LIBRARY)
 def test_debug_databases(program: Program, scene: Scene, tmp_path: Path, environment: dict[str, str]) -> None:
     """Each graph has a file with its database, byte for byte; statistics are not asked for."""
-    ended = program(mixed_model(scene).write(), "--output", "out", DATABASES, "dump", env=environment)
-    assert (ended.code, ended.err) == (0, "")
+    program.succeed(mixed_model(scene).write(), "--output", "out", DATABASES, "dump", env=environment)
     files = sorted((tmp_path / "dump").iterdir())
     assert [path.name for path in files] == [f"Graph_Pipeline_{number}_Debug_Database.bin" for number in range(2)]
     assert [path.read_bytes() for path in files] == [b"DEBUG\0DATABASE"] * 2

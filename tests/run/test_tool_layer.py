@@ -26,8 +26,7 @@ def seen(scene: Scene, program: Program, layer: dict[str, str], *options: str) -
     log = scene.folder / "log"
     log.unlink(missing_ok=True)
     scene.write()
-    done = program("scenario.json", *options, env={**layer, "TOOL_LOG": str(log)})
-    assert done.code == 0, done.err
+    program("scenario.json", *options, env={**layer, "TOOL_LOG": str(log)}, exit_code=0)
     return log.read_text(encoding="utf-8").splitlines()
 
 

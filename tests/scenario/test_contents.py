@@ -297,8 +297,7 @@ def test_compilers_errors_name_lines_of_the_scenario(tmp_path: Path, program: Pr
     path = tmp_path / "scenario.json"
     path.write_text(json.dumps(tree, indent=1))
     at = [number for number, line in enumerate(path.read_text().splitlines(), 1) if "int " in line]
-    ended = program("validate", "scenario.json")
-    assert ended.code == 5
+    ended = program("validate", "scenario.json", exit_code=5)
     start = f"error: scenario.json:{at[0]}:7: /resources/0/shader/src/text/3: shader 'nothing': 'nowhere' : undeclared"
     assert start in ended.out + ended.err
     assert f"  scenario.json:{at[1]}: 'nothing' : undeclared" in ended.out + ended.err
@@ -325,8 +324,7 @@ def test_a_kept_plan_needs_neither_models_nor_numpy(tmp_path: Path, program: Pro
     for seed, starts in ((1, (True, False)), (2, (True,))):
         path.write_text(json.dumps(scenario(buffer(src={"random": seed, "count": 8}, dst="b.npy"))))
         for plans in starts:
-            ended = program("scenario.json", env=env, launcher=("env",))
-            assert ended.code == 0, ended.err
+            ended = program("scenario.json", env=env, launcher=("env",), exit_code=0)
             imported = {line.rpartition("|")[2].strip() for line in ended.err.splitlines()}
             assert ("pydantic" in imported, "numpy" in imported) == (plans, plans)
             assert (numpy.load(tmp_path / "b.npy").view("f4") == unit(seed, 8).astype("f4")).all()

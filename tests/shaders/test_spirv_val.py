@@ -65,8 +65,7 @@ def test_a_module_that_breaks_a_rule(scene: Scene, program: Program, counting: P
     """A run and validate refuse it alike, with the validator's own words."""
     path = scene_of(scene, assemble(WRONG))
     for command in ((path,), ("validate", path)):
-        ended = program(*command)
-        assert ended.code == 5
+        ended = program(*command, exit_code=5)
         assert "shader.spv: the module is not valid SPIR-V: OpStore Pointer" in ended.err
         assert f"{VARIABLE}=off turns it off" in ended.err
     assert "[SR-SHADER-013]" in ended.err
@@ -128,8 +127,7 @@ def test_without_the_validator(scene: Scene, program: Program, tmp_path: Path) -
     env = {"PATH": str(folder), "SCENARIO_RUNNER_CACHE": str(tmp_path / "cache")}
     assert program("validate", scene_of(scene, assemble(WRONG)), env=env).code == 0
     other = Scene(scene.folder / "other")
-    ended = program("validate", scene_of(other, assemble(RIGHT)[:-4]), env=env)
-    assert ended.code == 5
+    ended = program("validate", scene_of(other, assemble(RIGHT)[:-4]), env=env, exit_code=5)
     assert "has no end: the module is cut off" in ended.err
 
 
@@ -147,15 +145,13 @@ def test_inputs_of_compute_shaders(scene: Scene, program: Program, decoration: s
     text = RIGHT
     for old, new in changes.items():
         text = text.replace(old, new)
-    ended = program("validate", scene_of(scene, assemble(text)))
-    assert ended.code == code
+    ended = program("validate", scene_of(scene, assemble(text)), exit_code=code)
     assert ("the compute shader 'main' has an input or output that is not built in" in ended.err) == bool(code)
 
 
 def test_a_program_that_is_not_there(scene: Scene, program: Program) -> None:
     """A named validator that does not exist is a mistake in the call."""
-    ended = program(scene_of(scene, assemble(RIGHT)), env={VARIABLE: "nowhere/spirv-val"})
-    assert ended.code == 2
+    ended = program(scene_of(scene, assemble(RIGHT)), env={VARIABLE: "nowhere/spirv-val"}, exit_code=2)
     assert f"{VARIABLE} names 'nowhere/spirv-val', which is not a program" in ended.err
 
 

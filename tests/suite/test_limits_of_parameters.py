@@ -100,8 +100,7 @@ def test_deep_values(program: Program, tmp_path: Path) -> None:
     write(tmp_path / "c", EMPTY, {})
     write(tmp_path / "d", EMPTY, None)
     (tmp_path / "d" / "suite.json").write_text(text)
-    ended = program("test", ".", "--quiet", "--jobs", "1")
-    assert ended.code == 1
+    ended = program("test", ".", "--quiet", "--jobs", "1", exit_code=1)
     assert "Missing a.json: " in ended.out
     assert "Missing b/a.json[n0]: " in ended.out
     assert "Missing d/a.json: " in ended.out

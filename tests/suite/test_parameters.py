@@ -209,8 +209,7 @@ def test_values_that_json_cannot_hold(tmp_path: Path, value: Any) -> None:
 def test_an_error_of_the_plan_names_the_values(program: Program, tmp_path: Path) -> None:
     """A later error, such as one from the compiler, also has the values."""
     write(tmp_path)
-    ended = program("a.json", "--set", "type=nonsense32", "--set", "n=4", "--set", "factor=1")
-    assert ended.code == 3
+    ended = program("a.json", "--set", "type=nonsense32", "--set", "n=4", "--set", "factor=1", exit_code=3)
     assert "(with type = nonsense32, n = 4, factor = 1)" in ended.err
 
 

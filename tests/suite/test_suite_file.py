@@ -165,8 +165,7 @@ def test_one_error_for_all_items(program: Program, tmp_path: Path) -> None:
         (tmp_path / name).write_text('{"resources": [], "commands": []}')
     (tmp_path / "bad" / "suite.json").write_text('{"outputs": {}}')
     assert program("test", ".", "--list").out == "bad/one.json\nbad/two.json\ngood/three.json\n"
-    ended = program("test", ".", "--quiet")
-    assert ended.code == 1
+    ended = program("test", ".", "--quiet", exit_code=1)
     assert ended.err.count("unknown key 'outputs'") == 1
     assert ended.out.splitlines()[-1] == "suite failed: 2 of 3 items unexpected"
 

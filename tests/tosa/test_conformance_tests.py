@@ -51,8 +51,7 @@ def read(folder: Path, name: str) -> Any:
 def test_tests_become_items(program: Program, tests: Path, tmp_path: Path) -> None:
     """Each test becomes a folder with model, inputs, scenario and expectations, and the last lines give the reasons
     for refusals."""
-    ended = program(*IMPORT)
-    assert (ended.code, ended.err) == (0, "")
+    ended = program.succeed(*IMPORT)
     *reasons, last = ended.out.splitlines()
     assert reasons == [
         "expected error: 1: the converter cannot lower this model",
@@ -82,8 +81,7 @@ def test_imported_tests_pass(program: Program, tests: Path) -> None:
     the converter or the check of graphs refuses are NotSupported or expected errors. An error test that nothing
     refuses does not run."""
     assert program(*IMPORT).code == 0
-    ended = program("test", "suite", "--verbose")
-    assert (ended.code, ended.err) == (0, "")
+    ended = program.succeed("test", "suite", "--verbose")
     assert "11 in " in ended.out
     assert "9 Pass, 2 NotSupported" in ended.out
     assert f"NotSupported suite/{NOT_REFUSED}/scenario.json: {NOBODY_REFUSES}: Op input list" in ended.out
@@ -96,8 +94,7 @@ def test_a_model_that_is_gone(program: Program, tests: Path) -> None:
     only(tests, REFUSED)
     assert program(*IMPORT).code == 0
     (tests.parent / "suite" / REFUSED / "test.tosa").unlink()
-    ended = program("test", "suite", "--retries", "0")
-    assert ended.code == 1
+    ended = program("test", "suite", "--retries", "0", exit_code=1)
     assert f"Missing suite/{REFUSED}/scenario.json: " in ended.out
     assert f"{REFUSED}/test.tosa: is no file" in ended.out
 
@@ -119,8 +116,7 @@ def test_a_second_import_keeps_what_is_there(program: Program, tests: Path, tmp_
     first = program(*IMPORT)
     numpy.save(tests / RECIPROCAL / "input-0.npy", numpy.full((2, 3), 8, "f4"))
     before = (tmp_path / "suite" / UNSIGNED_OUTPUT).stat().st_ino
-    second = program(*IMPORT, "--jobs", "1")
-    assert second.code == 0
+    second = program(*IMPORT, "--jobs", "1", exit_code=0)
     assert second.out.splitlines()[:-1] == first.out.splitlines()[:-1]
     assert "0 errors, 2 of them unchanged in " in second.out
     assert (numpy.load(tmp_path / "suite" / RECIPROCAL / "ref-result-0.npy") == 0.125).all()
@@ -167,8 +163,7 @@ def test_a_damaged_test(program: Program, tests: Path, tmp_path: Path, damage: s
     """A damaged test is one error with a help and leaves no file, and the others are imported."""
     only(tests, RECIPROCAL, REFUSED)
     DAMAGES[damage](tests / RECIPROCAL)
-    ended = program(*IMPORT)
-    assert ended.code == FileError.exit_code
+    ended = program(*IMPORT, exit_code=FileError.exit_code)
     error, *rest = ended.err.splitlines()
     assert error.startswith("error: ")
     assert message.replace("TEST", RECIPROCAL) in error
@@ -184,15 +179,13 @@ def test_folders_without_tests(program: Program, tests: Path, tmp_path: Path) ->
     """A path that is no folder, or has no test, is an error, as is a folder of the suite that was made by somebody else
     and a second test of one name."""
     (tmp_path / "empty").mkdir()
-    ended = program("import", "tosa", "nowhere", "empty", "--output", "suite")
-    assert ended.code == FileError.exit_code
+    ended = program("import", "tosa", "nowhere", "empty", "--output", "suite", exit_code=FileError.exit_code)
     assert "error: nowhere: is no folder [SR-TOSA-001]\n" in ended.err
     assert "error: empty: has no test: no folder in it has a desc.json [SR-TOSA-001]\n" in ended.err
     assert not (tmp_path / "suite").exists()
 
     only(tests, RECIPROCAL)
-    ended = program("import", "tosa", "tests", "--output", "tests")
-    assert ended.code == FileError.exit_code
+    ended = program("import", "tosa", "tests", "--output", "tests", exit_code=FileError.exit_code)
     assert f"{RECIPROCAL}: is in the way: it was not imported [SR-TOSA-001]\n" in ended.err
     assert (tests / RECIPROCAL / "test.tosa").exists()
     ended = program("import", "tosa", "tests", tests / RECIPROCAL, tests / RECIPROCAL, "--output", "suite")
@@ -208,8 +201,7 @@ def test_a_converter_that_is_stopped(program: Program, tests: Path, tmp_path: Pa
     """A stopped converter is an error, and the next import tries the test again."""
     only(tests, RECIPROCAL, REFUSED)
     stopped = executable(tmp_path / "converter", "#!/bin/sh\nkill -KILL $$\n")
-    ended = program(*IMPORT, env={VARIABLE: str(stopped)})
-    assert ended.code == UnsupportedError.exit_code
+    ended = program(*IMPORT, env={VARIABLE: str(stopped)}, exit_code=UnsupportedError.exit_code)
     assert ended.err.count("test.tosa: the converter was ended by SIGKILL [SR-CUSTOM-039]\n") == 2
     assert "0 imported, 0 not supported, 0 expected to fail, 2 errors in " in ended.out
     assert "1 imported, 0 not supported, 1 expected to fail, 0 errors in " in program(*IMPORT).out
@@ -220,8 +212,7 @@ def test_a_suite_among_the_tests(program: Program, tests: Path) -> None:
     only(tests, REFUSED)
     arguments = ("import", "tosa", "tests", "--output", "tests/suite")
     assert program(*arguments).code == 0
-    ended = program(*arguments)
-    assert (ended.code, ended.err) == (0, "")
+    ended = program.succeed(*arguments)
     assert "1 expected to fail, 0 errors, 1 of them unchanged" in ended.out
     (tests / "suite" / REFUSED / "import.json").write_text("{}")
     assert f"{REFUSED}: is in the way: it was not imported [SR-TOSA-001]\n" in program(*arguments).err
@@ -235,8 +226,7 @@ def test_without_the_converter(program: Program, tests: Path, tmp_path: Path) ->
     assert ended.code == UnsupportedError.exit_code == MissingPackageError.exit_code
     assert ended.err.startswith("error: the converter of machine-learning operations is not installed\n  help: pip ")
     assert program(*IMPORT).code == 0
-    ended = program("test", "suite", env=nowhere)
-    assert ended.code == 17
+    ended = program("test", "suite", env=nowhere, exit_code=17)
     assert "1 MissingTool" in ended.out
 
 

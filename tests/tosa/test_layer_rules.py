@@ -88,8 +88,7 @@ def test_some_layers(program: Program, tmp_path: Path) -> None:
         "return %2 : tensor<4xf32>\n}"
     )
     words = ("compare-layers", "model.mlir", "--expected", "tosa")
-    ended = program(*words, "--layers", "s*", "--json")
-    assert (ended.code, ended.err) == (0, "")
+    ended = program.succeed(*words, "--layers", "s*", "--json")
     layers = {layer["layer"]: (layer["expected"], layer["verdict"]) for layer in json.loads(ended.out)["layers"]}
     assert layers == {"gate": ("ABS_ERROR", "within"), "sum": ("ULP", "within")}
     ended = program(*words, "--layers", "relu")
@@ -105,8 +104,7 @@ def test_a_custom_operator(program: Program, checkout: Path) -> None:
     """A custom operator has no rule; the others are judged, also one that reads its result. Without others nothing is
     within a tolerance."""
     words = ("compare-layers", checkout / "tests/tosa/fixtures/mixed.mlir", "--expected", "tosa")
-    ended = program(*words)
-    assert (ended.code, ended.err) == (0, "")
+    ended = program.succeed(*words)
     assert "mixed.mlir: 3 layers, 2 compared\n" in ended.out
     assert "\nnot compared: line_4: TOSA has no rule for custom operators\n" in ended.out
     assert [line.split()[-2:] for line in ended.out.splitlines()[4:7]] == [
@@ -114,8 +112,7 @@ def test_a_custom_operator(program: Program, checkout: Path) -> None:
         ["-", "-"],
         ["within", "ULP"],
     ]
-    ended = program(*words, "--layers", "custom")
-    assert (ended.code, ended.out) == (2, "")
+    ended = program.fail(2, *words, "--layers", "custom")
     reason = "TOSA's rules can judge none of the layers: line_4: TOSA has no rule for custom operators\n"
     assert reason in ended.err
 
@@ -128,8 +125,7 @@ def test_narrow_types(program: Program, tmp_path: Path) -> None:
     lines.append(f"return %0, %1, %2 : {', '.join(types)}")
     text = "\n".join([f"func.func @main({arguments}) -> ({', '.join(types)}) {{", *lines, "}"])
     (tmp_path / "model.mlir").write_text(text)
-    ended = program("compare-layers", "model.mlir", "--expected", "tosa", "--json")
-    assert (ended.code, ended.err) == (0, "")
+    ended = program.succeed("compare-layers", "model.mlir", "--expected", "tosa", "--json")
     layers = json.loads(ended.out)["layers"]
     assert [(layer["expected"], layer["verdict"]) for layer in layers] == [("EXACT", "within")] * 3
 

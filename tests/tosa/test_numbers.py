@@ -249,8 +249,7 @@ def run_scenario(program: Program, folder: Path, scenario: dict[str, Any]) -> An
     """Run a scenario of ``model.vgf`` on X and give its output."""
     numpy.save(folder / "x.npy", X)
     (folder / "scenario.json").write_text(json.dumps(scenario))
-    ended = program("scenario.json")
-    assert ended.code == 0, ended.err
+    program("scenario.json", exit_code=0)
     return numpy.load(folder / "out0.npy").view("f4").reshape(4, 16)
 
 
@@ -364,18 +363,14 @@ def test_command_line(program: Program, tmp_path: Path) -> None:
     """Standard input and output, warnings, --strict, and a mistyped option."""
     text = function(["x"], [add("%0", "%x", "%x"), shader("%1", ["%0"], [1, 0], typo_bindin=1)], ["%1"])
     (tmp_path / "model.mlir").write_text(text)
-    ended = program("convert", "model.mlir", "--output", "model.vgf")
-    assert (ended.code, ended.err) == (0, "")
+    program.succeed("convert", "model.mlir", "--output", "model.vgf")
     content = (tmp_path / "model.vgf").read_bytes()
     (tmp_path / "model.mlir").write_text(text.replace("typo_bindin", "push_constant"))
-    ended = program("convert", "model.mlir", "-o", "model.vgf")
-    assert ended.code == 0
+    ended = program("convert", "model.mlir", "-o", "model.vgf", exit_code=0)
     assert ended.err.startswith("warning: model.mlir: <attributes of 'shader'>:1:")
     assert (tmp_path / "model.vgf").read_bytes() == content
     (tmp_path / "model.vgf").unlink()
-    ended = program("convert", "model.mlir", "-o", "model.vgf", "--strict")
-    assert ended.code == 3
+    ended = program("convert", "model.mlir", "-o", "model.vgf", "--strict", exit_code=3)
     assert ended.err.startswith("error: model.mlir: <attributes of 'shader'>:1:")
     assert not (tmp_path / "model.vgf").exists()
-    ended = program("convert", "model.mlir", "-o", "x.vgf", "--dispatch=all")
-    assert ended.code == 2
+    program("convert", "model.mlir", "-o", "x.vgf", "--dispatch=all", exit_code=2)

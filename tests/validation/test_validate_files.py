@@ -259,8 +259,7 @@ def test_rows_of_a_png_file(program: Program, scene: Scene) -> None:
     image = {"dims": [1, 4, 4, 1], "format": "VK_FORMAT_R8G8B8A8_UNORM", "shader_access": "readonly", "src": "a.png"}
     scene.resource("image", uid="i", **image).write()
     for words in (["validate"], []):
-        ended = program(*words, "scenario.json")
-        assert (ended.code, ended.out) == (4, "")
+        ended = program.fail(4, *words, "scenario.json")
         assert "a.png: has 40 bytes of rows, expected 68 of an image of its size" in ended.err
     assert ": /resources/0/image/src: " in program("validate", "scenario.json").err
 
@@ -272,6 +271,5 @@ def test_offsets_that_a_device_does_not_align(program: Program, scene: Scene) ->
     assert program("validate", "scenario.json").code == 0
     (scene.folder / "doctor.json").write_text(program("doctor", "--json").out)
     for words in (["validate", "--against", "doctor.json"], []):
-        ended = program(*words, "scenario.json")
-        assert ended.code == 6
+        ended = program(*words, "scenario.json", exit_code=6)
         assert "/resources/1/buffer/memory_group/offset: memory group 'g' places 'y' at offset 4" in ended.err

@@ -140,8 +140,7 @@ def test_exit_codes(
     """Each kind of failure has an exit code, the failed call, its place and a help."""
     call, result, code, message, help = failure
     at = 2 if call == "vkWaitForFences" else 1
-    ended = program("scenario.json", env=failing(fault_layer, call, at, FAULT_RESULT=result))
-    assert (ended.code, ended.out) == (code, "")
+    ended = program.fail(code, "scenario.json", env=failing(fault_layer, call, at, FAULT_RESULT=result))
     expected = f"error: scenario.json{message}\n" + (f"  help: {help}\n" if help else "")
     pattern = re.escape(expected.replace("<device>", device_name)).replace("<place>", r"\d+:\d+")
     assert re.fullmatch(pattern, ended.err)
@@ -155,8 +154,7 @@ def test_allocation_that_the_device_cannot_give(
     """A failed allocation names its size, its purpose and its memory, and no output is written."""
     scene.buffer("large", size=3_000_000).buffer("small", size=100).write()
     environment = failing(fault_layer, "vkAllocateMemory", memory=memory, FAULT_RESULT=DEVICE_MEMORY)
-    ended = program("scenario.json", env=environment)
-    assert (ended.code, ended.out) == (9, "")
+    ended = program.fail(9, "scenario.json", env=environment)
     assert re.match(r"error: scenario\.json:\d+:\d+: /resources/0/buffer: vkAllocateMemory failed with ", ended.err)
     assert "VK_ERROR_OUT_OF_DEVICE_MEMORY: 'large', 'small' asked for 2.9 MiB (30" in ended.err
     assert "from a heap of " in ended.err
@@ -171,8 +169,7 @@ def test_memory_mapped_at_an_unusable_address(
     """A vkMapMemory that succeeds with NULL or with MAP_FAILED, as Mesa's does, is an error and not a crash."""
     scene.buffer("large", size=3_000_000).write()
     environment = failing(fault_layer, "vkMapMemory", memory=memory, FAULT_POINTER=str(pointer))
-    ended = program("scenario.json", env=environment)
-    assert (ended.code, ended.out) == (9, "")
+    ended = program.fail(9, "scenario.json", env=environment)
     where, asked = {
         "unified": (r":\d+:\d+: /resources/0/buffer: ", r"'large' asked for 2\.9 MiB \(3000000 bytes\)"),
         "staged": (": ", r"staging memory asked for 8\.0 MiB \(\d+ bytes\)"),
@@ -185,8 +182,7 @@ def test_memory_mapped_at_an_unusable_address(
 def test_fence_that_never_signals(program: Program, everything: Scene, fault_layer: dict[str, str]) -> None:
     """A fence that does not signal within --timeout ends with exit code 10; the process does not hang."""
     environment = failing(fault_layer, "vkWaitForFences", FAULT_STAYS="1", FAULT_RESULT=TIMEOUT)
-    ended = program("scenario.json", "--timeout", "0.3", env=environment)
-    assert (ended.code, ended.out) == (10, "")
+    ended = program.fail(10, "scenario.json", "--timeout", "0.3", env=environment)
     assert "/commands/1/mark_boundary: frame 0 did not finish within 0.3 s\n" in ended.err
     assert not list(everything.folder.glob("*.out.npy"))
 
@@ -197,8 +193,7 @@ def test_next_file_after_a_lost_device(program: Program, everything: Scene, faul
     alone = Scene(everything.folder).buffer("q", numpy.array([3], numpy.uint8))
     alone.write("other.json")
     environment = failing(fault_layer, "vkQueueSubmit", at=2, FAULT_RESULT=DEVICE_LOST)
-    ended = program("scenario.json", "other.json", env=environment)
-    assert ended.code == 11
+    ended = program("scenario.json", "other.json", env=environment, exit_code=11)
     assert ended.out.startswith("other.json: ok: ")
     assert alone.output("q").tolist() == [3]
 
@@ -215,8 +210,7 @@ def test_failure_while_reading_back_in_pieces(program: Program, scene: Scene, fa
         for path in [*scene.folder.glob("*.out.npy"), *scene.folder.glob("frames/*/*")]:
             path.unlink()
         environment = {**counting, "FAULT_AT": str(number), "FAULT_RESULT": DEVICE_LOST}
-        ended = program("scenario.json", "--capture-dir", "frames", env=environment)
-        assert ended.code == 11
+        program("scenario.json", "--capture-dir", "frames", env=environment, exit_code=11)
         assert not list(scene.folder.glob("*.out.npy"))
         assert scene.leftovers() == []
         assert {path.stat().st_size for path in scene.folder.glob("frames/*/*")} <= {128 + (40 << 20)}
@@ -236,8 +230,7 @@ def test_graph_pipelines_are_made_once(
     environment = {**fault_layer, "FAULT_CALL": call, **places}
     for _ in range(2):
         log.write_text("")
-        ended = program(*[scenario] * 4, "--output", tmp_path / "out", *options, env=environment)
-        assert (ended.code, ended.err) == (0, "")
+        ended = program.succeed(*[scenario] * 4, "--output", tmp_path / "out", *options, env=environment)
         assert ended.out.count(": ok: ") == 4
         assert log.read_text().splitlines() == [call, "END"]
 
@@ -261,8 +254,7 @@ def drawing(scene: Scene) -> Scene:
 
 def test_a_device_without_graphics(program: Program, drawing: Scene, fault_layer: dict[str, str]) -> None:
     """Exit code 6, with the device's name and the place of the command; nothing is written."""
-    ended = program("scenario.json", env={**fault_layer, **NO_GRAPHICS})
-    assert (ended.code, ended.out) == (6, "")
+    ended = program.fail(6, "scenario.json", env={**fault_layer, **NO_GRAPHICS})
     place, _, message = ended.err.partition(": /commands/0/dispatch_fragment: ")
     assert place.startswith("error: scenario.json:")
     assert message.startswith("a drawing needs a queue family with graphics and compute, which '")
@@ -274,8 +266,7 @@ def test_computing_takes_no_graphics(program: Program, scene: Scene, fault_layer
     """A device without graphics runs a scenario without draws."""
     scene.shader("set", glsl("a[gl_WorkGroupID.x] = 5u;", "layout(binding = 0) buffer A { uint a[]; };\n"))
     scene.buffer("b", size=16).dispatch("set", ["b"], [4]).write()
-    ended = program("scenario.json", env={**fault_layer, **NO_GRAPHICS})
-    assert (ended.code, ended.err) == (0, "")
+    program.succeed("scenario.json", env={**fault_layer, **NO_GRAPHICS})
     assert scene.output("b", "u4").tolist() == [5] * 4
 
 
@@ -287,8 +278,7 @@ def test_pipelines_are_made_once(program: Program, drawing: Scene, fault_layer: 
     for _ in range(2):
         log.write_text("")
         environment = {**fault_layer, "FAULT_LOG": str(log), "FAULT_CALL": call, "SCENARIO_RUNNER_CACHE": cache}
-        ended = program(*["scenario.json"] * 3, "--output", "out", env=environment)
-        assert (ended.code, ended.err) == (0, "")
+        program.succeed(*["scenario.json"] * 3, "--output", "out", env=environment)
         assert log.read_text().splitlines() == [call, "END"]
     expected = numpy.tile(numpy.arange(7, 71, dtype="u4"), 2)
     assert (numpy.load(drawing.folder / "out" / "x.out.npy").ravel() == expected).all()
@@ -364,8 +354,7 @@ def test_files_of_every_kind(
     environment = guard_layer
     if memory == "staged":
         environment = {**above(guard_layer, fault_layer), "FAULT_TYPE": DISCRETE, "FAULT_LOG": "log"}
-    ended = program("scenario.json", "--capture-dir", "frames", "--repeat", str(repeat), env=environment)
-    assert (ended.code, ended.err) == (0, "")
+    program.succeed("scenario.json", "--capture-dir", "frames", "--repeat", str(repeat), env=environment)
     for uid, array in arrays.items():
         assert (scene.output(uid, "u4") == array.astype("<u4").reshape(-1) + 7).all(), uid
     assert (scene.output("odd", "u1") == odd).all()
@@ -389,6 +378,5 @@ def test_images(program: Program, scene: Scene, guard_layer: Layer, kind: str) -
     again = Scene(scene.folder).resource("image", uid="i", src=f"middle.{kind}", dst="out.npy", **keys)
     again.write("in.json")
     for name in ("out.json", "in.json"):  # the second reads what the first wrote
-        ended = program(name, env=guard_layer)
-        assert (ended.code, ended.err) == (0, "")
+        program.succeed(name, env=guard_layer)
     assert (numpy.load(scene.folder / "out.npy").reshape(texels.shape) == texels).all()
