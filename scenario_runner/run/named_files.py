@@ -14,9 +14,10 @@ from scenario_runner.files.codec_table import CODECS
 from scenario_runner.files.input import SourceFile
 from scenario_runner.files.output import marker_path
 from scenario_runner.files.sandbox import allows
+from scenario_runner.run.output_files import file_key
 
 _WRITTEN: Final = ("buffer", "tensor", "image")
-"""The kinds of resources that may have a ``dst``."""
+"""The resource kinds that may have a ``dst``."""
 _BOUNDARIES: Final = ("mark_boundary", "frame_boundary")
 
 
@@ -34,15 +35,15 @@ class NamedFiles(NamedTuple):
 
     def on_disk(self) -> list[str]:
         """Return the existing output files, recognized by their content. Inputs of the scenario are left out."""
-        inputs = {_identity(path) for path in self.reads}
+        inputs = {file_key(path) for path in self.reads}
         return [
             path
             for path in dict.fromkeys(self.writes)
-            if allows(path) and _holds_output(path) and _identity(path) not in inputs
+            if allows(path) and _holds_output(path) and file_key(path) not in inputs
         ]
 
     def remove(self) -> None:
-        """Remove the output files. Raises FileError."""
+        """Remove the output files. Raise FileError."""
         for path in self.on_disk():
             try:
                 os.unlink(os.path.realpath(path))
@@ -89,11 +90,12 @@ def _paths(values: Iterable[object]) -> Iterator[str]:
 
 
 def _lines(text: Json) -> list[str]:
+    """Return the strings in a list, or a string alone."""
     return [line for line in (text if isinstance(text, list) else [text]) if isinstance(line, str)]
 
 
 def _include_dirs(body: Mapping[str, object], base_dir: str) -> Iterator[str]:
-    """Yield the folders in which a compiler searches includes."""
+    """Yield the folders where a compiler searches includes."""
     yield from (os.path.join(base_dir, folder) for folder in _paths(_lines(body.get("include_dirs"))))
     options = body.get("build_options")
     if isinstance(options, str) and "-I" in options:
@@ -104,6 +106,7 @@ def _include_dirs(body: Mapping[str, object], base_dir: str) -> Iterator[str]:
 
 
 def _captures(commands: Json) -> frozenset[tuple[int, str]]:
+    """Find the captures at frame boundaries."""
     names: set[tuple[int, str]] = set()
     with suppress(TypeError, KeyError, AttributeError):  # a run reports the error
         boundaries = (command[word] for command in commands for word in _BOUNDARIES if word in command)
@@ -113,16 +116,8 @@ def _captures(commands: Json) -> frozenset[tuple[int, str]]:
     return frozenset(names)
 
 
-def _identity(path: str) -> tuple[int, int] | None:
-    """Identify a file independently of its path; None if it is missing."""
-    try:
-        status = os.stat(path)
-    except OSError:
-        return None
-    return status.st_dev, status.st_ino
-
-
 def _holds_output(path: str) -> bool:
+    """Return whether a file begins like an output."""
     with suppress(ScenarioRunnerError), SourceFile(path) as file:
         return file.read(16).startswith(tuple(codec.signature for codec in CODECS))
     return False

@@ -163,7 +163,7 @@ def wrong_destinations(plan: Plan) -> Iterator[Diagnostic]:
 
     Links and other names for an existing file count as the same file.
     """
-    inputs = set(map(_identity, plan.reads))
+    inputs = set(map(file_key, plan.reads))
     first: dict[str, str] = {}
     pointers: dict[str, str] = {}
     for uid, path in plan.outputs:
@@ -171,7 +171,7 @@ def wrong_destinations(plan: Plan) -> Iterator[Diagnostic]:
             continue
         resource = plan.resources[uid]
         pointer = f"{resource.pointer}/dst"
-        if _identity(path) in inputs:
+        if file_key(path) in inputs:
             message = f"the dst {path!r} of resource {uid!r} is a file that the scenario reads"
             yield Diagnostic("SR-FILE-003", "error", pointer, message, "choose another name: it would be overwritten")
             continue
@@ -219,8 +219,8 @@ def at_pointer(problem: Diagnostic, pointer: str) -> Diagnostic:
     return Diagnostic(problem.code, "error", pointer, f"{problem.path}: {problem.message}", problem.help)
 
 
-def _identity(path: str) -> tuple[int, int] | str:
-    """Return a file's device and inode; the absolute path if the file is missing."""
+def file_key(path: str) -> tuple[int, int] | str:
+    """Return a key that all names for a file share: device and inode, or the absolute path of a missing file."""
     try:
         status = os.stat(path)
     except (OSError, ValueError):
