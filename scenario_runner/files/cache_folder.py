@@ -167,7 +167,7 @@ def is_trusted(folder: str) -> bool:
     try:
         reason = reason_to_distrust(os.stat(folder))
     except (OSError, ValueError):
-        return True  # the use of the folder shows what is wrong
+        return True  # using the folder gives an error
     if not reason:
         _trusted.add(folder)
     else:

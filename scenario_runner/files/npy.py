@@ -219,7 +219,7 @@ def write_npy(
     *,
     create: CreateOutput = OutputFile,
 ) -> None:
-    """Write a .npy file whose payload is ``chunks`` one after the other; see `NpyCodec.create_array`."""
+    """Write a .npy file with the payload ``chunks`` one after the other; see `NpyCodec.create_array`."""
     with NpyCodec().create_array(path, descr, shape, create) as writer:
         for chunk in chunks:
             writer.write(chunk)

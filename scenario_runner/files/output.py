@@ -74,8 +74,8 @@ class OutputFile:
     Missing parent folders are created. A symbolic link stays, and its target is replaced. An existing target must be a
     regular file. Every failure, such as a full disk or a missing permission, is a `FileError`.
 
-    A known ``size_bytes`` reserves the room at once. So a full disk is noticed before anything is written, and ext4
-    does not flush the data when the file replaces an older one (0.05 s instead of 0.1 to 0.6 s for 256 MiB).
+    A known ``size_bytes`` reserves the room at once. So a full disk is noticed early, and ext4 does not flush the
+    data when the file replaces an older one (0.05 s instead of 0.1 to 0.6 s for 256 MiB).
 
     A file of the set ``files`` keeps its temporary name until the set is published.
     """

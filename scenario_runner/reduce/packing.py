@@ -67,8 +67,8 @@ def pack(
     """Write scenarios, all files that they read, and ``more`` into the folder ``output``; nothing after an error.
 
     ``parameters`` replace the parameters of the scenarios. Raises ScenarioError for a wrong scenario, ExpectationError
-    for wrong expectations, FileError for an unreadable or unwritable file, and UsageError if a packed file would
-    replace a file that is read.
+    for wrong expectations, and FileError for an unreadable or unwritable file. Raises UsageError if a packed file
+    would replace a file that is read.
     """
     scenarios = [
         load(path, values_of_scenario(item_at(path), parameters, needs_expectations=True))

@@ -79,7 +79,7 @@ class Environment:
         self._mark_whole()
 
     def install_package(self, level: str) -> None:
-        """Install the package, editable, with the dependencies of runs, or also those of tests.
+        """Install the package, editable, with the dependencies of runs or of tests.
 
         The tests need the extras ``ml`` (11 MB), ``hlsl`` (15 MB), ``convert`` (21 MB), ``cluster`` (4 MB) and ``tosa``
         (25 MB).
