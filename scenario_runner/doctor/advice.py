@@ -247,7 +247,7 @@ def ml_path(
 
     Return ``path``, ``reason`` and ``fix``, with the ML extensions, features and properties there.
 
-    ``obstacle`` says why the layers cannot run on the device (`vulkan.capabilities.reason_against`). ``native`` and
+    ``obstacle`` says why the layers cannot run on the device (`vulkan.capabilities.emulation_obstacle`). ``native`` and
     ``emulated`` come from `probe.ml_facts`, without and with the layers. ``instance_layers`` is VK_INSTANCE_LAYERS, by
     which a user can load the layers into every program.
     """

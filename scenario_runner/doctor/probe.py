@@ -18,10 +18,10 @@ from scenario_runner.errors import NoDeviceError, ScenarioRunnerError
 from scenario_runner.files.vk_formats import all_formats
 from scenario_runner.vulkan import Handle, ffi, vulkan_loader
 from scenario_runner.vulkan._generated.features import CORE_FEATURES, FEATURES
-from scenario_runner.vulkan.capabilities import reason_against
+from scenario_runner.vulkan.capabilities import emulation_obstacle
 from scenario_runner.vulkan.instance import Instance, choose, open_layered
 from scenario_runner.vulkan.layers import GRAPH_LAYER, TENSOR_LAYER
-from scenario_runner.vulkan.measurements import capability_of, instrumentation_required
+from scenario_runner.vulkan.measurements import instrumentation_capability, instrumentation_required
 from scenario_runner.vulkan.physical_device import CORE, PhysicalDevice
 from scenario_runner.vulkan.structs import enumerated, new
 from scenario_runner.vulkan.vulkan_loader import API_1_2, API_1_3, library_of, load, loader_version, version_text
@@ -174,7 +174,7 @@ def describe(physical: PhysicalDevice) -> dict[str, object]:
         "cooperative_matrices": physical.matrices and [each._asdict() for each in physical.matrices],
         "shader_instrumentation": _instrumentation(physical),
         "ml_facts": ml_facts(physical),
-        "emulation_obstacle": reason_against(physical),
+        "emulation_obstacle": emulation_obstacle(physical),
     }
 
 
@@ -205,7 +205,7 @@ def _instrumentation(physical: PhysicalDevice) -> dict[str, object]:
     capability = problem = None
     try:
         instrumentation_required(physical)
-        capability = capability_of(physical)
+        capability = instrumentation_capability(physical)
     except ScenarioRunnerError as error:
         problem = error.problems[0].message
     return {

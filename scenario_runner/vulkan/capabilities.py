@@ -142,7 +142,7 @@ _USED_BY_LAYERS = (
 )
 
 
-def reason_against(physical: PhysicalDevice) -> str | None:
+def emulation_obstacle(physical: PhysicalDevice) -> str | None:
     """Explain why the ML emulation layers cannot run on a device; None if they can. Ask the device without the
     layers."""
     if physical.api_version < API_1_3:

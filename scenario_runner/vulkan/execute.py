@@ -27,7 +27,7 @@ from scenario_runner.vulkan.layers import FRAME_BOUNDARY
 from scenario_runner.vulkan.memory import MemoryBlocks
 from scenario_runner.vulkan.pipeline import PipelineCache
 from scenario_runner.vulkan.recording import Prepared, allocate_sets
-from scenario_runner.vulkan.resources import Resource, create_buffers, place
+from scenario_runner.vulkan.resources import Resource, allocate_and_bind, create_buffers
 from scenario_runner.vulkan.transfer import Pieces, Transfer
 
 if TYPE_CHECKING:
@@ -140,7 +140,7 @@ def create_resources(
     resources.update(created)
     if "image" in by_kind:
         check_groups(device, resources)
-    place(device, memory, stack, resources.values())
+    allocate_and_bind(device, memory, stack, resources.values())
     return resources
 
 
@@ -152,21 +152,21 @@ class Execution:
         self._plan, self._options = plan, options
         self._shape = None if options.keep is None else _shape(plan)
         progress.doing("creating its resources")
-        watched = device.instance.watched
+        naming_subject = device.instance.naming_subject
         with phases.phase("create", "resources"):
             self._resources = resources = create_resources(device, objects.memory, stack, plan.resources.values())
         if plan.declared:
-            from scenario_runner.vulkan.image_support import with_supported_formats
+            from scenario_runner.vulkan.image_support import with_declared_formats
 
-            plan = with_supported_formats(device, plan, resources)
+            plan = with_declared_formats(device, plan, resources)
         cache = objects.pipelines
-        pipelines = [cache.compute(pipeline) for pipeline in watched(plan.pipelines)]
+        pipelines = [cache.compute(pipeline) for pipeline in naming_subject(plan.pipelines)]
         graphs: list[DataGraph] = []
         if plan.graph_pipelines:
             from scenario_runner.vulkan.optical_flow import pipeline_of
 
-            graphs = [pipeline_of(cache, graph, resources) for graph in watched(plan.graph_pipelines)]
-        graphics = [cache.graphics(pipeline) for pipeline in watched(plan.graphics_pipelines)]
+            graphs = [pipeline_of(cache, graph, resources) for graph in naming_subject(plan.graph_pipelines)]
+        graphics = [cache.graphics(pipeline) for pipeline in naming_subject(plan.graphics_pipelines)]
         if device.driver_cache is not None:
             device.driver_cache.on_created(device.driver_cache)
         progress.doing("creating its descriptor sets")

@@ -1,9 +1,9 @@
 """Data graph pipelines and their sessions (VK_ARM_data_graph), and their reports after a run.
 
 A driver copies the constants of a graph from the mapped file into its own memory. Pages that it read stay resident, so
-that a model of 500 MB would count twice. `read_once` drops these pages; a page that is read again comes from the
-system's cache. The workload `graph-constants` (a file of 477 MiB) takes 618 MiB at most with this, 1094 MiB without, in
-the same time.
+that a model of 500 MB would count twice. `dropping_read_pages` drops these pages; a page that is read again comes from
+the system's cache. The workload `graph-constants` (a file of 477 MiB) takes 618 MiB at most with this, 1094 MiB
+without, in the same time.
 
 Sources: Vulkan specification, "Data Graph Pipelines", VK_ARM_data_graph_neural_accelerator_statistics; the emulation
 layers' documentation of VMEL_GRAPH_PROFILING.
@@ -131,7 +131,7 @@ _SHARE = 1 / 64
 
 
 @contextmanager
-def read_once(views: Iterable[memoryview]) -> Iterator[None]:
+def dropping_read_pages(views: Iterable[memoryview]) -> Iterator[None]:
     """Drop the pages of mapped files in ``views`` repeatedly until the block ends."""
     mappings: set[mmap.mmap] = {view.obj for view in views if isinstance(view.obj, mmap.mmap)}
     if not hasattr(mmap, "MADV_DONTNEED") or not mappings:
@@ -265,7 +265,7 @@ class GraphPipeline(DataGraph):
                 pName=plan.entry,
                 pConstants=[_constant(constant, view) for constant, view in zip(plan.constants, views, strict=True)],
             )
-            with read_once(views):
+            with dropping_read_pages(views):
                 return self._create_from(stack, resources, shader)
 
 

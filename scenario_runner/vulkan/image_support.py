@@ -71,7 +71,9 @@ def choose_tilings(device: Device, images: list[ImagePlan]) -> dict[str, Tiling]
     problems: list[Diagnostic] = []
     for plan in images:
         lacking = []
-        for tiling in sorted(_candidates(device, plan), key=lambda tiling: lacks_formatless(device, plan, tiling)):
+        for tiling in sorted(
+            _candidates(device, plan), key=lambda tiling: lacks_formatless_access(device, plan, tiling)
+        ):
             missing = _missing(device, plan, tiling)
             if missing is None:
                 chosen[plan.uid] = tiling
@@ -95,7 +97,7 @@ def format_features(device: Device, format: int, tiling: Tiling = "OPTIMAL") -> 
     return int(properties.optimalTilingFeatures if tiling == "OPTIMAL" else properties.linearTilingFeatures)
 
 
-def lacks_formatless(device: Device, plan: ImagePlan, tiling: Tiling) -> bool:
+def lacks_formatless_access(device: Device, plan: ImagePlan, tiling: Tiling) -> bool:
     """Return whether the device cannot access the image without a format as its shaders do.
 
     From Vulkan 1.3 on, each format has its own support. Before, the device has a feature for all formats.
@@ -112,10 +114,14 @@ def lacks_formatless(device: Device, plan: ImagePlan, tiling: Tiling) -> bool:
     )
 
 
-def with_supported_formats(device: Device, plan: Plan, resources: Mapping[str, Any]) -> Plan:
+def with_declared_formats(device: Device, plan: Plan, resources: Mapping[str, Any]) -> Plan:
     """Return the plan, with the formats that shaders declare if the device cannot access an image without a format."""
     images = (resource for resource in resources.values() if resource.plan.kind == "image")
-    return plan.as_declared() if any(lacks_formatless(device, image.plan, image.tiling) for image in images) else plan
+    return (
+        plan.as_declared()
+        if any(lacks_formatless_access(device, image.plan, image.tiling) for image in images)
+        else plan
+    )
 
 
 def usage_flags(device: Device, plan: ImagePlan, tiling: Tiling) -> int:
@@ -168,7 +174,7 @@ def _missing(device: Device, plan: ImagePlan, tiling: Tiling) -> str | None:
         required.append(vk.FORMAT_FEATURE_SAMPLED_IMAGE_FILTER_LINEAR_BIT)
     if plan.format.aspects != ("color",) and not device.has_graphics:
         return "depths cannot be copied: the queue family with compute lacks graphics"
-    if makes_levels(plan):
+    if generates_levels(plan):
         if plan.format.is_compressed:
             return "its file must contain all mip levels: the device cannot generate block-compressed levels"
         if not device.has_graphics:
@@ -182,7 +188,7 @@ def _missing(device: Device, plan: ImagePlan, tiling: Tiling) -> str | None:
     return _beyond_limits(device, plan, tiling)
 
 
-def makes_levels(plan: ImagePlan) -> bool:
+def generates_levels(plan: ImagePlan) -> bool:
     """Return whether the device generates mip levels, because the image's file lacks them."""
     return plan.source is not None and plan.source_levels < plan.mips
 

@@ -29,7 +29,7 @@ from scenario_runner.vulkan.image_support import (
     create_image,
     create_view,
     format_features,
-    makes_levels,
+    generates_levels,
     needs_companion,
     record_mip_levels,
     record_transitions,
@@ -45,7 +45,7 @@ from scenario_runner.vulkan.vulkan_loader import check
 def create_images(device: Device, stack: ExitStack, plans: list[ImagePlan]) -> dict[str, Image]:
     """Create every image of a scenario, by uid. Raises UnsupportedError with all impossible images."""
     tilings = choose_tilings(device, plans)
-    return {plan.uid: Image(device, stack, plan, tilings[plan.uid]) for plan in device.instance.watched(plans)}
+    return {plan.uid: Image(device, stack, plan, tilings[plan.uid]) for plan in device.instance.naming_subject(plans)}
 
 
 _FLOW_USAGES = {
@@ -215,7 +215,7 @@ class Image(Resource):
         if piece.offset_bytes + piece.size_bytes < plan.source.size_bytes:
             return
         layouts: int | list[int] = self._fill_layout
-        if makes_levels(plan):
+        if generates_levels(plan):
             features = format_features(self._device, plan.format.value, self.tiling)
             # integers and depths must not be averaged
             averages = plan.format.numeric not in ("uint", "sint") and plan.format.aspects == ("color",)

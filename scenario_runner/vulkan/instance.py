@@ -31,7 +31,7 @@ from scenario_runner.errors.installation import install_here
 from scenario_runner.processes import system_limits
 from scenario_runner.vulkan import Handle, ffi, vulkan_loader
 from scenario_runner.vulkan._generated import constants as vk
-from scenario_runner.vulkan.capabilities import reason_against
+from scenario_runner.vulkan.capabilities import emulation_obstacle
 from scenario_runner.vulkan.layers import (
     FILES,
     GRAPH_LAYER,
@@ -209,14 +209,14 @@ class Instance:
         check(create(self.handle, info, ffi.NULL, messenger), "vkCreateDebugUtilsMessengerEXT")
         self._stack.callback(self.fn.vkDestroyDebugUtilsMessengerEXT, self.handle, messenger[0], ffi.NULL)
 
-    def watched(self, plans: Iterable[Planned]) -> Iterator[Planned]:
+    def naming_subject(self, plans: Iterable[Planned]) -> Iterator[Planned]:
         """Iterate over plans. Validation messages about a plan in use name its JSON pointer."""
         for plan in plans:
             self.subject = getattr(plan, "pointer", None)
             yield plan
         self.subject = None
 
-    def follow(self, earlier: Instance) -> None:
+    def inherit_messages(self, earlier: Instance) -> None:
         """Take over the validation messages of an earlier instance that this instance replaces."""
         self.validation_messages[:0] = earlier.validation_messages
         self.validation_errors[:0] = earlier.validation_errors
@@ -332,7 +332,7 @@ def reopen(
     Raises UnsupportedError if the layers are not installed or cannot run on the device. The old instance then stays
     open.
     """
-    reason = reason_against(physical)
+    reason = emulation_obstacle(physical)
     if reason is not None:
         raise errors.UnsupportedError(
             f"{physical.name!r} has no {TENSORS} and {DATA_GRAPH}, and the ML emulation layers cannot run on it:"
@@ -341,7 +341,7 @@ def reopen(
     layered = open_layered(layers, validation=validation, labels=instance.labels, printer=instance.printer)
     for device in layered.physical_devices:
         if device.index == physical.index and device.uuid == physical.uuid:
-            layered.follow(instance)
+            layered.inherit_messages(instance)
             instance.close()
             return layered, device
     layered.close()

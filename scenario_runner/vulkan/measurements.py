@@ -199,7 +199,7 @@ class Capability(NamedTuple):
     per_basic_block: bool
 
 
-def capability_of(physical: PhysicalDevice) -> Capability | None:
+def instrumentation_capability(physical: PhysicalDevice) -> Capability | None:
     """Return the metrics of a physical device; None without the extension. Raises DeviceError."""
     if _INSTRUMENTATION not in physical.extensions:
         return None
@@ -245,7 +245,7 @@ class Instrumentation:
     """
 
     def __init__(self, device: Device, plan: Plan, stack: ExitStack) -> None:
-        capability = capability_of(device.physical)
+        capability = instrumentation_capability(device.physical)
         assert capability is not None, "the device was opened with it"
         self.capability = capability
         self.blocks: list[dict[str, object]] = []

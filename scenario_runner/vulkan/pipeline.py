@@ -227,7 +227,7 @@ def create_pipeline(
     """
     handle = ffi.new("VkPipeline*")
     command, stages, deferred = _COMMANDS[kind]
-    behaviour = behaviours(device.enabled.features) if stages else None
+    behaviour = robustness_behaviours(device.enabled.features) if stages else None
     if behaviour is not None:
         buffers, images = behaviour
         robust = {"storageBuffers": buffers, "uniformBuffers": buffers, "images": images}
@@ -286,7 +286,7 @@ _OF_IMAGES = {
 }
 
 
-def behaviours(features: Collection[Feature]) -> tuple[int, int] | None:
+def robustness_behaviours(features: Collection[Feature]) -> tuple[int, int] | None:
     """Return the behaviour of buffers and of images under the enabled ``features``; None without pipeline
     robustness."""
     members = {feature.member for feature in features}

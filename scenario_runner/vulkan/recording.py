@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from scenario_runner.plan.plan import Plan
 from scenario_runner.plan.records import DescriptorList, Dispatch
-from scenario_runner.vulkan import Handle, ffi
+from scenario_runner.vulkan import NULL, Handle, ffi
 from scenario_runner.vulkan._generated import constants as vk
 from scenario_runner.vulkan.device import Device, memory_barrier
 from scenario_runner.vulkan.pipeline import DESCRIPTOR_TYPES, Pipeline, PipelineCache
@@ -66,20 +66,22 @@ class BindingRecorder(Recorder):
 
     def __init__(self, prepared: Prepared, commands: Handle, alone: bool) -> None:
         super().__init__(prepared, commands, alone)
+        fn = prepared.device.fn
+        self._bind_pipeline, self._bind_sets = fn.vkCmdBindPipeline, fn.vkCmdBindDescriptorSets
         self.forget_bindings()
 
     def forget_bindings(self) -> None:
         """Forget which objects are bound: another recorder may have bound others."""
-        self._handle: Handle = None
+        self._pipeline: Pipeline | DataGraph | None = None
         self._layout: Handle = None
         self._descriptors, self._push_constants = -1, b""
 
     def _bind(self, pipeline: Pipeline | DataGraph, descriptors: int, push_constants: bytes = b"") -> None:
         """Bind a pipeline, the descriptor list with this number, and push constants if there are any."""
-        commands, fn = self.commands, self.prepared.device.fn
-        if pipeline.handle != self._handle:
-            self._handle = pipeline.handle
-            fn.vkCmdBindPipeline(commands, self.point, pipeline.handle)
+        commands, point = self.commands, self.point
+        if pipeline is not self._pipeline:
+            self._pipeline = pipeline
+            self._bind_pipeline(commands, point, pipeline.handle)
             if pipeline.layout != self._layout:
                 self._layout = pipeline.layout
                 self._descriptors, self._push_constants = -1, b""
@@ -87,11 +89,12 @@ class BindingRecorder(Recorder):
             self._descriptors = descriptors
             sets, count = self.prepared.descriptor_sets[descriptors]
             if count:
-                fn.vkCmdBindDescriptorSets(commands, self.point, self._layout, 0, count, sets, 0, ffi.NULL)
+                self._bind_sets(commands, point, self._layout, 0, count, sets, 0, NULL)
         if push_constants and push_constants != self._push_constants:
             self._push_constants = push_constants
             data = ffi.from_buffer(push_constants)
-            fn.vkCmdPushConstants(commands, self._layout, self.stages, 0, len(push_constants), data)
+            push = self.prepared.device.fn.vkCmdPushConstants
+            push(commands, self._layout, self.stages, 0, len(push_constants), data)
 
 
 class DispatchRecorder(BindingRecorder):
@@ -122,20 +125,18 @@ class DispatchRecorder(BindingRecorder):
 
     def record(self, operations: Iterable[Dispatch]) -> None:
         commands, pipelines, fn, null = self.commands, self.prepared.pipelines, self.prepared.device.fn, ffi.NULL
-        dispatch, pipeline_barrier, compute = fn.vkCmdDispatch, fn.vkCmdPipelineBarrier, _COMPUTE
-        everything, after_stages = self._everything, self._after_stages
+        dispatch, pipeline_barrier = fn.vkCmdDispatch, fn.vkCmdPipelineBarrier
+        compute, after_stages, everything = vk.PIPELINE_STAGE_COMPUTE_SHADER_BIT, self._after_stages, self._everything
         bound = None
         for operation in operations:
             needed = operation.pipeline, operation.descriptors, operation.push_constants
             if needed != bound:
                 bound = needed
                 self._bind(pipelines[operation.pipeline], operation.descriptors, operation.push_constants)
-            dispatch(commands, *operation.workgroup_count)
+            x, y, z = operation.workgroup_count
+            dispatch(commands, x, y, z)
             if operation.barrier_after:
                 pipeline_barrier(commands, compute, after_stages, 0, 1, everything, 0, null, 0, null)
-
-
-_COMPUTE = vk.PIPELINE_STAGE_COMPUTE_SHADER_BIT
 
 
 def allocate_sets(

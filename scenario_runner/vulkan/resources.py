@@ -102,7 +102,7 @@ WORD_SIZE_BYTES = 4
 
 def create_buffers(device: Device, stack: ExitStack, plans: Iterable[BufferPlan]) -> dict[str, Buffer]:
     """Create every buffer of a scenario, by uid. Raises OutOfMemoryError with the place."""
-    return {plan.uid: Buffer(device, stack, plan) for plan in device.instance.watched(plans)}
+    return {plan.uid: Buffer(device, stack, plan) for plan in device.instance.naming_subject(plans)}
 
 
 class Buffer(Resource):
@@ -228,7 +228,7 @@ class Rows:
 _BLOCK_SIZE_BYTES = 64 << 20
 
 
-def place(device: Device, memory: MemoryBlocks, stack: ExitStack, resources: Iterable[Resource]) -> None:
+def allocate_and_bind(device: Device, memory: MemoryBlocks, stack: ExitStack, resources: Iterable[Resource]) -> None:
     """Allocate ``memory`` for ``resources``, and bind each to its part.
 
     A memory group is one allocation with each member at its offset. Raises OutOfMemoryError, UnsupportedError or

@@ -52,7 +52,7 @@ def describe(description: TensorDescription, usage: int) -> Handle:
     )
 
 
-class _Object:
+class _TensorObject:
     """A VkTensorARM, and a VkBuffer over the same bytes for copies if its elements are packed."""
 
     def __init__(self, device: Device, stack: ExitStack, description: TensorDescription, usage: int, what: str) -> None:
@@ -113,14 +113,14 @@ class Tensor(Resource):
         super().__init__(device, plan)
         self._stack = stack
         self._view: Handle = None
-        self._shadow: _Object | None = None
+        self._shadow: _TensorObject | None = None
         self._start_bytes = start_bytes
         self._image = image
         self._packed = description.linear and description.strides is None
         what = f"tensor {plan.uid!r} of {plan.format.name}, {readable_size(plan.size_bytes)}"
         try:
             usage = self._usage(description)
-            self._object = _Object(device, stack, description, usage, what)
+            self._object = _TensorObject(device, stack, description, usage, what)
             self._rows = Rows(description.dims, description.strides, plan.size_bytes)
             if image is not None:
                 self._buffer = None
@@ -128,7 +128,7 @@ class Tensor(Resource):
                 self._buffer = self._object.add_buffer(stack, self._rows.end_bytes)
             else:
                 plain = TensorDescription(description.format, description.dims)
-                self._shadow = _Object(device, stack, plain, USAGE_TRANSFER, f"the copy of {what}")
+                self._shadow = _TensorObject(device, stack, plain, USAGE_TRANSFER, f"the copy of {what}")
                 self._buffer = self._shadow.add_buffer(stack, plan.size_bytes)
         except errors.ScenarioRunnerError as failure:
             raise failure.at(pointer=plan.pointer) from None
@@ -219,7 +219,7 @@ def create_tensors(
 ) -> dict[str, Tensor]:
     """Create every tensor of a scenario, by uid. ``others`` has the images. Raises the errors of `Tensor`."""
     tensors = {}
-    for plan in device.instance.watched(plans):
+    for plan in device.instance.naming_subject(plans):
         image = None if plan.image is None else others[plan.image]
         start = 0 if image is None else image.start_bytes
         shared = None if plan.linear else image

@@ -19,7 +19,7 @@ from scenario_runner.vulkan.capabilities import Enabled, dependent_extensions, e
 from scenario_runner.vulkan.device import Device
 from scenario_runner.vulkan.instance import Instance, choose
 from scenario_runner.vulkan.physical_device import Feature, MatrixSizes, PhysicalDevice, missing_matrices
-from scenario_runner.vulkan.pipeline import behaviours
+from scenario_runner.vulkan.pipeline import robustness_behaviours
 from tests.left_out import DXC_LIBRARY, VGF_LIBRARY, needs
 from tests.ml.make_fixtures import Graph, tensor
 from tests.program import Program
@@ -209,7 +209,7 @@ def test_pipelines_ask_for_the_strictest_behaviour() -> None:
     """The behaviour of a pipeline follows from the opened features; without the feature there is none."""
 
     def of(*members: str) -> tuple[int, int] | None:
-        return behaviours([Feature("", member) for member in members])
+        return robustness_behaviours([Feature("", member) for member in members])
 
     assert of("robustBufferAccess", "robustBufferAccess2") is None
     assert of("pipelineRobustness", "robustBufferAccess") == (2, 0)
