@@ -15,10 +15,8 @@ _FLAGS = ("-shared", "-fPIC", "-fvisibility=hidden", "-Wall", "-Wextra", "-Werro
 
 
 def layer_from(source: Path, extensions: Sequence[str] = ()) -> Any:
-    """A fixture of a session: the environment variables with which the loader loads the layer built from ``source``.
-
-    `build_layer` says what the layer is; its C file says which variables steer it.
-    """
+    """Return a session fixture: the environment variables with which the loader loads the layer built from
+    ``source``. `build_layer` describes the layer, and its C file names the variables that steer it."""
 
     @pytest.fixture(scope="session")
     def layer(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:

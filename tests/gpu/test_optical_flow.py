@@ -1,5 +1,5 @@
-"""Optical flows (dispatch_optical_flow) on a device: the motion of pictures that move by known vectors; what is missing
-on a device that does not support one is named with its place, and the exit code is 6."""
+"""Optical flows (dispatch_optical_flow) on a device: the motion of pictures with known vectors. A device without
+support is refused with the place of the missing part, with exit code 6."""
 
 from typing import Any
 

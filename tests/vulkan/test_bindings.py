@@ -1,5 +1,5 @@
-"""The generated bindings: regenerating changes nothing, and what they say is true by other sources; structures that are
-built of them fill in types and lengths, and keep their memory alive."""
+"""The generated bindings equal a new generation and other sources. Structures fill in types and lengths, and keep
+their memory alive."""
 
 import gc
 import re
