@@ -18,6 +18,7 @@ from benchmarks.measurement import Bench
 from benchmarks.programs import CHECKOUT, ours
 from benchmarks.record import PAGES, RECORDS, read_records, replace
 from benchmarks.workloads import all_workloads
+from tests.left_out import VGF_LIBRARY, needs
 
 
 @pytest.fixture(scope="module")
@@ -36,6 +37,7 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
 LARGE = tuple(name for name in all_workloads() if name.startswith("models-"))
 
 
+@needs(VGF_LIBRARY, "graph-")
 @pytest.mark.parametrize(
     "name", [pytest.param(name, marks=[pytest.mark.heavy] if name in LARGE else []) for name in all_workloads()]
 )
@@ -45,6 +47,7 @@ def test_a_workload_runs_and_is_right(launcher: Launcher, root: Path, name: str)
     assert (outcome.failures, outcome.samples) == ({}, {})
 
 
+@needs(VGF_LIBRARY)
 @pytest.mark.parametrize(
     "names",
     [("small", "large-buffers", "graph-constants"), pytest.param(tuple(all_workloads()), marks=pytest.mark.heavy)],
@@ -166,6 +169,7 @@ def test_readme_quotes_the_medians(checkout: Path) -> None:
     assert f"| 10,000 dispatches in one scenario | {' | '.join(cells)} |\n" in text
 
 
+@needs(VGF_LIBRARY)
 def test_a_machine_without_the_converter(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -14,6 +14,7 @@ import pytest
 import scenario_runner
 from tests.crash import crash_shader
 from tests.docs.test_docs import pattern_of
+from tests.left_out import VGF_LIBRARY, needs
 from tests.program import Ended, old_glslang, run_program
 from tests.scenes import Scene, glsl
 
@@ -130,6 +131,7 @@ def printed(tmp_path_factory: pytest.TempPathFactory, shader_cache: Path, device
     return [re.sub(r"(?<=[ (\n])[a-z_]+/(?=blur\.json)", "", f"\n{text}") for text in out]
 
 
+@needs(VGF_LIBRARY, "SR-FEATURE-005")
 @pytest.mark.parametrize("message", MESSAGES, ids=lambda message: message.split("\n")[0][-40:])
 def test_a_message_is_printed(message: str, printed: list[str]) -> None:
     """The program prints the message from the start of a line to the end of a line."""

@@ -104,6 +104,7 @@ def test_a_link_is_not_followed(tmp_path: Path) -> None:
     assert (kept / "file").exists()
 
 
+@pytest.mark.filterwarnings("ignore:.*multi-threaded:DeprecationWarning")  # threads of pytest's own workers
 def test_a_fork_is_a_process_of_its_own(tmp_path: Path) -> None:
     """A process that was forked after a file was written names its own files after itself."""
     with OutputFile(tmp_path / "a"):

@@ -125,7 +125,7 @@ def test_a_spoiled_process_runs_nothing_more(folder: Folder, what: str, status: 
     crash = folder.crashing()
     with SuiteWorkers(options(jobs=1)) as workers:
         outcomes = by_id(list(workers.run([folder.troubled(what), folder.good(), crash])))
-    assert (outcomes[what][0].status, outcomes[what][0].exit_code) == (status, code)
+    assert (outcomes[what][0].status, outcomes[what][0].exit_code) == (status, code), outcomes[what][0].reason
     assert words in outcomes[what][0].reason
     assert outcomes["good"][0].status == "Pass"
     assert outcomes["crash"][0].before == ("good",)
