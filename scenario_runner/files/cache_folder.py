@@ -34,7 +34,7 @@ class Kind(NamedTuple):
 # Kinds of files by the names of their folders.
 KINDS = {
     # All plans of a suite must fit: if one plan is too many, the next run of the suite finds none.
-    "plans": Kind(".entry", 16384, 256 << 20),
+    "plans": Kind(".entry", 65536, 256 << 20),
     "shaders": Kind(".entry", 4096, 256 << 20),
     "checked": Kind(".entry", 4096, 256 << 20),
     "pipelines": Kind(".cache", 2048, 256 << 20),

@@ -29,7 +29,7 @@ from scenario_runner.shaders.source import CompileRequest
 _LARGEST_TEXT_BYTES = 16 << 20
 # Eviction looks at each file in the folder, which takes as long as dozens of plans. It happens about once for so many
 # stored plans, or so many bytes, in any process.
-_KEPT_BETWEEN_LOOKS = 1024
+_KEPT_BETWEEN_LOOKS = 4096
 _BYTES_BETWEEN_LOOKS = 16 << 20
 
 
