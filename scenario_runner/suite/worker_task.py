@@ -117,12 +117,15 @@ class SuiteTask:
                 open_files()  # raises OSError if the item failed because no file handle was left
             return outcome
         except Exception as error:
-            code, reason = INTERNAL_ERROR_EXIT_CODE, f"an error of this program: {type(error).__name__}: {error}"
+            seconds, name = time.perf_counter() - started, type(error).__name__
             if isinstance(error, OSError) and error.errno in (errno.EMFILE, errno.ENFILE):
                 what = progress.work()[0] or "reading it"
-                code, reason = LimitError.exit_code, f"the process that ran it has run out of file handles while {what}"
-            crash, stack = (code, type(error).__name__), traceback.format_exc()
-            return Outcome("Crash", time.perf_counter() - started, reason, code, stack=stack, crash=crash)
+                reason = f"the process that ran it has run out of file handles while {what}"
+                # no stack: Python would open source files
+                return Outcome("Crash", seconds, reason, LimitError.exit_code, crash=(LimitError.exit_code, name))
+            reason = f"an error of this program: {name}: {error}"
+            code, stack = INTERNAL_ERROR_EXIT_CODE, traceback.format_exc()
+            return Outcome("Crash", seconds, reason, code, stack=stack, crash=(code, name))
 
     def used(self) -> list[str]:
         """Name the modules, Vulkan types and libraries of this process, if there are more than before."""

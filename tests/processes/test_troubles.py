@@ -36,7 +36,7 @@ def test_a_crash_costs_one_item(folder: Folder) -> None:
     assert (problem["code"], problem["pointer"], problem["path"]) == ("SR-DEVICE-006", "/commands/0", items[1].path)
     assert problem["line"] is not None
     assert first.python_stack.startswith("Fatal Python error: Segmentation fault")
-    assert "scenario_runner/vulkan/recording.py" in first.python_stack
+    assert "scenario_runner/vulkan/device.py" in first.python_stack
     assert (first.before, first.before_count) == (("a",), 1)
     assert (second.status, second.before, second.before_count) == ("Crash", (), 0)
     assert [each.status for each in (*outcomes["a"], *outcomes["c"])] == ["Pass", "Pass"]
