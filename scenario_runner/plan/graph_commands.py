@@ -190,7 +190,7 @@ class VgfDispatch:
         return Dispatch(pipeline, tables.lists.add(sets, sets), workgroups, push_constants, barrier, self._index)
 
     def _push_constants(self, segment: Segment, name: str, loaded: LoadedShader) -> bytes | None:
-        """Return a compute segment's push constants, with the size in the scenario, the file or the shader."""
+        """Return a compute segment's push constants. The scenario, the file or the shader tells the size."""
         ranges = max((part.offset_bytes + part.size_bytes for part in segment.push_constant_ranges), default=0)
         size = self._graph.graph.push_constants_size or loaded.push_constants_size or ranges
         targets = self._graph.targets()

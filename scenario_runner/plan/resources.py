@@ -216,7 +216,7 @@ def source_of(
 ) -> NpySource | ArraySource | GeneratedSource | None:
     """Return the source of a resource from ``inputs``, else ``data``, else ``src``; None for zeros.
 
-    ``shape`` and ``format`` describe its array, where known, for an object in ``src``.
+    ``shape`` and ``format`` describe the array, where known. An object in ``src`` needs them.
     """
     if resource.uid in inputs:
         return ArraySource(inputs[resource.uid], resource.uid)

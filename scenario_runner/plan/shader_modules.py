@@ -397,7 +397,7 @@ def matrix_uses(interface: Interface) -> tuple[MatrixUse, ...]:
     if not types:
         return ()
     uses = dict.fromkeys(matrix.as_use() for matrix in types.values())
-    values: dict[int, _Matrix] = {}  # a type is the first operand of instructions that make a value of it
+    values: dict[int, _Matrix] = {}  # an instruction that makes a value has the value's type as first operand
     for at in index.instructions():
         count = words[at] >> 16
         matrix = types.get(words[at + 1]) if count > 2 else None

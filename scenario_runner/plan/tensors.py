@@ -92,7 +92,7 @@ class TensorResolver(ResourceResolver):
 
 
 def _holds(dims: tuple[int, ...], source: Source, uid: str, pointer: str, problems: Problems) -> bool:
-    """Return whether content has the fixed dimensions in an open shape; note an error if not."""
+    """Return whether content fits the fixed dimensions of an open shape; note an error if not."""
     _, shape, place, code, name = _array_of(source, pointer)
     if shape is None or max(dims, default=0) < 1 or agrees(dims, shape):
         return True

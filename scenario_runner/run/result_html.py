@@ -29,10 +29,10 @@ from scenario_runner.view.contents import Channel, Content, channels_of, has_col
 from scenario_runner.view.picture import picture_of, shrink, value_range
 
 _MOST_OF_TEXT: Final = 5_000  # of one array, without a picture
-_SIDES: Final = (320, 160, 80, 40, 20)  # longest picture sides in texels; the first with enough room is taken
+_SIDES: Final = (320, 160, 80, 40, 20)  # longest sides of a picture to try, in texels, until the picture has room
 _ENLARGED: Final = 128  # smaller pictures grow to this side
 _FAINT: Final = 8  # of 255
-_MOST_TEXELS: Final = 1024  # of each side, before a picture is shrunk; other texels are skipped
+_MOST_TEXELS: Final = 1024  # longest side before a picture is shrunk; other texels are skipped
 _MOST_ELEMENTS: Final = 1 << 22  # for statistics
 _BUFFER: Final = ("uint8", "int32", "float32")  # for a buffer without one type of numbers in shaders
 _HEADING: Final = ("", "first values", "least", "greatest", "mean", "NaN", "infinite")
