@@ -11,7 +11,7 @@ from scenario_runner.ml.vgf_file import read_vgf
 from scenario_runner.ml.vgf_model import describe
 from tests.gpu.ml_scenes import MODELS
 from tests.ml.vgf_samples import model_of_two_inputs, one_segment, row
-from tests.program import Ended, Program, run_program
+from tests.program import Program
 
 FIXTURES = Path(__file__).resolve().parents[1] / "ml" / "fixtures"
 
@@ -40,22 +40,18 @@ constants
 """
 
 
-def program(*arguments: str, folder: Path = FIXTURES) -> Ended:
-    """Run the program in the folder of the fixtures."""
-    return run_program(folder, *arguments)
+program = Program(FIXTURES)
 
 
 def test_show_prints_tables() -> None:
     """Inputs, outputs, segments, modules and constants, each as a table."""
-    ended = program("vgf", "show", "conv.vgf")
-    assert (ended.code, ended.err) == (0, "")
+    ended = program.succeed("vgf", "show", "conv.vgf")
     assert ended.out == CONV
 
 
 def test_show_as_json() -> None:
     """--json describes the whole model."""
-    ended = program("vgf", "show", "mixed.vgf", "--json")
-    assert (ended.code, ended.err) == (0, "")
+    ended = program.succeed("vgf", "show", "mixed.vgf", "--json")
     assert json.loads(ended.out) == describe(read_vgf(FIXTURES / "mixed.vgf"))
 
 
@@ -65,8 +61,7 @@ def test_a_scenario_is_ready_to_run(tmp_path: Path) -> None:
     ended = program("vgf", "scenario", "conv.vgf", "--output", str(path))
     assert (ended.code, ended.out, ended.err) == (0, "", "")
     numpy.save(path.parent / "x.npy", numpy.ones((1, 8, 8, 2), "f4"))
-    ended = program(str(path))
-    assert ended.code == 0, ended.err
+    program(str(path), exit_code=0)
     assert numpy.load(path.parent / "y.npy").shape == (1, 8, 8, 4)
 
 
@@ -94,7 +89,7 @@ def test_inputs_by_number(tmp_path: Path) -> None:
     x, h = numpy.float32([1, 2, 3, 4]), numpy.float32([10, 20, 30, 40])
     for name, array in (("x", x), ("h", h)):
         numpy.save(tmp_path / f"{name}.npy", array)
-    ended = program("net.vgf", "--input", "h=h.npy", "--input", "0=x.npy", folder=tmp_path)
+    ended = Program(tmp_path)("net.vgf", "--input", "h=h.npy", "--input", "0=x.npy")
     assert ended.code == 0, ended.err
     assert (numpy.load(tmp_path / "y.npy").view("f4") == x - h).all()
 
@@ -110,7 +105,7 @@ def test_a_model_runs_with_a_shader_of_the_users(tmp_path: Path) -> None:
         "void main() { y[gl_GlobalInvocationID.x] = -a[gl_GlobalInvocationID.x]; }\n"
     )
     model = str(FIXTURES / "placeholder.vgf")
-    ended = program(model, "--input", "x=x.npy", "--shader", "graph_partition_1=negate.comp", folder=tmp_path)
+    ended = Program(tmp_path)(model, "--input", "x=x.npy", "--shader", "graph_partition_1=negate.comp")
     assert ended.code == 0, ended.err
     assert (numpy.load(tmp_path / "sum.npy") == -x).all()
 
@@ -192,20 +187,17 @@ def test_times_and_dumps_of_a_model(program: Program, given: list[str], tmp_path
     """A run of a model writes profiles and dumps like a run of a scenario, and may do so with --sandbox."""
     trace, profile, dumps = tmp_path / "trace.json", tmp_path / "profile.json", tmp_path / "dumps"
     options = ["--trace", str(trace), "--profiling-dump-path", str(profile), "--repeat", "2"]
-    ended = program(*given, *options, "--sandbox")
-    assert ended.code == 0, ended.err
+    ended = program(*given, *options, "--sandbox", exit_code=0)
     assert ": ok: 1 dispatch x 2, y.npy, " in ended.out
     assert json.loads(trace.read_text())["traceEvents"]
     assert json.loads(profile.read_text())
-    ended = program(*given, "--dump-all", str(dumps))
-    assert ended.code == 0, ended.err
+    program(*given, "--dump-all", str(dumps), exit_code=0)
     assert any(path.name.endswith("y.npy") for path in dumps.rglob("*"))
 
 
 def test_a_dry_run_of_a_model(program: Program, given: list[str], tmp_path: Path) -> None:
     """A dry run writes no file."""
-    ended = program(*given, "--dry-run")
-    assert (ended.code, ended.err) == (0, "")
+    ended = program.succeed(*given, "--dry-run")
     assert f"{given[0]}: checked (dry run): 1 dispatch, 0 outputs, " in ended.out
     assert not (tmp_path / "out").exists()
 
@@ -214,8 +206,7 @@ def test_old_outputs_of_a_model(program: Program, given: list[str], tmp_path: Pa
     """A failed run names the outputs of the earlier run in a note, and --clean removes them first."""
     assert program(*given).code == 0
     absent = ["--device", "no such device"]
-    ended = program(*given, *absent)
-    assert ended.code == NoDeviceError.exit_code
+    ended = program(*given, *absent, exit_code=NoDeviceError.exit_code)
     assert f"note: {given[0]}: these outputs are from an earlier run: {tmp_path / 'out' / 'y.npy'}" in ended.err
     assert program(*given, *absent, "--clean").code == NoDeviceError.exit_code
     assert list((tmp_path / "out").iterdir()) == []
@@ -232,12 +223,10 @@ def test_warnings_about_a_model_are_errors(program: Program, tmp_path: Path) -> 
     )
     model = FIXTURES / "placeholder.vgf"
     arguments = [model, "--input", "x=x.npy", "--shader", "graph_partition_1=negate.comp"]
-    ended = program(*arguments, "--strict")
-    assert ended.code == ScenarioError.exit_code
+    ended = program(*arguments, "--strict", exit_code=ScenarioError.exit_code)
     assert ended.err.startswith(f"error: {model}: segment 'compute_segment_0' of graph 'graph': buffer ")
     assert not (tmp_path / "sum.npy").exists()
-    ended = program(*arguments)
-    assert ended.code == 0
+    ended = program(*arguments, exit_code=0)
     assert ended.err.startswith("warning: ")
     assert (tmp_path / "sum.npy").exists()
 
@@ -246,8 +235,7 @@ def test_warnings_about_a_model_are_errors(program: Program, tmp_path: Path) -> 
 def test_options_before_a_model(program: Program, given: list[str], tmp_path: Path, before: list[str]) -> None:
     """A model runs wherever it stands among the options."""
     model, *inputs = given
-    ended = program(*before, model, *inputs)
-    assert (ended.code, ended.err) == (0, "")
+    program.succeed(*before, model, *inputs)
     assert numpy.load(tmp_path / "out" / "y.npy").view("f4").tolist() == [45.0]
     assert program(*before[:1], *inputs, model).code == 0
 
@@ -255,14 +243,12 @@ def test_options_before_a_model(program: Program, given: list[str], tmp_path: Pa
 def test_one_model_at_a_time(program: Program, given: list[str]) -> None:
     """A model that an option without a value has taken is refused with both names."""
     for other in ("other.vgf", "other.pte", "other.tosa"):
-        ended = program(*given, "--capture-frame", other)
-        assert (ended.code, ended.out) == (2, "")
+        ended = program.fail(2, *given, "--capture-frame", other)
         assert f"{other} and {given[0]} are given" in ended.err
 
 
 def test_a_model_where_a_scenario_is_expected(program: Program) -> None:
     """A command for scenarios refuses a model and names the commands for models."""
-    ended = program("bench", FIXTURES / "conv.vgf")
-    assert ended.code == 3
+    ended = program("bench", FIXTURES / "conv.vgf", exit_code=3)
     assert "the file is a model, expected a scenario" in ended.err
     assert "help: scenario-runner vgf scenario makes a scenario of a model" in ended.err
