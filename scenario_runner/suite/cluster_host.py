@@ -24,7 +24,7 @@ from scenario_runner.errors.text import reason_of
 from scenario_runner.files.cache_folder import default_cache_dir, enforce_limits, reason_to_distrust, replace_own
 from scenario_runner.processes.jobs import Device, WorkerOptions
 from scenario_runner.processes.temporary import temporary_folder
-from scenario_runner.suite.hashes import file_hash, files_of, program_hash, texts_of
+from scenario_runner.suite.hashes import dependencies, file_hash, program_hash, texts_of
 from scenario_runner.suite.outcomes import Item, Outcome, Result
 from scenario_runner.suite.problems import refuse
 from scenario_runner.suite.suite_workers import SuiteWorkers, rules_of
@@ -54,7 +54,7 @@ def sent_item(item: Item, expected: Expected) -> SentItem:
     absolute: list[str] = []
     folder = os.path.join(os.path.dirname(item.path), "")
     spelled = b"".join(texts_of(item))
-    for path, hash in files_of(item):
+    for path, hash in dependencies(item):
         if not hash:
             continue
         # "a/../b" is b on another host, which has no links.

@@ -207,7 +207,6 @@ class ClusterWorkers:
 
         Raises the error of the first host if no host could run anything, and NoDeviceError if the scheduler is lost.
         """
-        self._expected = expected
         self._items = (sent_item(item, expected(item.id)) for item in items)
         alone_since: float | None = None
         looked = 0.0
@@ -321,6 +320,10 @@ class ClusterWorkers:
             self._checked(address, reply, error)
         elif shard is not None and error is None:
             yield from self._received(shard, reply)
+        elif shard is not None and isinstance(error, ScenarioRunnerError):  # of a host that cannot keep files
+            for host in shard.hosts & self._hosts.keys():
+                self._not_used(host, error.problems[0])
+            self._waiting.appendleft(shard)
         elif shard is not None and future.status == "error":
             yield from self._lost(shard, MOST_LOSSES, f"{type(error).__name__}: {error}".splitlines()[0])
         elif shard is not None:  # the result was lost together with a host or the scheduler

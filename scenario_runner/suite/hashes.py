@@ -76,13 +76,8 @@ class _Source(NamedTuple):
 _known: dict[tuple[int, ...], _Source] = {}  # by identity, size and times of a file
 
 
-def files_of(item: Item) -> list[tuple[str, str]]:
-    """Return paths and SHA-256 of all files that a run of an item reads, except unreadable files."""
-    return [(path, hash) for path, hash in dependencies(item) if hash or path in (item.path, item.expectations)]
-
-
 def dependencies(item: Item) -> list[tuple[str, str]]:
-    """Return the same as `files_of`, but also missing and unreadable files, with an empty hash."""
+    """Return paths and SHA-256 of all files that a run of an item reads. Missing and unreadable files have no hash."""
     with around(item.path, *item.defaults):
         text, check = texts_of(item)
         own = [(path, file_hash(path)) for path in (item.path, item.expectations) if path]

@@ -12,7 +12,7 @@ import pytest
 from scenario_runner import Runner, Scenario, ScenarioRunnerError, from_dict, load, loads
 from scenario_runner.files.elements import ELEMENTS
 from scenario_runner.scenario.inline_contents import STRUCT_CODES
-from scenario_runner.suite.hashes import files_of, item_hashes
+from scenario_runner.suite.hashes import dependencies, item_hashes
 from scenario_runner.suite.outcomes import Item
 from scenario_runner.validation import validate_file
 from tests.program import Program
@@ -338,7 +338,7 @@ def test_hashes_of_a_suite(tmp_path: Path) -> None:
     path = tmp_path / "scenario.json"
     path.write_text(json.dumps(tree))
     item = Item("i", str(path))
-    assert [Path(file).name for file, _ in files_of(item)] == ["scenario.json", "value.glsl"]
+    assert [Path(file).name for file, _ in dependencies(item)] == ["scenario.json", "value.glsl"]
     before = item_hashes(item, "")
     (tmp_path / "value.glsl").write_text("#define VALUE 4.0\n")
     assert item_hashes(item, "").inputs != before.inputs

@@ -1,1 +1,1 @@
-"""Expectations of a scenario: where they stand, reading them, and checking them against the scenario."""
+"""Expectations of a scenario: the format, the reader, and the check against the scenario."""

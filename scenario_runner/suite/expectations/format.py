@@ -147,7 +147,7 @@ ParameterValues = Annotated[tuple[ParameterValue, ...], Field(strict=False, min_
 
 
 class _Model(ModelBase):
-    """A part of the format; the strings below its keys are their descriptions in the schema."""
+    """A part of the format. The string below a key is the description in the schema."""
 
     model_config = ConfigDict(use_attribute_docstrings=True)
 
@@ -171,20 +171,20 @@ class Least(_Model):
 
 
 class Metrics(_Model):
-    """Errors of an output as a whole, each with its bounds."""
+    """Bounds for errors of a whole output."""
 
     rmse: Annotated[Most | None, Metric(metrics.rmse)] = None
     """Root of the mean squared error, in units of the values."""
     psnr: Annotated[Least | None, Metric(metrics.psnr, is_likeness=True)] = None
     """Peak signal-to-noise ratio in dB."""
     ssim: Annotated[Least | None, Metric(metrics.ssim, is_likeness=True, images=True, least_side=11)] = None
-    """Structural similarity of images, 1 where they are equal."""
+    """Structural similarity of images, 1 for equal images."""
     histogram_emd: Annotated[Most | None, Metric(metrics.histogram_emd)] = None
     """Earth mover's distance between histograms of 256 bins, of the worst channel; 0 to 1."""
     flip: Annotated[Most | None, Metric(metrics.flip, images=True, package="flip-evaluator")] = None
     """Mean of NVIDIA's FLIP, 0 to 1; needs the package flip-evaluator."""
     rel_l2: Annotated[Most | None, Metric(metrics.rel_l2, defaults=(3e-6, 1.5e-5))] = None
-    """Norm of the error relative to that of the expected values. {} means the defaults."""
+    """Norm of the error divided by the norm of the expected values. {} means the defaults."""
     cosine: Annotated[Least | None, Metric(metrics.cosine, is_likeness=True, defaults=(0.999999, 0.999995))] = None
     """Cosine between both as vectors. {} means the defaults."""
     scale_error: Annotated[Most | None, Metric(metrics.scale_error, defaults=(2e-6, 1e-5))] = None
@@ -214,51 +214,51 @@ class Tosa(_Model):
 
 
 class Tolerances(_Model):
-    """Errors of an output that are allowed."""
+    """Allowed errors of an output."""
 
     atol: Tolerance | None = None
-    """Error that is allowed: atol + rtol * |expected|."""
+    """Allowed absolute error. The sum atol + rtol * |expected| counts."""
     rtol: Tolerance | None = None
-    """Error that is allowed, relative to the expected value."""
+    """Allowed error relative to the expected value."""
     ulp: Annotated[int, Field(ge=0, le=2**63 - 1)] | None = None
-    """Number of representable values that may lie between: an alternative to atol and rtol."""
+    """Allowed distance in representable values: an alternative to atol and rtol."""
     zero: Tolerance | None = None
-    """For expected values of at most this magnitude: the error that is allowed in place of ulp."""
+    """Allowed error for expected values of at most this magnitude, instead of ulp."""
     denormals: Literal["exact", "any"] | None = None
     """`any`: a zero of the same sign may stand for a denormal value. Default: `exact`."""
     nan: Literal["equal", "any", "error"] | None = None
-    """`equal` (default): NaN is right where expected. `any`: every value is right there. `error`: it is never right."""
+    """`equal` (default): an expected NaN accepts NaN. `any`: it accepts every value. `error`: NaN is never right."""
     allowed_count: Annotated[int, Field(ge=0)] | None = None
     """Number of elements that may be wrong."""
     allowed_share: Annotated[float, Field(ge=0, le=1)] | None = None
     """Share of the elements that may be wrong, 0 to 1."""
     metrics: Metrics | None = None
-    """Bounds for errors of the output as a whole, in place of single elements or besides."""
+    """Bounds for errors of the whole output, instead of or besides errors of single elements."""
 
 
 class Output(Tolerances):
     """The expectation on one output, or one captured frame of it. Without a tolerance, every byte must be equal."""
 
     file: RequiredPath | None = None
-    """A .npy, .dds or .png file, relative to the folder of the scenario; by default the output's in `expected`."""
+    """A .npy, .dds or .png file, relative to the folder of the scenario. Default: a file in the folder `expected`."""
     values: Annotated[Json, AfterValidator(_values)] = None
     """One number for all elements, or arrays in C order; 'nan', 'inf', '-inf' and bits ('0x7fc00000') are numbers."""
     sha256: Digests | None = None
     """SHA-256 of the bytes of the content, or of each of several accepted ones."""
     tosa: Tosa | None = None
-    """A compliance mode of TOSA with the reference model's result; which elements are right is the mode's matter."""
+    """A compliance mode of TOSA, with a result of the reference model. The mode decides which elements are right."""
     dtype: Dtype | None = None
-    """Type of the elements of a buffer. By default that of the file; tensors and images know it."""
+    """Type of the elements of a buffer. Default: the type in the file. Tensors and images have their own type."""
     mask: RequiredPath | None = None
-    """A .npy or .png file that is not zero at elements, or texels, that do not count."""
+    """A .npy or .png file. Elements or texels with a value other than zero are not compared."""
     border: Annotated[int, Field(ge=0)] | None = None
-    """Width of the border, in rows and columns, that does not count."""
+    """Number of rows and columns at each border that are not compared."""
     unchecked: bool = False
     """True if any content is right."""
 
 
 class Needs(_Model):
-    """Requirements on a device; on one that lacks any of it, the result is NotSupported."""
+    """Requirements on a device. If the device lacks one of them, the result is NotSupported."""
 
     capabilities: Names = ()
     """Capabilities of SPIR-V that the shaders declare."""
@@ -276,69 +276,69 @@ class Condition(_Model):
     driver: str | None = None
     """Pattern of the driver's name."""
     driver_version: Comparisons | None = None
-    """Comparisons with the driver's version, all of which must hold: `>=24.1 <25`."""
+    """Comparisons with the driver's version, such as `>=24.1 <25`. All must hold."""
     type: Literal["discrete", "integrated", "virtual", "cpu", "other"] | None = None
     """Type of the device."""
     vendor: Vendor | None = None
     """Vendor of the device: a name or an id such as 0x10de."""
     timeout: Seconds | None = None
-    """Seconds, in place of those outside."""
+    """Time limit in seconds, which replaces the outer one."""
     outputs: dict[str, Output] = Field(default={})
-    """Keys for outputs, in place of the same keys outside. Other keys stay."""
+    """Keys for outputs, which replace the same outer keys. Other keys stay."""
 
 
 class Parameters(_Model):
     """Parameters of scenarios. Each combination of values is an item."""
 
     parameters: dict[ParameterName, ParameterValues] = Field(default={})
-    """Values by the names that stand for them: `${name}` in the strings of the scenario and its expectations."""
+    """Values by name. `${name}` in a string of the scenario or of the expectations stands for a value."""
     exclude: Annotated[tuple[dict[ParameterName, ParameterValue], ...], Field(strict=False)] = ()
-    """Combinations, or parts of some, that are left out."""
+    """Combinations, or parts of combinations, to leave out."""
 
 
 class Defaults(Parameters):
-    """Keys of an item about its run, which a `suite.json` may have for all items."""
+    """Keys about the run of an item. A `suite.json` may have them for all items."""
 
     version: Annotated[int, Field(ge=VERSION, le=VERSION)] = VERSION
     """Version of this format."""
     repeat: Annotated[int, Field(ge=1, le=2**31 - 1)] = 1
-    """Number of times that all commands run, as `--repeat`."""
+    """Number of times that all commands run, like `--repeat`."""
     robustness: bool = False
-    """True if the device is opened with robust access, as --enable-robustness-features."""
+    """True if the device is opened with robust access, like `--enable-robustness-features`."""
     needs: Annotated[Needs | None, BeforeValidator(_needs)] = Field(default=None, json_schema_extra=_or_capabilities)
     """Requirements on the device; a name or an array of names are capabilities."""
     timeout: Seconds | None = None
-    """Seconds that a run may take, in place of the limit of the suite."""
+    """Time limit of a run in seconds, which replaces the limit of the suite."""
 
 
 class Suite(Defaults):
-    """A `suite.json`: defaults for the items in its folder and below."""
+    """A `suite.json`: defaults for the items in the same folder and below."""
 
     tolerances: Tolerances | None = None
-    """Tolerances of all outputs that are compared with a file or with values, and have none of their own."""
+    """Tolerances of outputs that are compared with a file or with values, and have no other tolerances."""
 
 
 class Check(Defaults):
     """The expectations of a scenario or a model."""
 
     keep_state: bool = False
-    """True if an iteration goes on from the last one."""
+    """True if an iteration continues with the state of the last one."""
     exit_code: Annotated[int, Field(ge=0, le=255)] | None = None
     """Exit code that `scenario-runner run` must end with, for scenarios that are wrong on purpose."""
     codes: Codes | None = None
     """The codes of all errors that the run must end with, each named once."""
     any_error: bool = False
-    """True if the run must end with an error, whatever its code."""
+    """True if the run must end with an error of any code."""
     convert: RequiredPath | None = None
     """A TOSA model that is converted before the run, for models that are wrong on purpose."""
     not_supported: Name | None = None
     """Why the item cannot run anywhere; it is NotSupported with this reason."""
     inputs: dict[str, RequiredPath] = Field(default={})
-    """Of a model: files for its inputs, by name or binding number."""
+    """For a model: files for inputs, by name or binding number."""
     shaders: dict[str, RequiredPath] = Field(default={})
-    """Of a model: shaders for its placeholders, as `--shader`."""
+    """For a model: shaders for placeholders, like `--shader`."""
     push_constants: dict[str, RequiredPath] = Field(default={})
-    """Of a model: push constants of its shaders, as `--push-constants`."""
+    """For a model: push constants of shaders, like `--push-constants`."""
     outputs: dict[str, Output] = Field(default={})
     """By the uid of the resource, or for captured frames `frame_<id>/<uid>`."""
     when: Annotated[tuple[Condition, ...], Field(strict=False)] = ()

@@ -122,7 +122,7 @@ class ScenarioFlakeWarning(ScenarioWarning):
     """Warning about a scenario that passed only in another attempt."""
 
 
-class ScenarioFailure(Exception):  # noqa: N818  (what failed is the scenario)
+class ScenarioFailure(Exception):  # noqa: N818  (a failure of a scenario, not an error)
     """Unexpected failure of a scenario."""
 
     def __init__(self, result: Result) -> None:

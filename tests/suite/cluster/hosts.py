@@ -15,6 +15,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from scenario_runner.errors import file_error
 from scenario_runner.suite.outcomes import Item, Outcome
 
 
@@ -56,6 +57,11 @@ def end_of_host(item: Item, runners: object, options: object) -> Outcome:
         os.kill(int(pool.rpartition(")")[2].split()[1]), signal.SIGKILL)
         time.sleep(60)  # until this process is ended with it
     return Outcome("Pass")
+
+
+def full_disk(files: dict[str, bytes]) -> None:
+    """Refuse files like a host whose disk is full."""
+    raise file_error("/cache", "no space is left", code="SR-CLUSTER-008")
 
 
 def main() -> None:

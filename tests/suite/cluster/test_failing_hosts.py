@@ -23,7 +23,7 @@ from scenario_runner.suite.problems import SuiteProblems
 from scenario_runner.suite.suite_workers import SuiteWork, suite_options
 from scenario_runner.suite.verdicts import Expected
 from tests.scenes import Scene
-from tests.suite.cluster.hosts import Cluster, cluster_of
+from tests.suite.cluster.hosts import Cluster, cluster_of, full_disk
 
 OPTIONS = suite_options(SuiteWork(options=EvaluationOptions(None)), jobs=1)
 
@@ -110,6 +110,17 @@ def test_a_host_that_cannot_keep_files(one_host: Cluster, items: list[Item], mon
         assert [each.code for each in suite.problems] == ["SR-CLUSTER-004"]
     finally:
         cache.unlink()
+
+
+def test_a_host_with_a_full_disk(one_host: Cluster, items: list[Item], monkeypatch: pytest.MonkeyPatch) -> None:
+    """A host that cannot keep the sent files is not used any more, and no item is to blame."""
+    monkeypatch.setattr(workers, "_LATE_S", 0.0)
+    monkeypatch.setattr("scenario_runner.suite.cluster_host.receive", full_disk)
+    suite = Suite(one_host.address)
+    problem = failure(suite.run(items))
+    assert problem.code == "SR-CLUSTER-003"
+    assert problem.message.endswith("is not used: /cache: no space is left")
+    assert [each.code for each in suite.problems] == ["SR-CLUSTER-004"]
 
 
 def test_an_item_that_ends_each_host(items: list[Item], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
