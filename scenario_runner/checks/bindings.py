@@ -182,7 +182,7 @@ def check_image(variable: DescriptorBinding, shader: str, uid: str, format: Form
     findings = []
     compares = variable.compared or (declared is not None and declared.depth)
     if compares and variable.has_sampler:
-        message = f"{what} compares depths while it samples, which the samplers of a scenario do not"
+        message = f"{what} compares depths while sampling, but scenarios have no such samplers"
         help = "sample without comparison (sampler2D, not sampler2DShadow; SamplerState) and compare in the shader"
         findings.append(error("SR-IMAGE-005", place, message, help))
     if declared is None:  # a sampler alone

@@ -136,7 +136,7 @@ def module_features(entry: EntryPoint, interface: Interface, uid: str) -> list[N
     stores = _STORES.get(entry.execution_model)
     features = []
     if stores is not None and any(binding.writes and binding.writable for binding in interface.bindings):
-        features.append(("VkPhysicalDeviceFeatures", stores, f"what shader {uid!r} writes besides its outputs"))
+        features.append(("VkPhysicalDeviceFeatures", stores, f"the writes of shader {uid!r} to storage resources"))
     if any(words[at + 2] == _LOCAL_SIZE_ID for at in index.execution_modes(entry.function)):
         features.append((_VULKAN_1_3, "maintenance4", f"the workgroup size by ids of shader {uid!r}"))
     for id in index.variables:

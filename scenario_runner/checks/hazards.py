@@ -190,12 +190,12 @@ class _Access:
             return None
         if all(part.reached for part in open_parts):
             if not all(part.available for part in open_parts):
-                return self._because("its src_access does not cover what the first writes")
+                return self._because("its src_access does not cover the write of the first command")
             if write:
                 return self._because(f"its dst_stage leaves out the {_word(use.stage)} stage of the second")
-            return self._because("its dst_access does not cover what the second reads")
+            return self._because("its dst_access does not cover the read of the second command")
         if not any(part.reached for part in shared):
-            return self._because("it is about other memory")
+            return self._because("it covers other memory")
         unit, base = self.use.unit, self.use.base
         # the message joins adjacent parts to one gap
         first = next(part for part in open_parts if not part.reached)

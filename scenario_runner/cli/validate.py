@@ -3,8 +3,8 @@
 import argparse
 import json
 import os
-from collections.abc import Mapping
-from functools import partial
+from collections.abc import Callable
+from functools import lru_cache, partial
 from pathlib import Path
 
 from scenario_runner.cli.arguments import compiler_arguments
@@ -12,13 +12,13 @@ from scenario_runner.cli.console import set_up_logging, write_finding
 from scenario_runner.cli.watch import Files, check_watchable, watch
 from scenario_runner.errors import UsageError, version
 from scenario_runner.errors.sarif_log import sarif
-from scenario_runner.errors.text import Json, counted, one_line
-from scenario_runner.files.input import is_model
+from scenario_runner.errors.text import counted, one_line
+from scenario_runner.files.input import ParameterizedFile, is_model, is_stream
 from scenario_runner.files.output import check_destination
 from scenario_runner.plan.records import CompilerOptions
 from scenario_runner.scenario import Scenario, load
-from scenario_runner.suite.combinations import variants
-from scenario_runner.suite.discovery import item_at, scenario_with
+from scenario_runner.suite.combinations import FILES_KEPT, file_text, values_of_scenario, variants
+from scenario_runner.suite.discovery import item_at
 from scenario_runner.suite.hashes import dependencies, file_hash, sources_of
 from scenario_runner.suite.outcomes import Item
 from scenario_runner.suite.reports.sarif import write_file
@@ -69,10 +69,9 @@ def _validate(options: argparse.Namespace) -> int:
     settings = Options(compiler, options.hazards, device, options.output, options.sandbox, options.strict)
     validations, values = [], []
     for file in options.files:
+        read = lru_cache(FILES_KEPT)(file_text)
         for item in _items(file, options):
-            validation = validate_file(
-                file, settings, _load_model if is_model(file) else partial(_load, item.parameters)
-            )
+            validation = validate_file(file, settings, _load_model if is_model(file) else partial(_load, item, read))
             validations.append(validation)
             values.append({"parameters": item.parameters} if item.parameters else {})
             if options.format == "text":
@@ -103,8 +102,12 @@ def _items(file: str, options: argparse.Namespace) -> list[Item]:
     return [item._replace(parameters=dict(options.set))] if options.set else variants(item)
 
 
-def _load(parameters: Mapping[str, Json], file: str) -> Scenario:
-    return load(scenario_with(file, parameters))
+def _load(item: Item, read: Callable[[str | None], str], file: str) -> Scenario:
+    """Load a file with the parameters of an item. ``read`` is a cache of texts for all items of the file."""
+    values = item.parameters
+    if not is_stream(file):
+        values = values_of_scenario(item._replace(id=file), values, read=read)
+    return load(ParameterizedFile(file, values) if values else file)
 
 
 def _load_model(file: str) -> Scenario:

@@ -7,6 +7,7 @@ like the next message.
 
 import os
 from collections.abc import Callable, Iterable, Sequence
+from functools import lru_cache
 from itertools import islice
 from typing import Any, TypeAlias
 
@@ -77,15 +78,18 @@ _MOST_ENTRIES = 5000  # of one folder
 
 def close_names(name: str, candidates: Iterable[str], *, most: int = 3, cutoff: float = 0.6) -> list[str]:
     """Return the candidates most like ``name``, the nearest first. Upper and lower case are the same."""
+    return list(_close_names(name, tuple(candidates), most, cutoff))
+
+
+@lru_cache(64)  # all combinations of parameters have the same misspelt names
+def _close_names(name: str, candidates: tuple[str, ...], most: int, cutoff: float) -> tuple[str, ...]:
     from difflib import get_close_matches
 
     folded: dict[str, str] = {}
     for candidate in candidates:
         folded.setdefault(candidate.lower(), candidate)
-    return [
-        folded[get_close_match]
-        for get_close_match in get_close_matches(name[:_MOST_CHARACTERS].lower(), folded, n=most, cutoff=cutoff)
-    ]
+    matches = get_close_matches(name[:_MOST_CHARACTERS].lower(), folded, n=most, cutoff=cutoff)
+    return tuple(folded[match] for match in matches)
 
 
 def did_you_mean(names: Iterable[str]) -> str:

@@ -90,9 +90,7 @@ def format_named(name: str) -> Format:
     """Return the format called ``name``. Raises `ScenarioError` with close matches."""
     known = _by_name().get(name)
     if known is None:
-        raise ScenarioError(
-            f"no format that this program knows is called {name!r:.100}", help=format_help(name), code="SR-JSON-005"
-        )
+        raise ScenarioError(f"unknown format {name!r:.100}", help=format_help(name), code="SR-JSON-005")
     return known
 
 

@@ -39,7 +39,7 @@ def tensor_format(name: str, pointer: str, problems: Problems) -> Format | None:
     """Find the format ``name`` for a tensor; return None after noting an error in ``problems``."""
     format = find_format(name)
     if format is None:
-        message = f"no format that this program knows is called {name!r:.100}"
+        message = f"unknown format {name!r:.100}"
         problems.error("SR-JSON-005", pointer, message, format_help(name))
         return None
     if not is_format_of_tensors(format):

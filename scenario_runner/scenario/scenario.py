@@ -47,14 +47,14 @@ def check_entries(
             here = f"/resources/{index}/{resource_keys[index] if resource_keys else resource.kind}"
             entries.append((here, resource))
             if resource.uid in places:
-                message = f"the uid {resource.uid!r:.100} is already that of {places[resource.uid]}"
+                message = f"{places[resource.uid]} already has the uid {resource.uid!r:.100}"
                 help = "uids are unique over all kinds of resources"
                 errors.append(error("SR-REF-003", f"{here}/uid", message, help))
             places.setdefault(resource.uid, here)
             by_uid.setdefault(resource.uid, resource)
     for uid, (index, key) in (broken or {}).items():
         if uid in places:
-            message = f"the uid {uid!r:.100} is already that of {places[uid]}"
+            message = f"{places[uid]} already has the uid {uid!r:.100}"
             errors.append(error("SR-REF-003", f"/resources/{index}/{key}/uid", message))
     for index, command in enumerate(commands):
         if command is not None:

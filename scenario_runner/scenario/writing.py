@@ -192,6 +192,6 @@ def _from_bytes(resource: Any, content: ArrayLike) -> numpy.ndarray[Any, Any]:
 def _format(resource: Any) -> Format:
     known = find_format(resource.format)
     if known is None:
-        message = f"no format that this program knows is called {resource.format!r:.100}"
+        message = f"unknown format {resource.format!r:.100}"
         raise ScenarioError(f"{resource.kind} {resource.uid!r}: {message}", code="SR-JSON-009")
     return known

@@ -135,19 +135,23 @@ def scenario_path(item: Item) -> str | ParameterizedFile:
 
 
 def values_of_scenario(
-    item: Item, parameters: Mapping[str, object], *, needs_expectations: bool = False
+    item: Item,
+    parameters: Mapping[str, object],
+    *,
+    needs_expectations: bool = False,
+    read: Callable[[str | None], str] = file_text,
 ) -> dict[str, object]:
     """Return the values of parameters that the scenario uses, and of parameters that nobody offers.
 
     Raises ScenarioError if the scenario, or with ``needs_expectations`` also the expectations, lack values for offered
     parameters. Messages begin with the id of the item.
     """
-    path, check = _declared(item, file_text)
+    path, check = _declared(item, read)
     offered = _tree(check).get(KEY)
     pairs = offered.items() if isinstance(offered, dict) else ()
     lists = {name: values for name, values in pairs if isinstance(values, list) and values}
-    text = file_text(item.path)
-    check = file_text(item.expectations) if needs_expectations else ""
+    text = read(item.path)
+    check = read(item.expectations) if needs_expectations else ""
     used = uses(text)
     for name, content in ((item.id, text), (item.expectations, check)):
         if lacks := uses(content).keys() & lists.keys() - parameters.keys():

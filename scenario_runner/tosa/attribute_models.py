@@ -287,7 +287,7 @@ class Reader:
             return None
         format = find_format(resource.vkformat)
         if format is None:
-            message = f"no format that this program knows is called {shown(resource.vkformat)}"
+            message = f"unknown format {shown(resource.vkformat)}"
             self._error("SR-JSON-005", f"/{name}_vkformat", message, format_help(resource.vkformat))
         number = self._descriptor_type(f"/{name}_vkdescriptortype", resource.vkdescriptortype)
         if format is None or number is None or any(finding.severity == "error" for finding in self.findings[before:]):

@@ -63,7 +63,7 @@ def test_what_conflicts(first: dict[str, Any], second: dict[str, Any], code: str
         (("all", "all", "memory_write", "memory_read"), ""),
         (("compute", "compute", "compute_shader_write", "compute_shader_read"), ""),
         (("compute", "compute", "memory_write", "compute_shader_read", "a", 0, 64), ""),
-        (("compute", "compute", "memory_write", "memory_read", "b", 0, 64), "it is about other memory"),
+        (("compute", "compute", "memory_write", "memory_read", "b", 0, 64), "it covers other memory"),
         (
             ("graph", "compute", "memory_write", "memory_read"),
             "its src_stage leaves out the compute stage of the first",
@@ -72,8 +72,14 @@ def test_what_conflicts(first: dict[str, Any], second: dict[str, Any], code: str
             ("compute", "graph", "memory_write", "memory_read"),
             "its dst_stage leaves out the compute stage of the second",
         ),
-        (("compute", "compute", "graph_write", "memory_read"), "its src_access does not cover what the first writes"),
-        (("compute", "compute", "memory_write", "graph_read"), "its dst_access does not cover what the second reads"),
+        (
+            ("compute", "compute", "graph_write", "memory_read"),
+            "its src_access does not cover the write of the first command",
+        ),
+        (
+            ("compute", "compute", "memory_write", "graph_read"),
+            "its dst_access does not cover the read of the second command",
+        ),
     ],
 )
 def test_barriers_between_write_and_read(barrier: Any, lacking: str) -> None:
@@ -131,7 +137,7 @@ def test_a_barrier_over_a_part_covers_that_part() -> None:
     )
     assert codes(write, half, work(2, reads="a", end=32)) == []
     assert codes(write, half, work(2, reads="a", first=32)) == ["SR-HAZARD-004"]
-    assert reason(write, half, work(2, reads="a", first=32)).endswith("does not cover it: it is about other memory")
+    assert reason(write, half, work(2, reads="a", first=32)).endswith("does not cover it: it covers other memory")
     assert codes(write, Barriers("/commands/1", (part(0, 32), part(32, 64))), work(2, reads="a")) == []
     assert codes(write, half, Barriers("/commands/2", (part(16, 90),)), work(3, reads="a")) == []
     assert codes(write, half, Barriers("/commands/2", (part(48, 64),)), work(3, reads="a")) == ["SR-HAZARD-005"]

@@ -239,7 +239,7 @@ def test_comparing_samplers(scene: Scene, format: str, text: str, kind: str, cal
     scene.image("picture", format, size=(8, 8)).buffer("x", size=16).dispatch("s", ["picture", "picture", "x"])
     expected = [
         "SR-IMAGE-005 error /commands/0/dispatch_compute/bindings/1: sampler 's' at set 0, binding 1, in shader 's'"
-        " compares depths while it samples, which the samplers of a scenario do not"
+        " compares depths while sampling, but scenarios have no such samplers"
     ]
     found = validate_file(scene.write()).findings
     lines = [f"{each.code} {each.severity} {each.pointer}: {each.message}" for each in found]

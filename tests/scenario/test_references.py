@@ -24,15 +24,15 @@ def test_duplicate_uids(scenario_of):
     """A uid that is used twice, also by another kind, is reported with both places."""
     resources = [buffer("x"), {"raw_data": {"uid": "x", "src": "x.npy"}}, buffer("x")]
     assert problems_of(scenario_of, resources) == [
-        ("/resources/1/raw_data/uid", "the uid 'x' is already that of /resources/0/buffer"),
-        ("/resources/2/buffer/uid", "the uid 'x' is already that of /resources/0/buffer"),
+        ("/resources/1/raw_data/uid", "/resources/0/buffer already has the uid 'x'"),
+        ("/resources/2/buffer/uid", "/resources/0/buffer already has the uid 'x'"),
     ]
 
 
 def test_duplicate_uid_of_a_broken_resource(scenario_of):
     """A duplicate uid in a wrong resource is reported beside the resource's own problem."""
     assert problems_of(scenario_of, [buffer("x"), buffer("x", size=0)]) == [
-        ("/resources/1/buffer/uid", "the uid 'x' is already that of /resources/0/buffer"),
+        ("/resources/1/buffer/uid", "/resources/0/buffer already has the uid 'x'"),
         ("/resources/1/buffer/size", "expected an integer of at least 1, got 0"),
     ]
 

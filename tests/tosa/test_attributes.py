@@ -85,7 +85,7 @@ def test_more_than_ten_inputs() -> None:
         *([json.loads(change), *expected] for change, *expected in cases(__file__, "wrong_attributes.txt", "WRONG")),
         (
             {"input_0_vkformat": "VK_FORMAT_R32_FLOAT", "output_0_vkdescriptortype": "STORAGE_BUFFER"},
-            "SR-JSON-005 /input_0_vkformat: no format that this program knows is called 'VK_FORMAT_R32_FLOAT'",
+            "SR-JSON-005 /input_0_vkformat: unknown format 'VK_FORMAT_R32_FLOAT'",
             f"SR-JSON-005 /output_0_vkdescriptortype: expected one of {DESCRIPTORS}, got 'STORAGE_BUFFER'"
             " (did you mean 'VK_DESCRIPTOR_TYPE_STORAGE_BUFFER'?)",
         ),

@@ -169,7 +169,7 @@ def test_format_of_another_program(scene: Scene, kind: str) -> None:
     dims = [4] if kind == "tensor" else [1, 4, 4, 1]
     scene.resource(kind, uid="t", dims=dims, format="float32", shader_access="readwrite")
     problem = single(scene)
-    assert problem.message == "no format that this program knows is called 'float32'"
+    assert problem.message == "unknown format 'float32'"
     assert problem.help == "did you mean 'VK_FORMAT_R32_SFLOAT'? Formats have the names that Vulkan gives them"
 
 
