@@ -229,3 +229,39 @@ def _special(text: str, element: Element) -> bytes:
     if not element.is_float:
         raise ValueError(f"{text!r} is no value of {element.name}")
     return element.encoded([float(text)])
+
+
+# SplitMix64 (Steele, Lea, Flood: "Fast splittable pseudorandom number generators", OOPSLA 2014).
+_INCREMENT, _FIRST_FACTOR, _SECOND_FACTOR = 0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB
+_MASK = 2**64 - 1
+
+
+def generated(element: Element, rule: tuple[Any, ...], first: int, count: int) -> bytes:
+    """Compute ``count`` items by a rule, starting with item ``first``.
+
+    Rules are ("series", start, step) and ("random", seed, low, high). Integers are computed modulo 2^64, floats in
+    double precision and then rounded to the nearest value.
+    """
+    number = numpy.arange(first, first + count, dtype="<u8")
+    kind, *arguments = rule
+    numbers: Array
+    if kind == "series":
+        start, step = arguments
+        if element.is_float:
+            return element.encoded(start + step * number.astype("<f8"))
+        numbers = number * _word(step) + _word(start)
+        return bytes(numbers.astype(element.dtype))
+    seed, low, high = arguments
+    bits: Array = (number + _word(1)) * _word(_INCREMENT) + _word(seed)
+    bits = (bits ^ bits >> _word(30)) * _word(_FIRST_FACTOR)
+    bits = (bits ^ bits >> _word(27)) * _word(_SECOND_FACTOR)
+    bits ^= bits >> _word(31)
+    if element.is_float:
+        return element.encoded(low + (high - low) * ((bits >> _word(11)).astype("<f8") * 2.0**-53))
+    span = high - low + 1
+    numbers = (bits if span > _MASK else bits % _word(span)) + _word(low)
+    return bytes(numbers.astype(element.dtype))
+
+
+def _word(value: int) -> Any:
+    return numpy.uint64(value & _MASK)

@@ -19,10 +19,6 @@ from scenario_runner.plan.records import ImagePart, Source, image_parts
 _BLOCK_BYTES = 64 << 10
 _ITEMS_AT_ONCE = 1 << 16
 
-# SplitMix64 (Steele, Lea, Flood: "Fast splittable pseudorandom number generators", OOPSLA 2014).
-_INCREMENT, _FIRST_FACTOR, _SECOND_FACTOR = 0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB
-_MASK = 2**64 - 1
-
 # Constants above this size are mapped if the file cannot change meanwhile. A copy would take memory while the driver
 # compiles, when the process needs most.
 _LARGE_BYTES = 4 << 20
@@ -174,52 +170,17 @@ class GeneratedSource(NamedTuple):
 
     def _compute(self, destination: memoryview, offset: int) -> None:
         """Fill ``destination`` with items by the rule, from ``offset`` on."""
-        from scenario_runner.files.elements import ELEMENTS
+        from scenario_runner.files.elements import ELEMENTS, generated
 
-        item_size = ELEMENTS[self.element].size_bytes
+        element = ELEMENTS[self.element]
+        item_size = element.size_bytes
         done = 0
         while done < len(destination):
             first, skipped = divmod(offset + done, item_size)
             most = min(_ITEMS_AT_ONCE, -(-(len(destination) - done + skipped) // item_size))
-            part = self._items(first, most)[skipped:][: len(destination) - done]
+            part = generated(element, self.rule, first, most)[skipped:][: len(destination) - done]
             destination[done : done + len(part)] = part
             done += len(part)
-
-    def _items(self, first: int, count: int) -> bytes:
-        """Compute ``count`` items, starting with item ``first``.
-
-        Integers are computed modulo 2^64, floats in double precision and then rounded to the nearest value.
-        """
-        import numpy
-
-        from scenario_runner.files.elements import ELEMENTS, Array
-
-        element = ELEMENTS[self.element]
-        number = numpy.arange(first, first + count, dtype="<u8")
-        kind, *arguments = self.rule
-        numbers: Array
-        if kind == "series":
-            start, step = arguments
-            if element.is_float:
-                return element.encoded(start + step * number.astype("<f8"))
-            numbers = number * _word(step) + _word(start)
-            return bytes(numbers.astype(element.dtype))
-        seed, low, high = arguments
-        bits: Array = (number + _word(1)) * _word(_INCREMENT) + _word(seed)
-        bits = (bits ^ bits >> _word(30)) * _word(_FIRST_FACTOR)
-        bits = (bits ^ bits >> _word(27)) * _word(_SECOND_FACTOR)
-        bits ^= bits >> _word(31)
-        if element.is_float:
-            return element.encoded(low + (high - low) * ((bits >> _word(11)).astype("<f8") * 2.0**-53))
-        span = high - low + 1
-        numbers = (bits if span > _MASK else bits % _word(span)) + _word(low)
-        return bytes(numbers.astype(element.dtype))
-
-
-def _word(value: int) -> Any:
-    import numpy
-
-    return numpy.uint64(value & _MASK)
 
 
 class ImageFileSource(_FileSource):

@@ -9,6 +9,8 @@ from contextvars import copy_context
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+import numpy
+
 from scenario_runner.errors import UsageError
 from scenario_runner.errors.diagnostic import Diagnostic
 from scenario_runner.errors.text import close_match, counted, listed
@@ -28,8 +30,6 @@ from scenario_runner.scenario.loader import as_scenario
 from scenario_runner.vulkan.execute import RunOptions
 
 if TYPE_CHECKING:
-    import numpy
-
     from scenario_runner.vulkan.printf import Printed
 
 
@@ -115,8 +115,6 @@ class Arrays(Mapping[str, "numpy.ndarray[Any, Any]"]):
 
         Raises KeyError for a resource that was not read back, and ValueError for another size.
         """
-        import numpy
-
         return numpy.frombuffer(self._bytes(uid), dtype=dtype).reshape(shape)
 
     def level(self, uid: str, level: int = 0, aspect: str | None = None) -> numpy.ndarray[Any, Any]:
@@ -125,8 +123,6 @@ class Arrays(Mapping[str, "numpy.ndarray[Any, Any]"]):
         ``aspect`` chooses depth or stencil. A block-compressed level is (block rows, blocks in a row, bytes in a
         block). Raises KeyError for a level that was not read back, and TypeError for a resource that is no image.
         """
-        import numpy
-
         data, plan = self._bytes(uid), self._plan.resources[uid]
         if not plan.is_image:
             raise TypeError(f"{uid!r} is not an image")
