@@ -21,7 +21,7 @@ from scenario_runner.errors.installation import pip_install
 from scenario_runner.processes import signals
 
 DEPENDENCIES = ("vulkan", "cffi", "numpy", "pydantic", "imageio", "rich")
-"""The Python packages that pip installs with this program."""
+"""The Python packages that scenarios run on."""
 
 _ERRORS_OF_WRITING = frozenset({errno.ENOSPC, errno.EFBIG, errno.EDQUOT, errno.EIO, errno.EBADF})
 
@@ -53,7 +53,7 @@ def report_error(error: BaseException) -> int:
         error = OutOfMemoryError("this machine has too little memory")
     if isinstance(error, ModuleNotFoundError):
         package = "cffi" if error.name == "_cffi_backend" else error.name
-        if package in DEPENDENCIES:
+        if package in (*DEPENDENCIES, "shtab"):  # an incomplete installation
             help = shlex.join(pip_install(package))
             error = MissingPackageError(f"the Python package {package!r} is not installed", help=help)
     if isinstance(error, ScenarioRunnerError):

@@ -82,6 +82,7 @@ def test_a_strict_environment(tmp_path: Path, program: Program) -> None:
         ("vulkan", "vulkan", ["test", "a.json"]),
         ("_cffi_backend", "cffi", ["a.json"]),
         ("pydantic", "pydantic", ["validate", "a.json"]),
+        ("shtab", "shtab", ["completion", "bash"]),
     ],
 )
 def test_a_python_package_is_missing(
