@@ -78,7 +78,7 @@ class GraphReports:
         self._neural = statistics_mode is not None or debug_database
 
     def required(self, physical: PhysicalDevice, disabled_extensions: Collection[str]) -> Enabled:
-        """Return the requirements for opening a device. Raises UnsupportedError with the missing ones."""
+        """Return the features and extensions for opening a device. Raises UnsupportedError with the missing ones."""
         if not self._neural:
             return Enabled()
         feature = physical.features.find(*_NEURAL_FEATURE)

@@ -103,7 +103,7 @@ def present_layers() -> list[str]:
 
 
 def unknown_layers(named: str, available: Collection[str]) -> str:
-    """Return a sentence about names in a value of VK_INSTANCE_LAYERS that no layer has, or "" if there are none."""
+    """Return a sentence about unknown layer names in a value of VK_INSTANCE_LAYERS; "" if all are known."""
     unknown = [name for name in re.split("[:;]", named) if name and name not in available]
     return f"{LAYERS_VARIABLE} names layers that are not installed: {', '.join(unknown)}" if unknown else ""
 

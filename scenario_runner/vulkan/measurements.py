@@ -221,7 +221,7 @@ def _text(field: Handle) -> str:
 
 
 def instrumentation_required(physical: PhysicalDevice, disabled_extensions: Collection[str] = ()) -> Enabled:
-    """Return the requirements for opening a device. Raises UnsupportedError with the missing ones."""
+    """Return the features and extensions for opening a device. Raises UnsupportedError with the missing ones."""
     features = [physical.features.find(*names, disabled_extensions) for names in _NEEDED]
     lacking = f"the extension {_INSTRUMENTATION}"
     if _INSTRUMENTATION in disabled_extensions:

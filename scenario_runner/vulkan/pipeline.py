@@ -379,7 +379,7 @@ class DriverCache:
     def create(self, make: Callable[[Handle], int], info: Handle, label: str, pointer: str, stages: int) -> int:
         """Create a pipeline from ``info`` with this many shader stages, and note the driver's feedback.
 
-        ``make`` takes the VkPipelineCache and returns the VkResult, which is also returned here.
+        ``make`` creates it with a VkPipelineCache and returns the VkResult. This function returns the same result.
         """
         feedback = new("VkPipelineCreationFeedback")
         if self._has_feedback:

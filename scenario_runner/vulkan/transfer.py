@@ -151,7 +151,7 @@ class Transfer:
     def _upload(self, resources: Sequence[Resource], recorded: list[Handle], timeout_s: float | None) -> list[Handle]:
         """Copy the bytes of the sources through staging memory, after the commands recorded before.
 
-        Return the command buffers that are not submitted yet: those of a single batch.
+        Several batches are submitted here. A single batch is not: its command buffers are returned.
         """
         sources: dict[Resource, Any] = {resource: resource.plan.source for resource in resources}
         sizes = [source.size_bytes for source in sources.values()]

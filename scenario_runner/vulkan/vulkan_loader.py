@@ -168,7 +168,7 @@ _CLASSES: dict[int, type[errors.ScenarioRunnerError]] = {
 
 
 def result_name(result: int) -> str:
-    """Return the registry's name of a VkResult; an unknown number is shown as a number."""
+    """Return the registry's name of a VkResult, such as "VK_ERROR_DEVICE_LOST"; "VkResult 5" for an unknown number."""
     from scenario_runner.vulkan._generated.results import RESULTS  # only errors need the table
 
     return str(RESULTS.get(result, f"VkResult {result}"))

@@ -57,7 +57,7 @@ class _Found(NamedTuple):
 
 
 class Compiler(_Found, ABC):
-    """A compiler's file. ``version`` is its own word; ``identity`` tells two builds apart, wherever they are.
+    """An installed compiler. ``version`` comes from its output; ``identity`` distinguishes two builds at any path.
 
     ``flavour`` names the class in reports and in the cache. ``variable`` is the environment variable for a compiler's
     path, ``programs`` are its names on PATH. ``renames_entry`` means that a GLSL entry point can have another name than
@@ -120,7 +120,7 @@ class Compiler(_Found, ABC):
 
 
 def on_path(name: str) -> list[str]:
-    """List the paths of a program with this name on PATH."""
+    """List the paths that a program of this name could have in the folders of PATH."""
     folders = os.environ.get("PATH", os.defpath).split(os.pathsep)
     program = name.removesuffix(".exe") + ".exe" if sys.platform == "win32" else name
     return [os.path.join(folder, program) for folder in folders if folder]
@@ -336,7 +336,7 @@ class DxcLibrary(Dxc):
         return [*_process(self.path), str(len(arguments)), *arguments]
 
     def batches(self, source: ShaderSource, *, preferred: bool) -> bool:
-        """Return whether it would compile the shader alone."""
+        """Return whether this is the preferred compiler: it compiles all of its shaders in batches."""
         return preferred
 
     def batch_arguments(self, sources: Sequence[ShaderSource]) -> list[str]:

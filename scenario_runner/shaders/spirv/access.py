@@ -26,7 +26,7 @@ COMPARED: Final = 32
 MAX_ROOTS: Final = 32
 """Most origins of a pointer; with more, it counts as lost."""
 
-# Storage classes whose variables are resources or workgroup memory.
+# Storage classes of resources and workgroup memory.
 UNIFORM_CONSTANT: Final = 0
 UNIFORM: Final = 2
 WORKGROUP: Final = 4

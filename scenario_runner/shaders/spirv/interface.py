@@ -49,7 +49,7 @@ _WORKGROUP_SIZE: Final = 25
 
 
 class DescriptorBinding(NamedTuple):
-    """One variable for a descriptor.
+    """A variable that a descriptor is bound to.
 
     ``kind`` is "storage_buffer", "uniform_buffer", "storage_image", "sampled_image", "combined_image_sampler",
     "sampler", "uniform_texel_buffer", "storage_texel_buffer", "input_attachment", "acceleration_structure" or "tensor".

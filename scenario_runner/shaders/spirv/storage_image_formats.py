@@ -115,7 +115,7 @@ def change_formats(index: Index, formats: Mapping[int, str]) -> ChangedFormats |
 
     Other variables keep their formats. If a function takes several variables for one parameter, they share a type, with
     the format Unknown if theirs differ. Returns None if the code makes pointers to texels, because atomic operations
-    need the declared format, or if it uses an image in a way that this reader does not know.
+    need the declared format. Returns None as well for uses of an image that this reader does not know.
     """
     uses = index.cached(ImageUses)
     declared: dict[int, str] = {}
