@@ -8,7 +8,6 @@ the host's free memory limits allocations.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
 from contextlib import ExitStack
 from functools import cache
 from typing import Final, NamedTuple
@@ -87,20 +86,9 @@ def populate(view: memoryview) -> None:
     start = ctypes.addressof(ctypes.c_char.from_buffer(view))
     first = -(-start // _PAGE_SIZE_BYTES) * _PAGE_SIZE_BYTES
     end = (start + view.nbytes) // _PAGE_SIZE_BYTES * _PAGE_SIZE_BYTES
-    madvise = _madvise()
+    madvise = getattr(ctypes.CDLL(None), "madvise", None)
     if madvise is not None:
-        madvise(first, end - first, _MADV_POPULATE_WRITE)
-
-
-@cache
-def _madvise() -> Callable[[int, int, int], int] | None:
-    """Return madvise of the C library; None if the library lacks it."""
-    import ctypes
-
-    function = getattr(ctypes.CDLL(None), "madvise", None)
-    if function is not None:
-        function.argtypes = (ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int)
-    return function
+        madvise(ctypes.c_void_p(first), ctypes.c_size_t(end - first), _MADV_POPULATE_WRITE)
 
 
 # Smaller scenarios do not ask how much memory the machine has.
