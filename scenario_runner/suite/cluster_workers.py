@@ -141,11 +141,15 @@ _END_S: Final = 10.0
 
 
 class _Shard(NamedTuple):
-    """Items that run together on one of the ``hosts`` (addresses). ``losses`` counts earlier losses of all hosts."""
+    """Items that run together on one of the ``hosts`` (addresses). ``losses`` counts earlier losses of all hosts.
+
+    While a ``suspect`` runs, no other shard does: an item of a lost shard may end each host that runs it.
+    """
 
     items: tuple[SentItem, ...]
     hosts: frozenset[str] = frozenset()
     losses: int = 0
+    suspect: bool = False
 
 
 class ClusterWorkers:
@@ -214,8 +218,7 @@ class ClusterWorkers:
             if time.monotonic() - looked >= _LOOK_S:
                 yield from self._look()
                 looked = time.monotonic()
-            most = 0 if self._silent_since is not None else _SHARDS_PER_HOST * len(self._hosts)
-            while len(self._running) < most and not self._stopping and self._has_more():
+            while not self._stopping and self._has_more() and len(self._running) < self._most_shards():
                 self._submit(self._waiting.popleft())
             if not self._running and (self._stopping or not self._has_more()):
                 return
@@ -253,6 +256,13 @@ class ClusterWorkers:
             thread = threading.Thread(target=stop, daemon=True)
             thread.start()
             thread.join(_END_S)  # some worker may not answer
+
+    def _most_shards(self) -> int:
+        """Return how many shards may run now."""
+        if self._silent_since is not None or not self._hosts:
+            return 0
+        has_suspect = any(shard.suspect for shard in (self._waiting[0], *self._running.values()))
+        return 1 if has_suspect else _SHARDS_PER_HOST * len(self._hosts)
 
     def _has_more(self) -> bool:
         """Return whether a shard waits, after making one of the next items if necessary."""
@@ -293,6 +303,7 @@ class ClusterWorkers:
         if any(about["resources"].get(RESOURCE) for about in workers.values()):
             workers = {address: about for address, about in workers.items() if about["resources"].get(RESOURCE)}
             self._resources = {RESOURCE: 1}
+        self._seen &= workers.keys()  # a worker may come back at the same address
         for address in workers.keys() - self._seen:
             self._seen.add(address)
             self._checks[self._call(remote.describe, hosts=[address])] = address
@@ -378,7 +389,7 @@ class ClusterWorkers:
         if losses < MOST_LOSSES:
             self._waiting.appendleft(shard._replace(losses=losses))
         elif len(shard.items) > 1:
-            self._waiting.extendleft(_Shard((sent,)) for sent in reversed(shard.items))
+            self._waiting.extendleft(_Shard((sent,), suspect=True) for sent in reversed(shard.items))
         else:
             (sent,) = shard.items
             outcome = Outcome("Crash", reason=f"each host that ran this item was lost: {why}")

@@ -131,7 +131,7 @@ def test_an_item_that_ends_each_host(items: list[Item], tmp_path: Path, monkeypa
     deadly = SuiteWork("tests.suite.cluster.hosts:end_of_host", EvaluationOptions(None))
     monkeypatch.setattr(sys.modules[__name__], "OPTIONS", suite_options(deadly, jobs=1))
     with cluster_of(2, hosts) as cluster:
-        suite = Suite(cluster.address)
+        suite = Suite(cluster.address, patience_s=600.0)  # hosts start again, which takes its time under load
         found = {result.item.id: result for result in suite.run(items)}
     assert {name: result.verdict for name, result in found.items()} == {"a": "Crash", "b": "Pass"}
     assert found["a"].attempts[-1].reason.startswith("each host that ran this item was lost: ")
