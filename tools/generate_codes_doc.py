@@ -21,12 +21,14 @@ models, and [suite_codes.md](suite_codes.md) for suites and expectations.
 MODEL_INTRODUCTION = """\
 # Codes of models
 
-Codes about tensors, graphs, optical flows and shaders in TOSA models. [codes.md](codes.md) explains the entries.
+Look up the code of a message about tensors, graphs, optical flows or shaders in TOSA models here. On the command line,
+run `scenario-runner explain SR-GRAPH-016`. "Error 3" means that the error ends a run with exit code 3.
 """
 SUITE_INTRODUCTION = """\
 # Codes of suites
 
-Codes about suites, expectations, clusters and TOSA's tests. [codes.md](codes.md) explains the entries.
+Look up the code of a message about suites, expectations, clusters or TOSA's tests here. On the command line, run
+`scenario-runner explain SR-EXPECT-012`. "Error 3" means that the error ends a run with exit code 3.
 """
 MODEL_FAMILIES = ("TENSOR", "GRAPH", "FLOW", "CUSTOM")
 SUITE_FAMILIES = ("SUITE", "ITEM", "EXPECT", "CLUSTER", "TOSA")
