@@ -109,7 +109,8 @@ class Runner(DeviceSession):
       ``"run"`` into .rdc files in ``capture_frame_dir``.
     - ``printf``: log and collect the messages of shaders (`Result.printed`): True, or the bytes for one command.
 
-    The first run opens the device, or raises NoDeviceError. ``starting`` is a driver that is being started already.
+    The first run opens the device, or raises NoDeviceError. ``starting`` is a Vulkan instance that another
+    thread is creating: the command line starts sooner with it.
     """
 
     def __init__(
@@ -370,9 +371,9 @@ class Runner(DeviceSession):
         return [] if self._tools.printer is None else self._tools.printer.messages
 
     def close(self) -> None:
-        """Destroy the device and the instance; calling it again does nothing, and a later `run` opens both anew.
+        """Destroy the device and the instance. A second call does nothing; a later `run` opens both again.
 
-        Raises ValidationLayerError for errors that the validation layer reports about that.
+        Raises ValidationLayerError if the validation layer reports errors about their end.
         """
         self._destroy()
         self._raise_validation_errors()

@@ -108,7 +108,8 @@ class GraphReportFiles:
     def announce(self, plan: Plan) -> None:
         """Warn if the reports slow the run down."""
         if self._memory is not None and plan.graph_pipelines:
-            log.warning(__name__, "the memory of graph sessions is visible to the host, so that graphs may be slower")
+            reason = "to report their session memory, they use memory that the host can read"
+            log.warning(__name__, "graphs may run slower: %s", reason)
 
     def write(self, device: Device, plan: Plan, graphs: Sequence[GraphPipeline]) -> None:
         """Write the files after a run with these graph pipelines. Raise FileError and DeviceError."""
@@ -128,7 +129,7 @@ class GraphReportFiles:
             if self._profiles is not None or self._has_operators:
                 content = property_of(device, graph.handle, EMULATION_PROFILE, label)
                 if content is None:
-                    reason = f"only the emulation layers measure operators, with {PROFILING_VARIABLE}=1"
+                    reason = f"run with --ml-emulation on and {PROFILING_VARIABLE}=1 to get one"
                     log.warning(__name__, "%s has no profile: %s", label, reason)
                 elif self._profiles is not None:
                     _write(self._profiles, f"EmulationLayerPipeline_{number}.json", [content])

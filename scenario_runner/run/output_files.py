@@ -203,7 +203,7 @@ def mixed_outputs(plan: Plan) -> Diagnostic | None:
     marker = marker_path(paths.values())
     if marker is None or not os.path.lexists(marker):
         return None
-    message = f"the output files are of two runs: a run was killed while it put them in place (it left {marker!r})"
+    message = f"the output files come from two runs: a run was killed while it replaced them, and left {marker!r}"
     pointer = f"{plan.resources[next(iter(paths))].pointer}/dst"
     return Diagnostic("SR-FILE-005", "warning", pointer, message, "run the scenario again")
 

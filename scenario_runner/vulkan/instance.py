@@ -279,7 +279,10 @@ def choose(devices: Sequence[PhysicalDevice], choice: str | None) -> PhysicalDev
     chosen = _matching(devices, choice)
     reason = chosen.unusable_because()
     if reason is not None:
-        raise errors.NoDeviceError(f"the device {chosen.name!r} cannot run scenarios: {reason}")
+        raise errors.NoDeviceError(
+            f"the device {chosen.name!r} cannot run scenarios: {reason}",
+            help="--list-devices lists the devices, --device selects another one",
+        )
     return chosen
 
 
@@ -345,7 +348,10 @@ def reopen(
             instance.close()
             return layered, device
     layered.close()
-    raise errors.UnsupportedError(f"the ML emulation layers do not show the device {physical.name!r}")
+    raise errors.UnsupportedError(
+        f"Vulkan no longer lists the device {physical.name!r} once the ML emulation layers are loaded",
+        help="--list-devices lists the devices, --device selects another one",
+    )
 
 
 def open_layered(

@@ -195,7 +195,7 @@ def allocate(
         if (address := int(ffi.cast("uintptr_t", pointer[0]))) in _UNUSABLE_ADDRESSES:
             raise errors.OutOfMemoryError(
                 f"vkMapMemory returned VK_SUCCESS and the unusable address {address:#x}: {request}",
-                help="too little free memory, or a limit of the address space (ulimit -v), is the usual cause",
+                help="end other programs to free memory, or raise the limit of the address space (ulimit -v)",
             )
         mapping = ffi.cast("char*", pointer[0])
     return Allocation(handle, size_bytes, type_index, mapping)

@@ -308,6 +308,8 @@ def _memory_type(device: Device, type_bits: int, resource: Resource) -> int:
         )
     index = choose_type(device, type_bits, 0, preferred)
     if index is None:
-        message = f"{device.physical.name!r} has no memory type for {resource.plan.uid!r} and its memory group"
-        raise errors.UnsupportedError(error("SR-MEMORY-008", resource.plan.pointer, message))
+        members = f"all resources in the memory group of {resource.plan.uid!r}"
+        message = f"no memory type of {device.physical.name!r} suits {members}"
+        help = "remove a resource from the memory group, or use another device"
+        raise errors.UnsupportedError(error("SR-MEMORY-008", resource.plan.pointer, message, help))
     return index

@@ -150,8 +150,8 @@ def test_outputs_of_two_runs(program: Program, scene: Scene) -> None:
     Path(marker).touch()
     (finding,) = validate_file(scene.folder / "scenario.json").findings
     assert (finding.code, finding.severity) == ("SR-FILE-005", "warning")
-    assert finding.message.startswith("the output files are of two runs: a run was killed while it put them in place")
+    assert finding.message.startswith("the output files come from two runs: a run was killed while it replaced them")
     ended = program("scenario.json", exit_code=0)
-    assert "the output files are of two runs" in ended.err
+    assert "the output files come from two runs" in ended.err
     assert not os.path.lexists(marker)
     assert program("scenario.json").err == ""
