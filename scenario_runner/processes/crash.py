@@ -60,8 +60,7 @@ class Crash(NamedTuple):
     def error(self, path: str | None) -> DeviceError:
         """Make the error about a scenario or a model, or about no file."""
         usual_help = _HELP_OF_COMPILERS if self.work == progress.COMPILING else _HELP
-        process = "the process" if path is None else "the process that ran it"
-        message = f"{process} {self.end} while {self.what or 'starting'}"
+        message = f"the process {self.end} while {self.what or 'starting'}"
         pointer = self.pointer or None if path else None
         return self.kind([Diagnostic(self.kind.code, "error", pointer, message, self.help or usual_help, path)])
 

@@ -32,7 +32,7 @@ def announce_crashes() -> None:
         set_handler(number, before[number])
         what, pointer, _ = progress.work()
         place = "".join(f"{part}: " for part in (subject, pointer) if part)
-        line = f"error: {place}the process that ran it was ended by {FATAL[number]} while {what or 'starting'}\n"
+        line = f"error: {place}the process was ended by {FATAL[number]} while {what or 'starting'}\n"
         with suppress(OSError):
             os.write(2, line.encode(errors="backslashreplace"))
         os.kill(os.getpid(), number)

@@ -120,7 +120,7 @@ class SuiteTask:
             seconds, name = time.perf_counter() - started, type(error).__name__
             if isinstance(error, OSError) and error.errno in (errno.EMFILE, errno.ENFILE):
                 what = progress.work()[0] or "reading it"
-                reason = f"the process that ran it has run out of file handles while {what}"
+                reason = f"the process has run out of file handles while {what}"
                 # no stack: Python would open source files
                 return Outcome("Crash", seconds, reason, LimitError.exit_code, crash=(LimitError.exit_code, name))
             reason = f"an error of this program: {name}: {error}"

@@ -148,7 +148,7 @@ def test_killed_for_want_of_memory(start: Start, slow: Path, other: Scene) -> No
         assert ended.out.startswith(f"{quick}: ok: ")
         error, help = ended.err.splitlines()
         assert error.startswith(f"error: {slow}:")
-        what = "the process that ran it was ended by SIGKILL while running this command (shader 'slow')"
+        what = "the process was ended by SIGKILL while running this command (shader 'slow')"
         assert error.endswith(f": /commands/2: {what}")
         assert "memory that has run out" in help
         assert other.output("y", "u4").tolist() == [1, 1, 1, 1]

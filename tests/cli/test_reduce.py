@@ -87,7 +87,7 @@ def test_a_crash(program: Program, scene: Scene, device_name: str, without_tool:
     (run,) = [line for line in after["out/failure.txt"].decode().splitlines() if line.startswith("to run it here: ")]
     assert run == "to run it here: scenario-runner test scenario.json"
     repeated = program("test", "out/scenario.json", "--retries", "0", exit_code=1)
-    assert "Crash out/scenario.json: /commands/0: the process that ran it was ended by SIGSEGV" in repeated.out
+    assert "Crash out/scenario.json: /commands/0: the process was ended by SIGSEGV" in repeated.out
 
 
 @pytest.mark.heavy

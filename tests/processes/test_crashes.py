@@ -53,7 +53,7 @@ def test_the_rest_goes_on_after_a_crash(program: Program, scene: Scene, four: li
     """Every second scenario crashes the driver: each is named with its command, and the others' results are there."""
     ended = program(*four, env=crashing("vkQueueSubmit", at=2), exit_code=CRASHED)
     assert [line.partition(": ok: ")[0] for line in ended.out.splitlines()] == ["0.json", "2.json"]
-    message = "the process that ran it was ended by SIGSEGV while running this command (shader 'add')"
+    message = "the process was ended by SIGSEGV while running this command (shader 'add')"
     first, help, second, help_again = ended.err.splitlines()
     assert first.startswith("error: 1.json:")
     assert first.endswith(f": /commands/0: {message}")
@@ -97,7 +97,7 @@ def test_what_was_being_done(
     starts = what == "while starting the driver"  # on a thread, while arguments and scenario are read
     assert line.startswith("error: " if starts and alone else "error: scenario.json")
     if not starts:
-        assert line.endswith(f"{place}the process that ran it was ended by {by.name} {what}")
+        assert line.endswith(f"{place}the process was ended by {by.name} {what}")
     assert bool(help) is not alone
     assert not list(scene.folder.glob("*.out.npy"))
     assert scene.leftovers() == []
@@ -129,7 +129,7 @@ def test_a_driver_that_crashes_at_once_ends_every_file(program: Program, four: l
 def test_a_list_of_devices_names_a_crash(program: Program, crashing: Crashing) -> None:
     """A driver that crashes while devices are listed ends in one line."""
     ended = program.fail(-signal.SIGSEGV, "--list-devices", env=crashing("vkCreateInstance"))
-    assert ended.err.startswith("error: the process that ran it was ended by SIGSEGV while ")
+    assert ended.err.startswith("error: the process was ended by SIGSEGV while ")
 
 
 @needs(VGF_LIBRARY)
@@ -139,10 +139,10 @@ def test_models_name_a_crash(program: Program, checkout: Path, crashing: Crashin
     model = checkout / "scenarios" / "ml" / "classifier" / "model.vgf"
     picture = model.with_name("picture.npy")  # without it, that it is missing may be said before the driver crashes
     ended = program(model, "--input", f"picture={picture}", "--output-dir", "out", env=crash, exit_code=-signal.SIGSEGV)
-    assert f"error: {model}: the process that ran it was ended by SIGSEGV while " in ended.err
+    assert f"error: {model}: the process was ended by SIGSEGV while " in ended.err
     model = checkout / "tests" / "tosa" / "fixtures" / "mixed.mlir"
     ended = program.fail(-signal.SIGSEGV, "compare-layers", model, "--expected", "tosa", env=crash)
-    assert f"error: {model}: the process that ran it was ended by SIGSEGV while " in ended.err
+    assert f"error: {model}: the process was ended by SIGSEGV while " in ended.err
 
 
 def test_isolation_can_be_chosen(program: Program, four: list[str], crashing: Crashing) -> None:
@@ -153,7 +153,7 @@ def test_isolation_can_be_chosen(program: Program, four: list[str], crashing: Cr
     assert "was ended by SIGSEGV while running this command (shader 'add')\n" in ended.err
     assert "debug: Fatal Python error: Segmentation fault\n" in ended.err
     ended = program.fail(-signal.SIGSEGV, *four, "--no-isolate", env=crash)
-    what = "the process that ran it was ended by SIGSEGV while running this command (shader 'add')"
+    what = "the process was ended by SIGSEGV while running this command (shader 'add')"
     assert ended.err == f"error: /commands/0: {what}\n"
 
 
@@ -194,7 +194,7 @@ def test_a_driver_that_hangs_is_ended(
     assert ended.code == FenceTimeoutError.exit_code
     error, help = ended.err.splitlines()
     assert error == (
-        "error: hangs.json: the process that ran it was killed, since it had done nothing for 2 s (--timeout),"
+        "error: hangs.json: the process was killed, since it had done nothing for 2 s (--timeout),"
         " while creating its resources"
     )
     assert help.startswith("  help: give more time with --timeout")

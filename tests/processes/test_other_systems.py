@@ -116,7 +116,7 @@ def test_a_suite(items: Folder) -> None:
     expected = {"good": "Pass", "wrong": "Fail", "crash": "Crash", "sleeps": "Timeout"}
     assert {name: verdict for name, (verdict, _) in first.items()} == expected
     ((crash,), (sleeps,)) = first["crash"][1], first["sleeps"][1]
-    what = "the process that ran it was ended by SIGSEGV while running this command (shader 'x')"
+    what = "the process was ended by SIGSEGV while running this command (shader 'x')"
     assert crash["reason"] == f"/commands/0: {what}"
     assert "vulkan/device.py" in crash["python_stack"]
     assert "was killed, since it took more than 1 s (--timeout), while creating" in sleeps["reason"]
@@ -141,7 +141,7 @@ def test_crashes_and_hangs_of_files(items: Folder) -> None:
     done = called("run", *paths, cwd=items.path)
     assert done.returncode == 12
     assert [line.partition(": ok:")[0] for line in done.stdout.splitlines()] == [paths[0], paths[2]]
-    assert "/commands/0: the process that ran it was ended by SIGSEGV while" in done.stderr
+    assert "/commands/0: the process was ended by SIGSEGV while" in done.stderr
     done = called("run", "sleeps/scenario.json", "--isolate", "--timeout", 1, cwd=items.path)
     assert (done.returncode, done.stdout) == (10, "")
     assert "was killed, since it had done nothing for 1 s (--timeout), while creating" in done.stderr

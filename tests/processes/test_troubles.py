@@ -30,7 +30,7 @@ def test_a_crash_costs_one_item(folder: Folder) -> None:
         outcomes = by_id(list(workers.run(items)))
     first, second = outcomes["b"]
     assert (first.status, first.exit_code) == ("Crash", CRASHED)
-    what = "the process that ran it was ended by SIGSEGV while running this command (shader 'x')"
+    what = "the process was ended by SIGSEGV while running this command (shader 'x')"
     assert first.reason == f"/commands/0: {what}"
     (problem,) = first.diagnostics
     assert (problem["code"], problem["pointer"], problem["path"]) == ("SR-DEVICE-006", "/commands/0", items[1].path)
@@ -78,7 +78,7 @@ def test_ways_to_end(folder: Folder, monkeypatch: pytest.MonkeyPatch) -> None:
     for what, end in ENDS.items():
         (outcome,) = outcomes[what]
         assert (outcome.status, outcome.exit_code) == ("Crash", CRASHED)
-        assert outcome.reason == f"the process that ran it {end} while creating its resources"
+        assert outcome.reason == f"the process {end} while creating its resources"
         assert outcome.output.endswith(LAST_WORDS.get(what, ""))
         assert len(outcome.output) <= 16 << 10
     assert outcomes["good"][0].status == "Pass"
@@ -91,7 +91,7 @@ def test_a_driver_that_waits_for_ever(folder: Folder) -> None:
         outcomes = by_id(list(workers.run([folder.troubled("sleeps"), folder.good()])))
     (outcome,) = outcomes["sleeps"]
     assert (outcome.status, outcome.exit_code) == ("Timeout", FENCE)
-    assert outcome.reason == f"the process that ran it was killed, since it {LATE}, while creating its resources"
+    assert outcome.reason == f"the process was killed, since it {LATE}, while creating its resources"
     assert outcome.diagnostics[0]["code"] == "SR-DEVICE-004"
     assert "create_buffer" in outcome.python_stack
     assert outcomes["good"][0].status == "Pass"

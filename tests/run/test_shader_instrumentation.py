@@ -133,7 +133,7 @@ def test_several_scenarios_share_a_file(counting: Scene, run: Run) -> None:
     "lie, code, message",
     [
         ("lost", 11, "vkGetShaderInstrumentationValuesARM failed with VK_ERROR_DEVICE_LOST"),
-        ("crash", 12, "second.json: the process that ran it was ended by SIGSEGV while reading results back"),
+        ("crash", 12, "second.json: the process was ended by SIGSEGV while reading results back"),
     ],
 )
 def test_a_failure_keeps_what_was_measured(counting: Scene, run: Run, lie: str, code: int, message: str) -> None:

@@ -92,7 +92,7 @@ def test_a_crash_that_does_not_come_again_is_a_flake(
     ended = run_pytest("--scenarios", "-rA", env=crash)
     assert ended.code == 0, ended.out
     assert outcomes(ended.out) == {"a.json::a": "PASSED", "b.json::b": "PASSED"}
-    assert "ScenarioFlakeWarning: Flake: the process that ran it was ended by SIGSEGV" in ended.out
+    assert "ScenarioFlakeWarning: Flake: the process was ended by SIGSEGV" in ended.out
     assert "the same process had run 1 item before, most recently:\n  a.json" in ended.out
 
 
@@ -104,7 +104,7 @@ def test_a_crash_is_a_failure(run_pytest: RunPytest, tmp_path: Path, fault_layer
     ended = run_pytest("--scenarios", "-rA", "-x", env=crash)
     assert ended.code == 1, ended.out
     assert outcomes(ended.out) == {"a.json::a": "FAILED"}
-    assert "Crash a.json: the process that ran it was ended by SIGSEGV" in ended.out
+    assert "Crash a.json: the process was ended by SIGSEGV" in ended.out
     assert "create_buffer" not in ended.out  # frames of this program
 
 
