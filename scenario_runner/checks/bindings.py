@@ -60,7 +60,7 @@ def check_registers(index: Index, uid: str, variables: Sequence[DescriptorBindin
     first = variables[0]
     place = f"set {first.set} and binding {first.binding}, so that one resource is bound to all of them"
     message = f"the variables {names} of shader {uid!r} have the same {place}"
-    help = "give each register() a number of its own: t0 and u0 are one binding; or write [[vk::binding(1, 0)]]"
+    help = "t0 and u0 are the same binding: give the registers different numbers, or write [[vk::binding(1, 0)]]"
     return [warning("SR-BIND-010", pointer, message, help)]
 
 

@@ -146,12 +146,13 @@ class OpticalFlowResolver(CommandResolver):
                 self._problems.error("SR-FLOW-002", image.place, message, "the image has one texel for each vector")
 
     def _check_formats(self, images: dict[str, _Image], first_name: str, second_name: str) -> None:
-        """Note an error for two images that must have one format and do not."""
+        """Note an error for two images that must have the same format and do not."""
         first, second = images.get(first_name), images.get(second_name)
         if first is None or second is None or first.plan.format is second.plan.format:
             return
         message = f"{second.label} is {second.plan.format.name}, and {first.label} is {first.plan.format.name}"
-        self._problems.error("SR-FLOW-003", second.place, message, f"{first_name} and {second_name} have one format")
+        help = f"give {first_name} and {second_name} the same format"
+        self._problems.error("SR-FLOW-003", second.place, message, help)
 
     def _check_access(self, images: dict[str, _Image]) -> None:
         """Note images that the command also writes through another binding, and warn of a wrong ``shader_access``."""
@@ -160,8 +161,8 @@ class OpticalFlowResolver(CommandResolver):
             uid = image.plan.uid
             other = seen.setdefault((uid, image.level), name)
             if other != name and name in _OUTPUTS:
-                message = f"{image.label} is written as {name}, and is {other} as well"
-                self._problems.error("SR-FLOW-004", image.place, message, "bind another image")
+                message = f"{image.label} is bound as {other}, and the optical flow also writes it as {name}"
+                self._problems.error("SR-FLOW-004", image.place, message, f"bind another image as {name}")
             access = getattr(self.context.scenario.resource(uid), "shader_access", "")
             code, does, wrong, right = "SR-ACCESS-002", "reads", "writeonly", "readonly"
             if name in _OUTPUTS:

@@ -196,9 +196,9 @@ def _check_constants(module: Module, constants: Mapping[int, GraphConstantPlan],
     for number, tensor in declared.items():
         constant, what = constants.get(number), f"the graph constant {number}"
         if constant is None:
-            report("graph_constants", "SR-GRAPH-002", f"{what}, which is {tensor}, is missing")
+            report("graph_constants", "SR-GRAPH-002", f"{what} ({tensor}) is missing")
         elif mismatch := _mismatch(tensor, constant.description):
-            report("graph_constants", "SR-GRAPH-003", f"{what} is {tensor}; what is given for it {mismatch[1]}")
+            report("graph_constants", "SR-GRAPH-003", f"{what} is {tensor}; its graph_constant {mismatch[1]}")
     for number in constants.keys() - declared.keys():
         message = f"the graph has no constant {number}; its constants are: {', '.join(map(str, declared)) or 'none'}"
         report("graph_constants", "SR-GRAPH-004", message)

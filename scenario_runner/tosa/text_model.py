@@ -222,7 +222,7 @@ def parse_text(text: str, path: str) -> Model:
         at = match.end()
         depth += (match[0] == "{") - (match[0] == "}")
         if depth < 0:
-            raise NotUnderstoodError(f"the brace at the offset {match.start()} closes nothing")
+            raise NotUnderstoodError(f"no open brace matches the closing brace at the offset {match.start()}")
         if match[0] == "func.func":
             functions.append(_function(text, match.start()))
             at = functions[-1].span[1]
@@ -329,7 +329,7 @@ def _return(text: str, at: int) -> tuple[tuple[Value, ...], int]:
     while cursor.take("," if types else ":"):
         types.append(cursor.type())
     if len(types) != len(names):
-        raise NotUnderstoodError("a return with other types than values")
+        raise NotUnderstoodError("a return whose numbers of values and types differ")
     cursor.skip_location()
     return tuple(map(Value, names, types)), cursor.at
 
@@ -365,7 +365,7 @@ def _custom(text: str, match: re.Match[str], line: int) -> CustomOperation:
         raise NotUnderstoodError("a custom operation with attributes other than strings")
     domain, name, implementation = texts
     if len(operands) != len(operand_types) or len(names) != len(result_types):
-        raise NotUnderstoodError("a custom operation with other types than values")
+        raise NotUnderstoodError("a custom operation whose numbers of values and types differ")
     return CustomOperation(
         name=name.value,
         domain=domain.value,

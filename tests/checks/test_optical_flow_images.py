@@ -98,7 +98,7 @@ def test_images_of_two_formats(scene: Scene, uid: str, name: str, other: str) ->
 
 def test_an_image_that_is_written_and_read(scene: Scene) -> None:
     """A written image is bound once: hints cannot be updated in place."""
-    message = "image 'vectors' is written as output_image, and is hint_motion_vectors as well"
+    message = "image 'vectors' is bound as hint_motion_vectors, and the optical flow also writes it as output_image"
     problems = everything(complete(scene), bound={"hint_motion_vectors": "vectors"})
     assert problems == [("SR-FLOW-004", "bindings/output_image/resource_ref", message)]
 

@@ -233,7 +233,7 @@ def test_a_constant_of_another_format(format: str, tmp_path: Path) -> None:
     (code, message), *more = findings(with_row(vgf, constants[0], format=found.value), tmp_path)
     assert code == "SR-GRAPH-006"
     assert "the graph constant " in message
-    assert message.endswith(f"what is given for it has the format VK_FORMAT_{format}")
+    assert message.endswith(f"its graph_constant has the format VK_FORMAT_{format}")
     assert more == []
 
 
