@@ -70,10 +70,10 @@ def operator_times(graph: str, code: bytes, profile: bytes) -> list[OperatorTime
 
 
 class GraphReportFiles:
-    """Writes reports about graphs to existing folders; None for reports that nobody asked for.
+    """Writes reports about graphs to existing folders. A report whose folder is None is not written.
 
-    Emulation profiles set VMEL_GRAPH_PROFILING in the environment, unless it is set. ``operators`` fills
-    ``operator_times`` for all graph runs on the device.
+    Emulation profiles need VMEL_GRAPH_PROFILING=1 in the environment; the object sets it unless you have set it. With
+    ``operators``, ``operator_times`` has the time of each operator in the latest run.
     """
 
     def __init__(
