@@ -19,7 +19,7 @@ from scenario_runner.cli.arguments import parser_of
 from scenario_runner.errors import ScenarioRunnerError
 from scenario_runner.scenario import loads
 from tests.browser import needs_browser
-from tests.left_out import VGF_LIBRARY, needs
+from tests.left_out import DXC_LIBRARY, VGF_LIBRARY, needs
 from tests.program import FORKS, Program, executable
 from tests.scenes import ADD, Scene
 from tools.report_picture import HEIGHT, PICTURE, SCALE, WIDTH, main
@@ -131,7 +131,9 @@ def output_of(step: Step, folder: Path, environment: dict[str, str]) -> tuple[st
     return printed + done.stdout, done.returncode
 
 
-@needs(VGF_LIBRARY, "custom_shaders.md", "debugging.md")
+@needs(VGF_LIBRARY, "custom_shaders.md", "debugging.md", "expectations.md", "layers.md", "[ml.md", "python.md")
+@needs(VGF_LIBRARY, "pytorch.md", "timing.md", "tosa.md", "tosa_rules.md")
+@needs(DXC_LIBRARY, "cluster.md", "journal.md", "pytest_plugin.md", "reports.md", "[shaders.md", "suites.md")
 def test_page_says_what_happens(page: tuple[Path, Path, dict[str, str]]) -> None:
     """Each command and program of a page prints the output shown in the page."""
     path, folder, environment = page
