@@ -11,7 +11,7 @@ from scenario_runner.ml.vgf_model import IMAGE_TYPES, Segment, Slot, Vgf
 
 
 def join_by_number(vgf: Vgf) -> Vgf:
-    """Add alias groups for rows with the same value, unless their sizes differ.
+    """Join rows of segments and rows of the model with the same number as alias groups, unless their sizes differ.
 
     A model with invalid indices stays unchanged, since `find_problems` reports it.
     """

@@ -326,7 +326,7 @@ class Values:
         return uid
 
     def _mismatch(self, index: int, plan: Any) -> tuple[str, str] | None:
-        """Return a code and a message's end if a resource does not fit a row; None if it fits."""
+        """Compare a resource with a row of the VGF resource table. Return a code and the message's end, or None."""
         row, shape, kind = self._rows[index], self._shapes[index], _kind_of(self._rows[index])
         code = "SR-GRAPH-013"
         if kind == "buffer":
@@ -347,7 +347,7 @@ class Values:
         return code, f"is an image of {shape[-2]} by {shape[-3]} texels (shape {list(shape)}); {has}"
 
     def _same_view(self, index: int, other: int) -> bool:
-        """Return whether two rows have equal kind, format, shape and strides."""
+        """Return whether two rows of the VGF resource table have equal kind, format, shape and strides."""
         row, view = self._rows[index], self._rows[other]
         same_type = _kind_of(row) == _kind_of(view) and row.format == view.format and row.strides == view.strides
         return same_type and self._shapes[index] == self._shapes[other]

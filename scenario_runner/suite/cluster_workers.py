@@ -141,9 +141,10 @@ _END_S: Final = 10.0
 
 
 class _Shard(NamedTuple):
-    """Items that run together on one of the ``hosts`` (addresses). ``losses`` counts earlier losses of all hosts.
+    """Items that run together on one of the ``hosts`` (addresses).
 
-    While a ``suspect`` runs, no other shard does: an item of a lost shard may end each host that runs it.
+    ``losses`` counts how often all hosts of the shard were lost. While a ``suspect`` runs, no other shard
+    does: an item of a lost shard may end each host that runs it.
     """
 
     items: tuple[SentItem, ...]

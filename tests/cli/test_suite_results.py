@@ -120,7 +120,7 @@ def test_a_crash_shows_the_native_stack(tmp_path: Path, program: Program, device
             assert "while running this command (shader 'x')" in html.unescape(text)
             assert "the thread that called the driver:" in text
     else:
-        assert "    gdb is not installed, which shows the stack\n    core file: /" in ended.out
+        assert "    the stack needs gdb, which is not installed\n    core file: /" in ended.out
     without = program("test", "suite", "--retries", "0", "--quiet")
     assert "stack:" not in without.out
 

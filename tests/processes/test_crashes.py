@@ -172,7 +172,7 @@ def test_the_native_stack_of_a_run(program: Program, scene: Scene, four: list[st
         assert "Python/" not in stack
         assert "  core file: /" in stack
     else:
-        assert stack.startswith("gdb is not installed, which shows the stack\n  core file: /")
+        assert stack.startswith("the stack needs gdb, which is not installed\n  core file: /")
 
 
 def test_the_shaders_of_a_frame(program: Program, scene: Scene, crashing: Crashing) -> None:

@@ -147,6 +147,7 @@ def checks(schema: dict[str, Any], value: Any) -> Iterator[bool]:
 BEYOND_SCHEMA = (
     "no resource has the uid",
     "is already",
+    "already has the uid",
     "already has a value",
     "expected the uid",
     "expected a shader of the",

@@ -48,7 +48,7 @@ class _Object:
         self.pointer = ctypes.c_void_p()
 
     def call(self, index: int, *arguments: object, result: Any = ctypes.c_int32) -> Any:
-        """Call a method. Return its result; pointers and integers are as ctypes takes them."""
+        """Call the method at this index of the virtual table. Arguments are ctypes pointers or unsigned integers."""
         table = ctypes.cast(self.pointer, ctypes.POINTER(ctypes.POINTER(ctypes.c_void_p))).contents
         types = [ctypes.c_void_p if not isinstance(argument, int) else ctypes.c_uint32 for argument in arguments]
         function = ctypes.CFUNCTYPE(result, ctypes.c_void_p, *types)(table[index] or 0)
