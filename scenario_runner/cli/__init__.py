@@ -13,6 +13,7 @@ from scenario_runner.cli.arguments import parse
 from scenario_runner.cli.command_frame import report_error, sandboxed, start_driver
 from scenario_runner.cli.console import write
 from scenario_runner.errors.installation import MIXED_PACKAGES_FIX, mixed_packages_problem
+from scenario_runner.errors.text import one_line
 from scenario_runner.processes import last_words, signals, temporary
 
 
@@ -21,7 +22,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         options = parse(sys.argv[1:] if argv is None else argv)
         if options.command in ("run", "compare-layers") and options.action != "versions":
-            last_words.announce_crashes()
+            last_words.announce_crashes(_only_file(options))
         if options.command == "run":
             options.starting = start_driver(options) if options.files and not options.isolate else None
         mixed = mixed_packages_problem()
@@ -36,6 +37,12 @@ def main(argv: Sequence[str] | None = None) -> int:
     signals.hold()
     temporary.remove_all()
     return code
+
+
+def _only_file(options: argparse.Namespace) -> str:
+    """Return the file or model that this process runs, in one line; empty if there are several, or none."""
+    files: Sequence[str] = [options.model] if options.command == "compare-layers" else options.files or []
+    return one_line(files[0]) if len(files) == 1 else ""
 
 
 def _module_of(options: argparse.Namespace) -> ModuleType:

@@ -16,7 +16,6 @@ from scenario_runner.compare.wrong_elements import Rule
 from scenario_runner.errors import UsageError
 from scenario_runner.errors.text import Json, counted, first_of, one_line
 from scenario_runner.files.output import OutputFile
-from scenario_runner.processes import last_words
 from scenario_runner.runner import Runner
 from scenario_runner.tosa.conformance_tests import find_reference
 from scenario_runner.tosa.layer_comparison import LayeredModel, LayerResult, judge, match, read_activations, sources_of
@@ -34,7 +33,6 @@ td{border-top:1px solid #ccc}.beyond{background:#fdd}.within{background:#efe}img
 
 def main(options: argparse.Namespace) -> int:
     """Compare the layers. Return 0 if all are within the tolerance, else 1. Raises ScenarioRunnerError."""
-    last_words.subject = one_line(options.model)
     is_device, is_reference = options.expected.startswith(_DEVICE), options.expected == "reference"
     is_tosa = options.expected == "tosa"
     given = (options.atol, options.rtol, options.ulp) != (None, None, None)

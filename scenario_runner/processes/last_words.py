@@ -10,13 +10,11 @@ from scenario_runner.processes import progress
 FATAL: Final = {11: "SIGSEGV", 6: "SIGABRT", 7: "SIGBUS", 8: "SIGFPE", 4: "SIGILL"}  # numbers of Linux
 _LONGEST_S: Final = 1
 
-subject = ""
-"""The file at the beginning of the line."""
 _kept: list[object] = []
 
 
-def announce_crashes() -> None:
-    """Write a line when this process crashes. The signal still ends the process."""
+def announce_crashes(subject: str = "") -> None:
+    """Write a line when this process crashes, with a file at its beginning. The signal still ends the process."""
     if sys.platform != "linux":
         return
     try:

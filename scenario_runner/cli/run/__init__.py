@@ -30,9 +30,8 @@ from scenario_runner.errors import (
     log,
 )
 from scenario_runner.errors.diagnostic import Diagnostic
-from scenario_runner.errors.text import counted, one_line
+from scenario_runner.errors.text import counted
 from scenario_runner.files.input import is_model
-from scenario_runner.processes import last_words
 from scenario_runner.vulkan.instance import Instance, choose
 from scenario_runner.vulkan.vulkan_loader import version_text
 
@@ -91,11 +90,8 @@ def main(options: argparse.Namespace) -> int:
 
 def _prepare_process(options: argparse.Namespace) -> None:
     """Prepare this process for crashes, if it runs the files itself."""
-    if not options.isolate:
-        if len(options.files) == 1:
-            last_words.subject = one_line(options.files[0])
-        if options.log_level == "debug":
-            faulthandler.enable()
+    if not options.isolate and options.log_level == "debug":
+        faulthandler.enable()
 
 
 def _files(paths: Sequence[str], options: argparse.Namespace) -> list[RunFile]:
