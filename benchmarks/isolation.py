@@ -43,7 +43,7 @@ _LONG_LIST = 100_000
 
 
 class Measured(NamedTuple):
-    """One run of a list; NaN for missing figures.
+    """A single run of a list; NaN for missing figures.
 
     CPU time is the sum over all processes, in milliseconds for each item. ``steady_rate`` leaves out the first fifth
     and the last twentieth of the results, so that all workers are running.
@@ -62,13 +62,13 @@ class Measured(NamedTuple):
 
 
 def make(folder: Path, count: int) -> list[Item]:
-    """Make items with one dispatch; each has its own scenario, input and expected output."""
+    """Make items with one dispatch; each has a separate scenario, input and expected output."""
     for name, body in _SHADERS.items():
         shared = "shared uint s[4];\n" if name == "crash" else ""
         text = f"#version 450\nlayout(local_size_x = 1) in;\n{_DATA}{shared}void main() {{ {body} }}\n"
         (folder / f"{name}.comp").write_text(text)
     items = [_item(folder, f"{number:06}", "add", number) for number in range(count)]
-    # the search of a folder skips names with a leading dot
+    # a folder search skips names with a leading dot
     return [*items, _item(folder, ".crash", "crash", 1), _item(folder, ".hang", "hang", 1, (65535, 65535, 64))]
 
 
@@ -98,7 +98,7 @@ def _counts(statuses: Counter[str]) -> str:
 
 
 def in_one_process(items: list[Item]) -> float:
-    """Measure the milliseconds of CPU for each item, after a first pass that fills the caches."""
+    """Measure the CPU milliseconds for each item, after a first pass that fills the caches."""
     read, write = os.pipe()
     if not os.fork():
         runners = Runners({}, 60.0)

@@ -1,6 +1,6 @@
 """A small process that starts programs and measures them.
 
-The kernel's peak of a program includes the memory of the process that started it. So a child that only runs this file
+The kernel's peak of a program includes the parent process's memory. So a child that only runs this file
 starts the programs. It imports only the standard library and holds about ten megabytes.
 """
 
@@ -19,7 +19,7 @@ from typing import IO, cast
 
 @dataclass(frozen=True)
 class Usage:
-    """The time and memory of one run of a program."""
+    """The time and memory of a program's run."""
 
     wall_s: float
     cpu_s: float
@@ -33,7 +33,7 @@ class Usage:
 
 
 class Launcher:
-    """A child process that runs programs one after the other; a context manager."""
+    """A child process that runs programs in turn; a context manager."""
 
     def __init__(self) -> None:
         self._process = subprocess.Popen(

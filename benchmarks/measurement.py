@@ -110,7 +110,7 @@ class Bench:
         output.mkdir(exist_ok=True)
         run = workload.run(folder, program, output)
         workload.prepare(folder)
-        os.sync()  # so that this run does not wait for writes of the previous one
+        os.sync()  # so that this run does not wait for the previous run's writes
         samples = [self._start(command, folder, workload.timeout_s, run.variables) for command in run.commands]
         if check:
             try:

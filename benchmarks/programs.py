@@ -30,7 +30,7 @@ class Program:
 
 
 def ours(command: str | None = None) -> Program:
-    """Return our program: ``command``, or the package of this checkout in this interpreter."""
+    """Return our program: ``command``, or this checkout's package in this interpreter."""
     return Program("ours", (command,) if command else (sys.executable, "-m", "scenario_runner"), runs_many=True)
 
 
@@ -67,6 +67,6 @@ def describe_machine() -> dict[str, str]:
 
 
 def _field(path: str, name: str) -> str:
-    """Return the value of the first line with this name; empty without the file."""
+    """Return the first value with this name; empty without the file."""
     lines = Path(path).read_text().splitlines() if Path(path).exists() else []
     return next((line.partition(":")[2].strip() for line in lines if line.startswith(name)), "")

@@ -49,7 +49,7 @@ QUOTED = (
 
 
 class Record(NamedTuple):
-    """The measurements of one machine."""
+    """A machine's measurements."""
 
     name: str
     facts: dict[str, str]
@@ -106,7 +106,7 @@ def read_records(folder: Path) -> list[Record]:
 
 
 def replace(page: str, text: str) -> str:
-    """Return a page with ``text`` between its markers."""
+    """Return a page with ``text`` between the markers."""
     before, begin, rest = page.partition("<!-- records: python -m benchmarks.record -->\n")
     _, end, after = rest.partition("<!-- end of records -->\n")
     assert begin, "the page has no marker of the records"
@@ -131,7 +131,7 @@ def tables(records: Sequence[Record]) -> str:
 
 
 def figures(records: Sequence[Record]) -> str:
-    """Return the table of README: medians of this program and the reference, and their ratio."""
+    """Return README's table: medians of this program and the reference, and their ratio."""
     machines = (
         f"{record.facts['device'].partition(' (')[0]}; {record.facts['processor']}, "
         f"load {record.facts['load average'].split()[0]}; {record.facts['date']}"

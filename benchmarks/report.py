@@ -11,7 +11,7 @@ HEADINGS = ("workload", "", "ours", "reference", "ours / reference", "must", "ai
 
 
 def rows(outcome: Outcome) -> list[tuple[str, ...]]:
-    """Return the lines of the table for a workload."""
+    """Return a workload's table lines."""
     workload = outcome.workload
     ratios = outcome.ratios() or (None, None)
     lines = [

@@ -41,13 +41,13 @@ def shown(times: list[float]) -> str:
 
 
 def judged(value: float, bound: Bound) -> str:
-    """Format a ratio with its bound."""
+    """Format a ratio with the bound."""
     return f"{value:.4f}, must <= {bound.must:g}: {bound.verdict(value)}"
 
 
 @contextmanager
 def many_dispatches(argv: list[str] | None, what: str) -> Iterator[tuple[argparse.Namespace, Path]]:
-    """Parse the options of a benchmark of the option ``what``, and make the scenario that it runs."""
+    """Parse the command line of the benchmark for the option ``what``, and make the benchmark's scenario."""
     description = f"The cost of {what}: many short dispatches with and without them, in turns in one process."
     parser = argparse.ArgumentParser(prog=f"python -m benchmarks.{what}", description=description)
     parser.add_argument("--runs", type=int, default=21, metavar="N", help="measured pairs of runs (default 21)")

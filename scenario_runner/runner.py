@@ -1,6 +1,6 @@
-"""The Runner runs many scenarios on one device.
+"""The Runner runs many scenarios on a device.
 
-It plans each scenario, or takes the plan of an earlier run from the plan cache, and lets the device execute the plan.
+It plans each scenario, or takes an earlier run's plan from the plan cache, and lets the device execute the plan.
 Results become arrays, files or both. `run.device_session` opens and closes the device.
 """
 
@@ -41,7 +41,7 @@ AnyScenario: TypeAlias = "StrPath | Scenario | Mapping[str, Any]"
 
 
 def _instrumentation(file: StrPath | InstrumentationFile | None) -> InstrumentationFile | None:
-    """Return the file for the measurements of shaders. Raise FileError."""
+    """Return the file for shader measurements. Raise FileError."""
     if not isinstance(file, str | os.PathLike):
         return file
     from scenario_runner.run.graph_reports import InstrumentationFile
@@ -50,7 +50,7 @@ def _instrumentation(file: StrPath | InstrumentationFile | None) -> Instrumentat
 
 
 def _renderdoc(captured: str | None, folder: StrPath) -> RenderDocCaptures | None:
-    """Return the captures of RenderDoc. Raise UsageError and UnsupportedError."""
+    """Return RenderDoc's captures. Raise UsageError and UnsupportedError."""
     if captured is None:
         return None
     from scenario_runner.run.capture_tools import RenderDocCaptures
@@ -59,7 +59,7 @@ def _renderdoc(captured: str | None, folder: StrPath) -> RenderDocCaptures | Non
 
 
 def _printer(printf: bool | int) -> Printer | None:
-    """Return the collector of shaders' messages. Raise UsageError."""
+    """Return the collector for shaders' messages. Raise UsageError."""
     if printf is False:
         return None
     from scenario_runner.vulkan.printf import Printer
@@ -79,26 +79,26 @@ def _pipeline_caching(cache: bool | StrPath | PipelineCaching, cache_dir: str | 
 
 
 def _path_of(scenario: AnyScenario) -> str | None:
-    """Return a scenario's file for messages; None for data and scenarios without one."""
+    """Return a scenario's file for messages; None for data and scenarios without a file."""
     return os.fspath(scenario) if isinstance(scenario, str | os.PathLike) else getattr(scenario, "path", None)
 
 
 class Runner(DeviceSession):
-    """Runs scenarios on one device; use it in a ``with`` block, from one thread at a time.
+    """Runs scenarios on a device; use it in a ``with`` block, from one thread at a time.
 
-    - ``device``: an index, a UUID or a part of a name. The default is a device of the fastest kind.
+    - ``device``: an index, a UUID or part of a name. The default is the fastest kind of device.
     - ``robustness``: robust buffer and image access where the device has it.
-    - ``disabled_extensions``: Vulkan extensions that are never enabled.
+    - ``disabled_extensions``: Vulkan extensions to leave disabled.
     - ``validation``: load the Khronos validation layer. Its errors fail a run, except with ``"report"``.
     - ``sync_validation``: let the layer look for hazards as well.
     - ``timeout_s``: the longest wait for submitted work.
-    - ``compiler``: the path of a GLSL compiler.
-    - ``cache_dir``, ``use_cache``: the folder of the caches, and whether the Runner uses them.
+    - ``compiler``: the path to a GLSL compiler.
+    - ``cache_dir``, ``use_cache``: the caches' folder, and whether the Runner uses the caches.
     - ``ml_emulation``: run tensors and graphs through emulation layers: ``"auto"`` (where the device lacks them),
       ``"on"`` or ``"off"``.
     - ``staging``: copy all bytes on the device, even where the host could write resources in place.
     - ``shader_instrumentation``: a JSON file for the device's measurements of shaders (VK_ARM_shader_instrumentation).
-    - ``sandbox``: raise `SandboxError` for scenarios that read or write outside of their own folder, the folders given
+    - ``sandbox``: raise `SandboxError` for scenarios reading or writing outside their own folder, the folders given
       for results and ``sandbox_files``.
     - ``pipeline_cache``: keep pipelines for other processes: True in the user's cache folder, a path in that folder, or
       a `PipelineCaching`.
@@ -107,9 +107,9 @@ class Runner(DeviceSession):
     - ``debug_labels``: give tools names and labels even where no layer is loaded.
     - ``capture_frame``: let RenderDoc capture frames (``"0,2"``), single commands (``"command:5"``) or the whole
       ``"run"`` into .rdc files in ``capture_frame_dir``.
-    - ``printf``: log and collect the messages of shaders (`Result.printed`): True, or the bytes for one command.
+    - ``printf``: log and collect shaders' messages (`Result.printed`): True, or the bytes for one command.
 
-    The first run opens the device, or raises NoDeviceError. ``starting`` is a Vulkan instance that another
+    The first run opens the device, or raises NoDeviceError. ``starting`` is a Vulkan instance which another
     thread is creating: the command line starts sooner with it.
     """
 
@@ -172,7 +172,7 @@ class Runner(DeviceSession):
     def __exit__(self, kind: object, *_: object) -> None:
         if kind is None:
             self.close()
-        else:  # the error that ends the block matters more
+        else:  # the block's own error matters more
             self._destroy()
 
     def __repr__(self) -> str:
@@ -242,13 +242,13 @@ class Runner(DeviceSession):
         files only with ``output_dir``. An array is a NumPy array, bytes or an object with ``__array__`` or
         ``__dlpack__``.
 
-        ``inputs`` replaces the initial content of resources. ``outputs`` names the resources to return (one uid, or
+        ``inputs`` replaces resources' initial content. ``outputs`` names the resources to return (a uid, or
         several); the default is every resource with a ``dst`` or writable by shaders. The run writes the files named by
         ``dst`` unless ``write_files`` is false, relative to ``output_dir`` (default: the scenario's folder). ``repeat``
         counts iterations. Each iteration starts with the inputs again, unless ``keep_state``. ``timings`` measures the
         run: see `Result.timings`.
 
-        Raises a subclass of ScenarioRunnerError. A failed run writes no outputs; captures of earlier frames stay.
+        Raises a subclass of ScenarioRunnerError. A failed run writes no outputs; earlier frames' captures stay.
         """
         from scenario_runner.run.timings import Timings
 
@@ -275,9 +275,9 @@ class Runner(DeviceSession):
         dump: DumpRequest | None = None,
         write_files: bool = True,
     ) -> Plan:
-        """Run a scenario and write its results from the device straight to disk. Return the plan.
+        """Run a scenario and write the results from the device straight to disk. Return the plan.
 
-        ``timings`` takes the measurements. ``dump`` writes the content of resources after commands as well, or alone
+        ``timings`` takes the measurements. ``dump`` writes resources' content after commands as well, or alone
         without ``write_files``."""
         progress.doing("reading it")
         options = RunOptions(repeat, keep_state, dry_run)
@@ -301,7 +301,7 @@ class Runner(DeviceSession):
     def run_into(
         self, scenario: AnyScenario, receive: Callable[[Plan], Sink], *, repeat: int = 1, keep_state: bool = False
     ) -> Plan:
-        """Run a scenario and hand its results, piece by piece, to the sink that ``receive`` makes of the plan.
+        """Run a scenario and hand the results, piece by piece, to the sink ``receive`` makes from the plan.
 
         No file is written. The other arguments, the returned plan and the errors are the same as for `run_to_files`."""
         with self._reading(scenario):
@@ -332,7 +332,7 @@ class Runner(DeviceSession):
         return plan
 
     def _confined(self, scenario: AnyScenario) -> AbstractContextManager[None]:
-        """Return a scenario's sandbox, where the Runner has one."""
+        """Return a scenario's sandbox, if the Runner confines scenarios."""
         if not self.sandbox:
             return nullcontext()
         path = _path_of(scenario)
@@ -344,9 +344,9 @@ class Runner(DeviceSession):
 
     @contextmanager
     def _reading(self, scenario: AnyScenario, *chosen: StrPath | None) -> Iterator[None]:
-        """Confine a block to the scenario's sandbox, where the Runner has one, and to the ``chosen`` paths.
+        """Confine a block to the scenario's sandbox (if any) and the ``chosen`` paths.
 
-        Errors of the block get places in the scenario's file.
+        The block's errors get places in the scenario's file.
         """
         try:
             with self._confined(scenario), allowing(*chosen, *self._result_paths):
@@ -362,12 +362,12 @@ class Runner(DeviceSession):
 
     @property
     def frame_captures(self) -> list[str]:
-        """The files that RenderDoc captured so far (none without ``capture_frame``)."""
+        """RenderDoc's capture files so far (none without ``capture_frame``)."""
         return [] if self.renderdoc is None else list(self.renderdoc.files)
 
     @property
     def printed(self) -> list[Printed]:
-        """Messages that shaders printed in the latest run, which may have failed (none without ``printf``)."""
+        """Messages printed by shaders in the latest run, which may have failed (none without ``printf``)."""
         return [] if self._tools.printer is None else self._tools.printer.messages
 
     def close(self) -> None:

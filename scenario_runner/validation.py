@@ -1,9 +1,9 @@
-"""Validation of scenario files without a run or a GPU: the findings of all rules, each at its place.
+"""Validation of scenario files without a run or a GPU. All rules report findings with places.
 
-1. The loader reads the text. Errors of the text stand alone.
-2. `examine` plans the scenario and collects every error that a run would end with.
-3. Further rules look for images that cannot be decoded, for limits and features of a device, and for missing barriers.
-   `checks.hazards` gets the memory that each command reads and writes.
+1. The loader reads the text. Text errors stand alone.
+2. `examine` plans the scenario and collects every error a run would end with.
+3. Further rules look for undecodable images, exceeded limits and missing features on a device, and missing barriers.
+   `checks.hazards` gets the memory each command reads and writes.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ if TYPE_CHECKING:
     from scenario_runner.run.reported_device import ReportedDevice
 
 SCHEMA = 1
-"""The version of the JSON by `as_json`. Raise it when a key changes its meaning."""
+"""The JSON version in `as_json`. Raise it when a key's meaning changes."""
 
 
 class Validation(NamedTuple):
-    """The findings about one file, in the order of the file. ``exit_code`` is the exit code of a run with these errors.
+    """Findings about a file, in the file's order. ``exit_code`` is a run's exit code for these errors.
 
-    ``resources`` and ``commands`` count the entries; both are 0 for a file that is no scenario.
+    ``resources`` and ``commands`` count the entries; both are 0 for a file without a scenario.
     """
 
     file: str
@@ -64,7 +64,7 @@ class Validation(NamedTuple):
 
 
 class Options(NamedTuple):
-    """Options of a validation.
+    """Validation options.
 
     ``hazards`` looks for missing barriers. ``device`` has limits and features to compare with. ``output_dir`` is the
     base of relative ``dst`` paths, by default the scenario's folder. ``sandbox`` refuses files outside of the
@@ -82,7 +82,7 @@ class Options(NamedTuple):
 def validate_file(
     path: str | os.PathLike[str], options: Options | None = None, load: Callable[[Any], Scenario] = load
 ) -> Validation:
-    """Find all errors and warnings about one scenario file. ``load`` reads the file.
+    """Find all errors and warnings about a scenario file. ``load`` reads the file.
 
     Raises LimitError if the system has too few resources to tell.
     """
@@ -106,7 +106,7 @@ def validate_file(
 
 
 def _findings(scenario: Scenario, options: Options) -> list[Diagnostic]:
-    """Find all errors and warnings about a scenario; errors that end a run come first."""
+    """Find all errors and warnings about a scenario; errors ending a run come first."""
     examination = examine(scenario, options.compiler, options.output_dir)
     problems, plan = examination.problems, examination.plan
     for error in problems.errors:
@@ -126,7 +126,7 @@ def _findings(scenario: Scenario, options: Options) -> list[Diagnostic]:
 class Examination(NamedTuple):
     """A plan with every error found while making it.
 
-    ``plan`` has the parts that could be planned, None where nothing could. ``shaders`` are the loaded shaders by uid.
+    ``plan`` has the planned parts; None if planning made none. ``shaders`` are the loaded shaders by uid.
     """
 
     plan: Plan | None
@@ -135,7 +135,7 @@ class Examination(NamedTuple):
 
 
 def examine(scenario: Scenario, compiler: CompilerOptions, output_dir: str | None) -> Examination:
-    """Plan a scenario without stopping at errors, and check the files of ``dst``."""
+    """Plan a scenario without stopping at errors, and check ``dst`` files."""
     problems = Problems(scenario)
     try:
         plan, context, _ = resolve_with_context(scenario, {}, (), output_dir, compiler, problems)
@@ -152,7 +152,7 @@ def examine(scenario: Scenario, compiler: CompilerOptions, output_dir: str | Non
 
 
 def _undecodable(plan: Plan) -> Iterator[Diagnostic]:
-    """Decode image files that a run decodes as a whole, and yield the problems that it would find."""
+    """Decode image files a run would decode whole, and yield the problems found."""
     for resource in plan.resources.values():
         source = resource.source
         if isinstance(source, ImageFileSource) and not source.divisible:
@@ -164,7 +164,7 @@ def _undecodable(plan: Plan) -> Iterator[Diagnostic]:
 
 
 def steps_of(scenario: Scenario, examination: Examination) -> Iterator[Step]:
-    """Yield the steps of all commands, or nothing without a plan. A command with errors uses no memory."""
+    """Yield all commands' steps, or nothing without a plan. A command with errors uses no memory."""
     plan = examination.plan
     if plan is None:
         return
@@ -199,19 +199,19 @@ def _name(command: object) -> str:
 
 
 class _Memory:
-    """Finds the memory of resources: an object, and a part in bytes; mip levels for an image with its own memory."""
+    """Finds the memory of resources: an object, and a part in bytes; mip levels for an image with separate memory."""
 
     def __init__(self, scenario: Scenario, resources: Mapping[str, ResourcePlan]) -> None:
         self._resources = resources
         self._uids = {resource.uid for resource in scenario.resources}
-        # A value of a model may have several views. Messages name the resource that the scenario binds.
+        # A model's value may have several views. Messages name the scenario's bound resource.
         self._declared: dict[tuple[str, int], ResourcePlan] = {}
         for uid, plan in resources.items():
             if uid in self._uids and plan.group is not None:
                 self._declared.setdefault((plan.group, plan.offset_bytes), plan)
 
     def use(self, access: ResourceAccess) -> Use:
-        """Return the use of memory by an access."""
+        """Return an access's memory use."""
         uid, level, stage, reads, writes, atomic, extent_bytes = access
         plan = self._resources[uid]
         (memory, first, end), unit = self._part(plan, None if level is None else (level, level + 1))
@@ -225,7 +225,7 @@ class _Memory:
         return Use(plan.uid, plan.kind, memory, first, end, stage, reads, writes, atomic, unit, base)
 
     def covered(self, barrier: AnyBarrier) -> Covered:
-        """Return the part of memory that a barrier covers."""
+        """Return the memory part covered by a barrier."""
         words = barrier[:4]
         if isinstance(barrier, MemoryBarrier):
             return Covered(*words)
@@ -245,9 +245,9 @@ class _Memory:
 
     @staticmethod
     def _part(plan: ResourcePlan, levels: tuple[int, int] | None) -> tuple[tuple[str, int, int], str]:
-        """Return memory object, first and end, and their unit. ``levels`` chooses levels of an image; None takes all.
+        """Return memory object, first and end, and their unit. ``levels`` chooses image levels; None takes all.
 
-        In a memory group, the levels of an image count as if they lay one after the other.
+        In a memory group, an image's levels count as if they lay in sequence.
         """
         first, end = 0, plan.size_bytes
         if plan.is_image:

@@ -2,7 +2,7 @@
 
     python scenarios/generate.py [CASE…]        for instance basics/add; by default all of them
 
-Each case has an `expected.py` with two functions: ``inputs()`` returns the arrays of its .npy files by name, and
+Each case has an `expected.py` with two functions: ``inputs()`` returns the arrays of the .npy files by name, and
 ``expected(**inputs)`` computes with NumPy alone what the scenario must give, by file name under ``expected/``.
 Running this again changes nothing, which the tests check.
 """
@@ -19,23 +19,23 @@ Arrays = dict[str, NDArray[np.generic]]
 
 
 def cases() -> list[Path]:
-    """The folder of every scenario, sorted."""
+    """Return every scenario's folder, sorted."""
     return sorted(path.parent for path in HERE.rglob("scenario.json"))
 
 
 def make_inputs(case: Path) -> Arrays:
-    """The case's input files, as its `expected.py` makes them."""
+    """Make the case's input files with `expected.py`."""
     made: Arrays = runpy.run_path(str(case / "expected.py"))["inputs"]()
     return made
 
 
 def read_inputs(case: Path) -> Arrays:
-    """The case's input files as they are on disk."""
+    """Read the case's input files from disk."""
     return {path.stem: np.load(path) for path in sorted(case.glob("*.npy"))}
 
 
 def compute_expected(case: Path) -> Arrays:
-    """What NumPy says the scenario gives for the input files on disk."""
+    """Compute the scenario's results with NumPy from the input files on disk."""
     computed: Arrays = runpy.run_path(str(case / "expected.py"))["expected"](**read_inputs(case))
     return computed
 

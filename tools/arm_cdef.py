@@ -48,9 +48,10 @@ class Package:
 
 
 class ArmDeclarations:
-    """Declarations in the order of their dependencies.
+    """Declarations in dependency order.
 
-    ``external`` has declarations of the package and its ffi, ``own`` has new ones for the generated module.
+    ``external`` has the declarations that the package and the package's ffi have. ``own`` has new declarations for the
+    generated module.
     """
 
     def __init__(self, registry: Registry, package: Package) -> None:

@@ -3,7 +3,7 @@
     python tools/generate_bindings.py [--check] [--output DIRECTORY]
 
 ``--check`` writes nothing and exits with 1 if a file would change. The same inputs always give the same bytes: names
-are sorted or in the registry's order, and the header of every file has the versions of the packages.
+are sorted or in the registry's order, and every file's header has the package versions.
 """
 
 import argparse
@@ -97,7 +97,7 @@ def generate() -> dict[str, str]:
 
 
 def arm_module(declarations: ArmDeclarations) -> str:
-    """Write the out-of-line ABI-mode cffi module. It only declares the used types of the parent module."""
+    """Write the out-of-line ABI-mode cffi module. It only declares the parent module's used types."""
     from cffi import FFI
 
     parent = FFI()
@@ -109,7 +109,7 @@ def arm_module(declarations: ArmDeclarations) -> str:
     ffi.set_source("scenario_runner.vulkan._generated.arm", None)
     with tempfile.TemporaryDirectory() as directory:
         path = Path(directory) / "arm.py"
-        with contextlib.redirect_stdout(io.StringIO()):  # newer cffi prints the name of the file
+        with contextlib.redirect_stdout(io.StringIO()):  # newer cffi prints the file name
             ffi.emit_python_code(str(path))
         text = path.read_text("utf-8")
     # Importing the package would load a megabyte of wrappers; our module only loads the types.
@@ -174,10 +174,10 @@ def extensions_module(registry: Registry) -> str:
 
 
 def dependencies(registry: Registry, expression: str) -> tuple[tuple[str | int, ...], ...]:
-    """Turn a ``depends`` expression into clauses. All clauses must hold, each by any of its alternatives.
+    """Turn a ``depends`` expression into clauses. All clauses must hold, each by any alternative.
 
     ``+`` is "and", ``,`` is "or"; both bind equally, from the left (registry schema, "depends"). Vulkan 1.1 and
-    extensions of the instance are assumed.
+    instance extensions are assumed.
     """
     tokens = re.findall(r"[+,()]|[^+,()]+", expression)
     clauses = _any_of(registry, tokens) if tokens else ()
@@ -248,7 +248,7 @@ def features_module(registry: Registry) -> str:
 
 
 def provided_by(registry: Registry, name: str) -> tuple[int, tuple[str, ...]]:
-    """Find the core version and the extensions that define a structure under any of its names."""
+    """Find the core version and the extensions that define a structure under any name or alias."""
     names = [name, *(alias for alias in registry.aliases if registry.canonical(alias) == name)]
     found = [provider for each in names for provider in registry.providers.get(each, ())]
     versions = [packed_version(provider) for provider in found if provider.startswith("VK_VERSION_")]

@@ -36,7 +36,7 @@ SCENARIO_FAMILIES = tuple(family for family in FAMILIES if family not in MODEL_F
 
 
 def pages() -> dict[str, str]:
-    """Return the text of each page by the name of its file in docs/."""
+    """Return each page's text by file name in docs/."""
     return {
         "codes.md": _page(SCENARIO_INTRODUCTION, SCENARIO_FAMILIES),
         "model_codes.md": _page(MODEL_INTRODUCTION, MODEL_FAMILIES),

@@ -1,6 +1,6 @@
-"""Write the pages of the JSON format from the JSON Schema: ``python tools/generate_format_doc.py``.
+"""Write the pages about the JSON format from the JSON Schema: ``python tools/generate_format_doc.py``.
 
-The meaning of a key is the description of the model's field, which the schema repeats. The examples come from a
+A key's meaning is the description of the model's field, which the schema repeats. The examples come from a
 complete scenario, docs/format_examples.json: the first entry of each kind.
 """
 
@@ -58,7 +58,7 @@ _LIMITS = {2**32 - 1: "2^32 - 1", 2**63 - 1: "2^63 - 1", 2**64 - 1: "2^64 - 1", 
 
 
 def pages() -> dict[str, str]:
-    """Return the text of each page by the name of its file in docs/."""
+    """Return each page's text by file name in docs/."""
     schema = json_schema()
     definitions = schema["$defs"]
     examples = json.loads(EXAMPLES.read_text(encoding="utf-8"))
@@ -75,7 +75,7 @@ def pages() -> dict[str, str]:
 
 
 def _kinds(title: str, kinds: Mapping[str, Kind], examples: dict[str, Any], definitions: dict[str, Any]) -> str:
-    """Return the sections of all resources or commands, each with a table and an example."""
+    """Return the sections for all resources or commands, each with a table and an example."""
     page = f"## {title.capitalize()}\n\nEach entry of `{title}` is an object with one key, the kind of the entry.\n"
     entries = {_model(kinds[key]): entry for entry in reversed(examples[title]) for key in entry}
     earlier: dict[str, str] = {}
@@ -102,7 +102,7 @@ def _without_base(definition: dict[str, Any], earlier: dict[str, dict[str, Any]]
 
 
 def _new_parts(name: str, kinds: Mapping[str, Kind], definitions: dict[str, Any], shown: dict[str, str]) -> str:
-    """Return the sections of parts that no earlier page has; note in `shown` which page has each."""
+    """Return sections for parts that no earlier page has; note in `shown` which page has each."""
     page = "\n## Parts of entries\n"
     for model in _names(kinds):
         for part in _parts(definitions[model], definitions):
@@ -114,7 +114,7 @@ def _new_parts(name: str, kinds: Mapping[str, Kind], definitions: dict[str, Any]
 
 
 def _linked(text: str, name: str, shown: dict[str, str]) -> str:
-    """Let the link of each part lead to the page that has the part."""
+    """Let each part's link lead to the page with the part."""
     for part, page in shown.items():
         if page != name:
             text = text.replace(f"(#{part.lower()})", f"({page}#{part.lower()})")
@@ -126,7 +126,7 @@ def _model(kind: Kind) -> str:
 
 
 def _names(kinds: Mapping[str, Kind]) -> dict[str, list[str]]:
-    """Return the keys that an entry of each model may have."""
+    """Return the keys that each model's entry may have."""
     names: dict[str, list[str]] = {}
     for key, kind in kinds.items():
         names.setdefault(_model(kind), []).append(key)
@@ -134,7 +134,7 @@ def _names(kinds: Mapping[str, Kind]) -> dict[str, list[str]]:
 
 
 def _parts(definition: Any, definitions: dict[str, Any]) -> Iterator[str]:
-    """Yield the names of the definitions that a definition uses, directly or not."""
+    """Yield the names of definitions that a definition uses, directly or not."""
     if isinstance(definition, dict):
         if "$ref" in definition:
             name = definition["$ref"].rpartition("/")[2]
@@ -163,7 +163,7 @@ def _table(definition: dict[str, Any], definitions: dict[str, Any]) -> str:
 
 
 def _type(value: dict[str, Any], definitions: dict[str, Any]) -> str:
-    """Return the type of a value in words."""
+    """Return a value's type in words."""
     if "$ref" in value:
         name = value["$ref"].rpartition("/")[2]
         if name not in definitions:  # another schema

@@ -26,7 +26,7 @@ _VERSION = 1
 
 
 def of_scenario() -> dict[str, Any]:
-    """Make the schema of scenarios, with the schema of ``expect``, an example of each kind, and formats for editors."""
+    """Make the scenario schema, with the schema for ``expect``, an example of each kind, and formats for editors."""
     schema, expectations = json_schema(), of_expectations()
     parts, more = schema["$defs"], expectations.pop("$defs")
     more["Expectations"] = {key: part for key, part in expectations.items() if key != "$schema"}
@@ -79,7 +79,7 @@ SCHEMAS: dict[Path, Callable[[], dict[str, Any]]] = {
 
 
 def text(path: Path) -> str:
-    """Return the text of a file."""
+    """Return a file's text."""
     schema = SCHEMAS[path]()
     if path.name != "custom-op.schema.json":
         schema = with_parameters(schema)

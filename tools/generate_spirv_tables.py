@@ -93,7 +93,7 @@ def grammars_of_the_package() -> list[dict[str, Any]]:
 
 
 def opcodes(grammar: dict[str, Any]) -> str:
-    """Write constants for opcodes, the names of types, and the instructions outside functions that define an id."""
+    """Write constants for opcodes, type names, and the instructions outside functions that define an id."""
     instructions = {each["opname"].removeprefix("Op"): each for each in grammar["instructions"]}
     types = [
         name
@@ -174,7 +174,7 @@ def operators(grammar: dict[str, Any]) -> str:
 
 
 def constant_name(name: str) -> str:
-    """Return the name of a constant: ``TYPE_VOID`` for ``TypeVoid``."""
+    """Return a constant's name: ``TYPE_VOID`` for ``TypeVoid``."""
     return re.sub(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", "_", name).upper()
 
 

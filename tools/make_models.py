@@ -37,7 +37,7 @@ void main() {
 
 @dataclass(frozen=True)
 class Value:
-    """One value of a model: the name and element type in the text, and the expected numbers."""
+    """A model's value: the name and element type in the text, and the expected numbers."""
 
     name: str
     kind: str
@@ -203,7 +203,7 @@ class Model:
         return self._op("clamp", [x], np.maximum(x.data, low), attributes=f"min_val = {low} : i8, max_val = 127 : i8")
 
     def argmax(self, x: Value, axis: int) -> Value:
-        """Find the index of the largest element."""
+        """Find the largest element's index."""
         return self._op("argmax", [x], x.data.argmax(axis), kind="i32", attributes=f"axis = {axis} : i32")
 
     # Text
@@ -247,7 +247,7 @@ DTYPES: dict[str, Any] = {"f32": np.float32, "f16": np.float16, "i8": np.int8, "
 
 
 def spatial(pad: int) -> str:
-    """Return the attributes of a convolution."""
+    """Return a convolution's attributes."""
     return f"pad = array<i64: {pad}, {pad}, {pad}, {pad}>, stride = array<i64: 1, 1>, dilation = array<i64: 1, 1>"
 
 
@@ -261,7 +261,7 @@ def convolve(x: Array, w: Array, b: Array, pad: int) -> Array:
 
 
 def classifier(kind: str) -> Model:
-    """Make a classifier of ten classes: two convolutions, a depthwise one, pooling, a dense layer and softmax."""
+    """Make a ten-class classifier: two convolutions, a depthwise convolution, pooling, a dense layer and softmax."""
     m = Model(kind, seed=11)
     x = m.input("picture", (1, 16, 16, 3))
     x = m.max_pool(m.relu6(m.conv2d(x, 8, 3, pad=1)))
@@ -299,7 +299,7 @@ def mixed() -> Model:
 
 
 def quantised() -> Model:
-    """Make an int8 classifier: convolutions with a rescale for each channel, and the index of the best class."""
+    """Make an int8 classifier: convolutions with a rescale for each channel, and the best class's index."""
     m = Model("f32", seed=14)
     x = m.input("picture", (1, 12, 12, 3), "i8")
     x = m.relu_int8(m.conv2d_int8(x, 8, 3, pad=1, zero_point=-3), -3)
@@ -322,7 +322,7 @@ MODELS = {
 
 
 def main() -> None:
-    """Compile every model to its VGF file."""
+    """Compile every model to a VGF file."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--converter", default="model-converter")
     converter = parser.parse_args().converter

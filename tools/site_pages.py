@@ -1,4 +1,4 @@
-"""A hook of MkDocs, which adds files outside docs/ as pages and resolves links between files of the checkout.
+"""An MkDocs hook, which adds files outside docs/ as pages and resolves links between files of the checkout.
 
 The pages are CommonMark with tables, which MkDocs reads slightly differently: the hook warns about differences.
 """
@@ -37,7 +37,7 @@ def on_config(config: MkDocsConfig) -> None:
 
 
 def anchor_of(heading: str, separator: str) -> str:
-    """Return the anchor of a heading: of `SR-BIND-003: title` the code, otherwise all words."""
+    """Return a heading's anchor: the code from `SR-BIND-003: title`, otherwise all words."""
     code = re.match(r"SR-[A-Z]+-\d+(?=: )", heading)
     return slugify(code[0] if code else heading, separator)
 
@@ -49,7 +49,7 @@ def on_files(files: Files, config: MkDocsConfig) -> None:
 
 
 def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
-    """Let links lead to the site. A link that shows the file name of a page now shows the page's title."""
+    """Let links lead to the site. A link that shows a page's file name now shows the page's title."""
     uri = page.file.src_uri
     folder = dirname(SOURCES.get(uri, f"docs/{uri}"))
 
@@ -77,7 +77,7 @@ def on_page_content(html: str, page: Page, config: MkDocsConfig, files: Files) -
 
 
 def file_of(path: str) -> str:
-    """Return the path of a file, or the path of the nearest README for a folder."""
+    """Return a file's path, or the nearest README's path for a folder."""
     while (ROOT / path).is_dir():
         readme = join(path, "README.md")
         path = readme if (ROOT / readme).is_file() else dirname(path)

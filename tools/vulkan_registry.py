@@ -1,6 +1,6 @@
 """Reads the Vulkan registry (vk.xml) into plain data for `generate_bindings`.
 
-The PyPI package `vulkan-object` has the XML; its code is not used. Entries for other APIs (Vulkan SC) and for
+The PyPI package `vulkan-object` has the XML; the package's code is not used. Entries for other APIs (Vulkan SC) and for
 unreleased extensions are skipped. Source: the registry's schema document, "The Khronos Vulkan API Registry".
 """
 
@@ -19,7 +19,7 @@ EXTENSION_BLOCK = 1000
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """A member of a structure or a parameter of a command; ``declaration`` is its C text without comments."""
+    """A structure's member or a command's parameter; ``declaration`` is the C text without comments."""
 
     name: str
     type: str
@@ -39,14 +39,14 @@ class Struct:
 
     @property
     def structure_type(self) -> str | None:
-        """The name of the sType value, or None for a plain structure."""
+        """The sType value's name, or None for a plain structure."""
         first = self.members[0] if self.members else None
         return first.values if first is not None and first.name == "sType" else None
 
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """A command: its C return type and its parameters."""
+    """A command: C return type and parameters."""
 
     name: str
     returns: str
@@ -57,7 +57,7 @@ class Command:
 class Extension:
     """The types and commands of a released extension.
 
-    ``depends`` is the registry's expression for its dependencies; ``kind`` is "instance" or "device".
+    ``depends`` is the registry's expression for the dependencies; ``kind`` is "instance" or "device".
     """
 
     name: str
@@ -89,13 +89,13 @@ class Registry:
     spirv_extensions: dict[str, list[dict[str, str]]] = field(default_factory=dict)
 
     def canonical(self, name: str) -> str:
-        """Return the newest name of a type that was renamed on promotion."""
+        """Return a type's newest name: promotion may rename types."""
         while name in self.aliases:
             name = self.aliases[name]
         return name
 
     def value(self, name: str) -> int:
-        """Return the number of an enumeration value or flag bit with any of its names."""
+        """Return the number of an enumeration value or flag bit under any name or alias."""
         while name in self.value_aliases:
             name = self.value_aliases[name]
         return next(values[name] for values in self.enums.values() if name in values)

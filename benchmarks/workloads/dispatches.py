@@ -1,4 +1,4 @@
-"""Ten thousand dispatches of one shader: the cost of a command."""
+"""Ten thousand dispatches of a shader: the cost of a command."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ SHADERS = 4
 
 
 class Dispatches(Workload):
-    """Dispatches that each add to a buffer and wait for the previous one. The shader is SPIR-V for the reference's
-    sake.
+    """Dispatches that each add to a buffer and wait for the previous dispatch. The shader is SPIR-V for the
+    reference's sake.
 
-    With ``varied`` they alternate between 16 buffers and four specializations, so that neighbours differ.
+    With ``varied``, dispatches alternate between 16 buffers and four specializations, so that neighbours differ.
     """
 
     timeout_s = 300.0

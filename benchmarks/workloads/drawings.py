@@ -1,4 +1,4 @@
-"""Drawings: a thousand small ones, and one that fills a large picture."""
+"""A thousand small drawings, and a drawing that fills a large picture."""
 
 from __future__ import annotations
 

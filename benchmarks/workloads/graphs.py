@@ -37,7 +37,7 @@ class Graph(Workload):
 class GraphDispatches(Graph):
     """A small convolution, dispatched once or a thousand times. The reference builds a pipeline for every dispatch.
 
-    All numbers are small multiples of 1/64, so that any order of summing gives the same floats.
+    All numbers are small multiples of 1/64, so that any summing order gives the same floats.
     """
 
     timeout_s = 300.0

@@ -22,7 +22,7 @@ void main() {
     imageStore(target, at, texelFetch(source, at, 0));
 }
 """
-# Each texel becomes the mean of itself and its right neighbour; the last texel stays.
+# Each texel becomes the mean of itself and the right neighbour; the last texel stays.
 FILTER = """#version 450
 layout(local_size_x = 16, local_size_y = 16) in;
 layout(set = 0, binding = 0) uniform sampler2D source;

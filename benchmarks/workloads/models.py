@@ -27,7 +27,7 @@ QUICK = 8
 
 
 class Models(Graph):
-    """A process with one inference of a network. Outputs differ from NumPy only by rounding."""
+    """A process with a single network inference. Outputs differ from NumPy only by rounding."""
 
     time_bound = Bound(must=1.05)
     memory_bound = Bound(must=1.05)
@@ -131,7 +131,7 @@ def _windows(x: Array, size: int, stride: int, padding: float) -> Array:
 
 
 def _spatial(size: int, stride: int) -> str:
-    """Return attributes that divide the size of a picture by the stride."""
+    """Return attributes that divide a picture's size by the stride."""
     pads = ", ".join([str(size // 2)] * 4)
     return f"pad = array<i64: {pads}>, stride = array<i64: {stride}, {stride}>"
 
@@ -197,7 +197,7 @@ def transformer(m: Network, x: Value, _less: int) -> Value:
 
 
 def all_models() -> list[Models]:
-    """Return the four networks. TOSA demands sizes of pictures that the strides divide."""
+    """Return the four networks. TOSA demands picture sizes that the strides divide."""
     picture, small = (1, 65, 65, 3), (1, 33, 33, 3)
     return [
         Models("resnet18", resnet18, picture, small),

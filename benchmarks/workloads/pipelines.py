@@ -1,4 +1,4 @@
-"""Fifty different shaders, each dispatched once: the cost of the driver's compiler, the gain of a pipeline cache."""
+"""Fifty different shaders, each dispatched once: the driver compiler's cost, and a pipeline cache's gain."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ ITEMS = 256
 STEPS = 24
 SEED = 12
 
-# Drivers' own caches would make every process after the first one fast.
+# Drivers' own caches would make every process after the first fast.
 WITHOUT_DRIVER_CACHES = {"MESA_SHADER_CACHE_DISABLE": "true", "__GL_SHADER_DISK_CACHE": "0"}
 
 

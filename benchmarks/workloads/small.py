@@ -1,4 +1,4 @@
-"""One small scenario in a whole process, as a user starts it at the prompt, and many small scenarios."""
+"""A small scenario in a whole process, as a user starts it at the prompt, and many small scenarios."""
 
 from __future__ import annotations
 

@@ -55,12 +55,12 @@ class Workload(ABC):
         """Compare results of ``program`` with NumPy. Raises AssertionError."""
 
     def file_bytes(self, folder: Path) -> int:
-        """Return the size of the loaded file, for workloads with a ``file_bound``."""
+        """Return the loaded file's size, for workloads with a ``file_bound``."""
         return 0
 
 
 class Changed(Workload):
-    """The workload ``inner``, with another line break at the end of each scenario file before each run.
+    """The workload ``inner``, with another line break appended to each scenario file before each run.
 
     So our program cannot use cached plans of scenarios. Compiled shaders are cached.
     """

@@ -1,4 +1,4 @@
-"""Resources of a command against the variables of its shaders and graphs: kinds, descriptor types, sizes, formats.
+"""A command's resources against the variables of shaders and graphs: kinds, descriptor types, sizes, formats.
 
 Sources: Vulkan specification, "Shader Interfaces", sections "Descriptor Set Interface", "DescriptorSet and Binding
 Assignment" and "Push Constant Interface"; "Images", section "Image Format and Type Matching", and the table "SPIR-V
@@ -31,7 +31,7 @@ MOST_SETS: Final = 1024
 """Far above the maxBoundDescriptorSets of any device. Each set below the highest used set gets a layout."""
 MOST_BYTES = 1 << 16
 """Far above the maxPushConstantsSize of any device. The limit keeps wrong sizes and files out of memory."""
-# The suffix of a SPIR-V image format → the numeric format in the name of a VkFormat.
+# SPIR-V image format suffix → numeric format in a VkFormat name.
 _SUFFIXES = {"": "UNORM", "Snorm": "SNORM", "f": "SFLOAT", "i": "SINT", "ui": "UINT"}
 _SPECIAL_FORMATS = {
     "R11fG11fB10f": "VK_FORMAT_B10G11R11_UFLOAT_PACK32",
@@ -42,7 +42,7 @@ _SPECIAL_FORMATS = {
 }
 TEXEL_KINDS = {"uint": "uint", "sint": "int"}
 """``numeric`` of a format → the kind of the scalars that shaders see; "float" for any other."""
-# ``numeric`` of a format → the texels in words, and the prefix of GLSL's image types.
+# A format's ``numeric`` → the texels in words, and GLSL's image type prefix.
 _TEXELS = {"uint": ("unsigned integers", "u"), "sint": ("signed integers", "i")}
 _WIDE = 64
 _MOST_CHARACTERS = 200
@@ -50,9 +50,9 @@ _WHOLE = frozenset({"int", "uint", "bool"})
 
 
 def check_registers(index: Index, uid: str, variables: Sequence[DescriptorBinding], pointer: str) -> list[Diagnostic]:
-    """Report the problems of several variables of one kind that the shader ``uid`` uses at one binding.
+    """Report problems where the shader ``uid`` uses several variables of one kind at the same binding.
 
-    GLSL shaders do this to read one buffer as two types. In modules made from HLSL it is a mistake.
+    GLSL shaders do this to read a buffer as two types. In modules made from HLSL it is a mistake.
     """
     if not _is_from_hlsl(index):
         return []
@@ -65,18 +65,18 @@ def check_registers(index: Index, uid: str, variables: Sequence[DescriptorBindin
 
 
 def _is_from_hlsl(index: Index) -> bool:
-    """Return whether the module says that its source was HLSL."""
+    """Return whether the module names HLSL as the source language."""
     return any(index.words[at + 1] == _HLSL for at in index.offsets[SOURCE])
 
 
 Stages = Sequence[tuple[str, Interface]]
-"""The shaders of one command: uid and interface of each."""
+"""A command's shaders: uid and interface of each."""
 
 
 class Slot(NamedTuple):
-    """One set and binding with the variables that the shaders of a command declare there.
+    """A set and binding with the variables that a command's shaders declare there.
 
-    ``kind`` is the kind of descriptor. ``variables`` are pairs of a shader's uid and a variable. They are the used
+    ``kind`` is the descriptor kind. ``variables`` are pairs of a shader's uid and a variable. They are the used
     variables, or all variables where none is used. The first pair is ``shader`` and ``variable``, with the largest
     block. ``has_place`` is true if the layout has a descriptor here. Unused variables get one only for tensors: drivers
     crash on unbound sets, and the emulation layers crash on tensors without a descriptor.
@@ -155,7 +155,7 @@ def _block_size(member: tuple[str, DescriptorBinding]) -> int:
 
 
 def declared_size(interface: Interface) -> int:
-    """Return the size of a shader's push constant block in bytes, rounded up to a multiple of 4."""
+    """Return a shader's push constant block size in bytes, rounded up to a multiple of 4."""
     block = interface.push_constants
     return 0 if block is None else -(-block.size_bytes // 4) * 4
 
@@ -176,7 +176,7 @@ def named(variable: DescriptorBinding) -> str:
 
 
 def check_image(variable: DescriptorBinding, shader: str, uid: str, format: Format, place: str) -> list[Diagnostic]:
-    """Find the problems of binding the image ``uid`` to a variable of ``shader``, at the pointer ``place``."""
+    """Find problems in binding the image ``uid`` to a variable of ``shader``, at the pointer ``place``."""
     declared = variable.image
     what = f"{described(variable)}, in shader {shader!r}"
     findings = []
@@ -207,12 +207,12 @@ def declared_otherwise(declared: Image, format: Format) -> bool:
 
 
 def name_of_format(format: Format) -> str:
-    """Return the SPIR-V name of an image format, or 'Unknown' for formats that SPIR-V does not name."""
+    """Return an image format's SPIR-V name, or 'Unknown' for formats without a SPIR-V name."""
     return next((name for name in IMAGE_FORMATS.values() if format_of(name) is format), "Unknown")
 
 
 def _same_texels(declared: Image, format: Format) -> bool:
-    """Return whether shader and image agree on the kind of texels. Texels of 64 bits match only each other."""
+    """Return whether shader and image agree on the texel kind. 64-bit texels match only each other."""
     scalar = declared.sampled_type
     if scalar is None:
         return True
@@ -221,7 +221,7 @@ def _same_texels(declared: Image, format: Format) -> bool:
 
 
 def format_of(name: str) -> Format | None:
-    """Return the VkFormat of a SPIR-V image format: 'Rgba16f' is R16G16B16A16_SFLOAT. 'Unknown' gives None."""
+    """Return the VkFormat for a SPIR-V image format: 'Rgba16f' is R16G16B16A16_SFLOAT. 'Unknown' gives None."""
     special = _SPECIAL_FORMATS.get(name)
     if special is not None:
         return find_format(special)
@@ -238,7 +238,7 @@ def format_of(name: str) -> Format | None:
 def check_tensor(
     declared: Tensor, what: str, uid: str, shape: tuple[int, ...], format: Format, place: str
 ) -> list[Diagnostic]:
-    """Find the problems of binding the tensor ``uid`` to ``what`` of the type ``declared``, at ``place``.
+    """Find problems in binding the tensor ``uid`` to ``what`` of the type ``declared``, at ``place``.
 
     A dimension of 0 or less is unknown until the graph is read, so it matches any size.
     """
@@ -265,7 +265,7 @@ def holds(format: Format, element: Scalar) -> bool:
     Signed and unsigned integers match each other, because graphs of TOSA declare all integers as unsigned.
     """
     if format.components != 1:
-        return True  # the check of the tensor reports it
+        return True  # the tensor check reports it
     if element.is_bool:
         return format.numeric == "bool" or (format.numeric in ("uint", "sint") and format.block_size_bytes == 1)
     if format.block_size_bytes != element.size_bytes:

@@ -1,4 +1,4 @@
-"""Rules for one shader: entry point, workgroup size, specialization constants, block layouts and device features.
+"""Rules for a shader: entry point, workgroup size, specialization constants, block layouts and device features.
 
 A module can use a feature without declaring the capability for it, because compilers leave out capabilities that other
 capabilities imply. The rules here find such features.
@@ -36,7 +36,7 @@ def find_entry_point(
 ) -> tuple[EntryPoint | None, list[Diagnostic]]:
     """Return the entry point with this name and stage, or an error that lists the module's entry points.
 
-    ``pointer`` is the place of the shader.
+    ``pointer`` is the shader's place.
     """
     model = MODELS[stage]
     entry = module.entry_point(name, model)
@@ -69,9 +69,9 @@ def _clipped(name: str) -> str:
 def specialize(
     module: Module, uid: str, constants: Iterable[SpecializationConstant], pointer: str
 ) -> tuple[dict[int, tuple[bytes, bool | int | float]], list[Diagnostic]]:
-    """Return the values of the module's constants by SpecId, each as bytes and as a number, and the findings.
+    """Return the module's constant values by SpecId, each as bytes and as a number, and the findings.
 
-    ``pointer`` is the place of the list of constants.
+    ``pointer`` is the place of the constant list.
     """
     values: dict[int, tuple[bytes, bool | int | float]] = {}
     findings: list[Diagnostic] = []
@@ -131,7 +131,7 @@ _BARE_VARIABLE = 4
 
 
 def module_features(entry: EntryPoint, interface: Interface, uid: str) -> list[Need]:
-    """Return the device features that an entry point of the shader ``uid`` needs, without the features of blocks."""
+    """Return the device features that an entry point of the shader ``uid`` needs, without block features."""
     index, words = entry.source, entry.source.words
     stores = _STORES.get(entry.execution_model)
     features = []
@@ -193,7 +193,7 @@ _HOLDERS = {
 
 
 def small_type_features(declarations: Declarations, uid: str) -> list[Need]:
-    """Find the features for types of 8 and 16 bits in buffers, push constants, inputs and outputs of a shader.
+    """Find the features for 8-bit and 16-bit types in a shader's buffers, push constants, inputs and outputs.
 
     The types decide, not the capabilities. SPIR-V's capability for uniform buffers includes storage buffers, while
     Vulkan has a feature for each of them.
@@ -216,7 +216,7 @@ def small_type_features(declarations: Declarations, uid: str) -> list[Need]:
 
 
 def _parts(type: Type | None) -> tuple[list[Struct], set[int]]:
-    """Return the structures in a type, and the bits of its scalars."""
+    """Return a type's structures and the scalars' bits."""
     types = [type]
     structs: dict[int, Struct] = {}
     bits = set()

@@ -5,10 +5,10 @@ Source: Vulkan specification, "Synchronization and Cache Control", section "Exec
 The rule follows the scenario's commands once. It keeps every access since the last full barrier. Each access knows
 the stages that wait for it (execution dependency). A write also knows, for each part of its memory, the stages and
 accesses that see it (memory dependency). Barriers chain: one barrier makes a write available, and a later barrier makes
-the write visible. A barrier that changes the layout of an image is itself a write to that part of the image.
-Transitions happen in the order of the commands, so an access before a transition is also before all later accesses.
+the write visible. A barrier that changes an image's layout is itself a write to that part of the image.
+Transitions happen in command order, so an access before a transition is also before all later accesses.
 
-A barrier of a scenario names one access. A command that works in place reads and writes, and its barrier cannot name
+A scenario's barrier names a single access. A command that works in place reads and writes, and the barrier cannot name
 both. So the second of two writes needs an execution dependency and an available first write, but no barrier to a write.
 """
 
@@ -40,7 +40,7 @@ _CODES: Final = {"reads-writes": "SR-HAZARD-001", "writes-reads": "SR-HAZARD-002
 class Use(NamedTuple):
     """A command's use of the memory object ``memory``, from ``first`` to before ``end``.
 
-    ``resource`` and ``what`` are the uid and kind of the resource that the command binds. ``stage`` is "compute",
+    ``resource`` and ``what`` are the bound resource's uid and kind. ``stage`` is "compute",
     "vertex", "fragment", "attachment", "graph" or "transition". ``atomic`` means atomic operations only. ``first`` and
     ``end`` count units of ``unit``, "byte" or "mip level". The resource begins at the unit ``base``.
     """
@@ -68,7 +68,7 @@ class Work(NamedTuple):
 
 
 class Covered(NamedTuple):
-    """One barrier of a barrier command, with the scenario's stages and accesses. ``memory`` is None for all memory.
+    """A barrier of a barrier command, with the scenario's stages and accesses. ``memory`` is None for all memory.
 
     ``transitions`` are writes of the stage "transition" to the parts of an image whose layout the barrier changes.
     """
@@ -96,7 +96,7 @@ Step = Work | Barriers
 
 @dataclass(slots=True)
 class _Part:
-    """A part of the memory of an access. ``reached`` means that a barrier covered the part.
+    """A part of an access's memory. ``reached`` means that a barrier covered the part.
 
     ``available`` are the stages that wait until the write is available. ``visible`` are pairs of a stage and an access
     that see the write.
@@ -132,7 +132,7 @@ class _Access:
         self.barrier = step.pointer
         ordered = self.ordered
         earlier = [(part.first, part.end, part.available) for part in self.parts]
-        # The barriers of one command act at the same time: none builds on the effect of another.
+        # A command's barriers act at the same time: none builds on another's effect.
         for barrier in step.barriers:
             source = _stages(barrier.src_stages)
             if self.use.stage in source or ordered & source:
@@ -243,7 +243,7 @@ def _word(stage: str) -> str:
 
 
 def _is_access(word: str, stage: str, *, write: bool) -> bool:
-    """Return whether an access word of scenarios ("compute_shader_write") covers reads or writes of a stage."""
+    """Return whether an access word of scenarios ("compute_shader_write") covers a stage's reads or writes."""
     family, _, kind = word.rpartition("_")
     return kind == ("write" if write else "read") and stage in _ACCESS_STAGES[family]
 
@@ -325,7 +325,7 @@ class _Follower:
                     reported |= not (reported and transition) and self._compare(access, step, use, pairs)
 
     def _compare(self, access: _Access, step: Work, use: Use, pairs: set[tuple[str, ...]]) -> bool:
-        """Report a hazard between an earlier access and a later use. Return whether there is one."""
+        """Report a hazard between an earlier access and a later use. Return whether there is a hazard."""
         before, first = access.use, access.work
         if before.end <= use.first or use.end <= before.first or (before.atomic and use.atomic):
             return False

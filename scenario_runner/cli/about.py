@@ -39,7 +39,7 @@ def explain(options: argparse.Namespace) -> None:
 
 
 def versions(options: argparse.Namespace) -> None:
-    """Print the versions of this program and of the packages below it, as JSON with the reference runner's keys."""
+    """Print the versions of this program and the packages below it, as JSON with the reference runner's keys."""
     installed: dict[str, str | None] = dict.fromkeys(DEPENDENCIES)
     for name in DEPENDENCIES:
         with suppress(PackageNotFoundError):
@@ -54,7 +54,7 @@ def path(options: argparse.Namespace) -> None:
 
 
 def show(options: argparse.Namespace) -> None:
-    """Print the number and size of the cached files of each kind."""
+    """Print for each kind how many files are cached, and their total size."""
     folder = default_cache_dir()
     files = {kind: kept_files(folder, kind) for kind in KINDS}
     sizes = {kind: sum(file.size_bytes for file in of_kind) for kind, of_kind in files.items()}
@@ -75,7 +75,7 @@ def show(options: argparse.Namespace) -> None:
 
 
 def clear(options: argparse.Namespace) -> None:
-    """Remove cached files of some kinds, or of all. Raises UsageError, and FileError if a file stays."""
+    """Remove cached files of the given kinds, or all. Raises UsageError, and FileError if a file stays."""
     folder = default_cache_dir()
     for kind in options.kinds:
         if kind not in KINDS:

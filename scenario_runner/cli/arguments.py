@@ -1,4 +1,4 @@
-"""The parser of the command line: the command, the options, and the values that follow from other options.
+"""The command-line parser: the command, the options, and the values that follow from other options.
 
 Commands themselves refuse options that contradict each other.
 """
@@ -81,8 +81,8 @@ def purpose(command: str) -> str:
 def _complete_run(options: argparse.Namespace) -> None:
     """Complete the options of ``run``.
 
-    ``files`` gets all files, ``isolate`` becomes a decision, and ``quiet_s`` limits the seconds without progress in a
-    worker.
+    ``files`` gets all files, ``isolate`` becomes true or false, and ``quiet_s`` limits the seconds without progress
+    in a worker.
     """
     if options.capture_frame is not None:
         from scenario_runner.files.input import is_model  # --version and --help need no files
@@ -139,7 +139,7 @@ def compiler_arguments(options: argparse.Namespace) -> dict[str, Any]:
 
 
 def _words_of(actions: Sequence[argparse.Action], options: argparse.Namespace) -> tuple[str, ...]:
-    """Write the given options as words of a command line, except for the device."""
+    """Write the given options as command-line words, except for the device."""
     words: list[str] = []
     for action in actions:
         name, value = action.option_strings[0], getattr(options, action.dest)

@@ -1,4 +1,4 @@
-"""The frame around the work of a command: the early start of the driver, the sandbox, and the report of an error."""
+"""The frame around a command's work: the driver's early start, the sandbox, and the error report."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _ERRORS_OF_WRITING = frozenset({errno.ENOSPC, errno.EFBIG, errno.EDQUOT, errno.E
 
 
 def sandboxed(options: object) -> AbstractContextManager[None]:
-    """Return the sandbox around a command: no link may lead out of the folders of the scenarios."""
+    """Return the sandbox around a command: no link may lead out of the scenarios' folders."""
     if not getattr(options, "sandbox", False):
         return nullcontext()
     from scenario_runner.files.sandbox import distrusting  # --version and --help need no files
@@ -74,7 +74,7 @@ def report_error(error: BaseException) -> int:
 
 
 def start_driver(options: argparse.Namespace) -> object:
-    """Start the driver on a thread: it starts while Python imports the rest. Return its `InstanceStart`.
+    """Start the driver on a thread while Python imports the rest. Return the `InstanceStart`.
 
     Return None if nothing runs, if a tool has to come before the driver, or if layers need another environment.
     """

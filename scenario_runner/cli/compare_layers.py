@@ -148,7 +148,7 @@ def _table(headings: Sequence[str], rows: Iterable[Iterable[str]]) -> Iterator[s
 
 
 def _picture(result: LayerResult) -> str:
-    """Return a picture of the errors as a data URI. Beyond two dimensions, show the greatest errors of the last one."""
+    """Return a picture of the errors as a data URI. Beyond two dimensions, take the maximum along the last."""
     errors = numpy.atleast_2d(numpy.asarray(result.errors))
     if errors.ndim > 2:
         errors = errors.max(-1)

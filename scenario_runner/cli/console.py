@@ -1,4 +1,4 @@
-"""Output of all commands: messages, tables and log lines, in colour on a terminal and plain elsewhere.
+"""Command output: messages, tables and log lines, in colour on a terminal and plain elsewhere.
 
 The standard streams escape control characters.
 """
@@ -26,7 +26,7 @@ _STYLES = {"error": "bold red", "warning": "yellow", "info": "cyan", "debug": "d
 
 
 def show_error(error: ScenarioRunnerError) -> None:
-    """Print every problem of an error on standard error, with its help on the next line."""
+    """Print every problem of an error on standard error, with help on the next line."""
     for problem in error.problems:
         write("error", str(problem), problem.help)
 
@@ -45,7 +45,7 @@ def write_finding(finding: Diagnostic) -> None:
 
 
 def show(*spans: Span) -> None:
-    """Print a line of texts on standard output. A terminal shows their styles."""
+    """Print texts as a line on standard output. A terminal shows the styles."""
     _show(sys.stdout, *spans)
 
 
@@ -169,7 +169,7 @@ class VisibleStream(io.TextIOWrapper):
 
 
 def set_up_streams() -> None:
-    """Replace the standard streams by streams that escape. A closed stream stays None."""
+    """Replace the standard streams by `VisibleStream` objects. A closed stream stays None."""
     for name in ("stdout", "stderr"):
         stream = getattr(sys, name)
         if isinstance(stream, io.TextIOWrapper):

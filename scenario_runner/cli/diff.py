@@ -41,7 +41,7 @@ def main(options: argparse.Namespace) -> int:
 
 
 def _of_devices(options: argparse.Namespace) -> int:
-    """Run a scenario on two devices and compare the dumps. If both runs fail, return the exit code of the first."""
+    """Run a scenario on two devices and compare the dumps. If both runs fail, return the first exit code."""
     if len(options.paths) != 1 or is_model(options.paths[0]):
         raise UsageError("--devices takes one scenario file", help=_HELP)
     if is_stream(options.paths[0]) and not os.path.isdir(options.paths[0]):
@@ -108,7 +108,7 @@ def _show_scenarios(names: tuple[str, str], pairs: Scenarios) -> None:
 def _show_contents(
     names: tuple[str, str], pairs: Scenarios, all_compared: Sequence[Compared], *, is_short: bool
 ) -> None:
-    """Print the first different content in detail, and a line for each one. ``is_short`` leaves out file names."""
+    """Print the first different content in detail, then a line for each. ``is_short`` leaves out file names."""
     both = " and ".join(names)
     different = [pair for pair in all_compared if not pair.difference.is_equal]
     count = counted(len(all_compared), "content")

@@ -1,4 +1,4 @@
-"""Findings in a job of GitHub Actions: annotations at files and lines, and a table in the summary of the job.
+"""Findings in a GitHub Actions job: annotations at files and lines, and a table in the job summary.
 
 Both follow GitHub's "Workflow commands for GitHub Actions". GitHub reads annotations from standard error too. So
 standard output keeps the form that scripts expect.
@@ -28,10 +28,10 @@ _TEXT_MAX: Final = 4000
 
 
 class Annotations:
-    """A context around one command. `add` prints a finding at once, so that a crash loses none.
+    """A context around a command. `add` prints a finding at once, so that a crash loses none.
 
-    GitHub shows a limited number of annotations: the end counts the rest. It also adds ``result`` to the summary. An
-    error that leaves the context is a finding.
+    GitHub shows a limited number of annotations. On exit, the context counts the rest and adds ``result`` to the
+    summary. An error that leaves the context is a finding.
     """
 
     def __init__(self, command: str) -> None:

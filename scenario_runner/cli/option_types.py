@@ -1,4 +1,4 @@
-"""Building blocks of options: the parser class, the types of values, and options that several commands share."""
+"""Building blocks for options: the parser class, value types, and options shared by several commands."""
 
 import argparse
 import math
@@ -99,12 +99,12 @@ def whole_number(least: int, most: float = 1e18) -> Callable[[str], int]:
 
 
 def jobs(text: str) -> int:
-    """Read a number of processes."""
+    """Read how many processes to use."""
     return whole_number(1, max(_MOST_JOBS, processors()))(text)
 
 
 def printf_bytes(text: str) -> int:
-    """Read the size of the buffer for printed messages."""
+    """Read the buffer size for printed messages."""
     from scenario_runner.vulkan.printf import LEAST_BYTES, MOST_BYTES  # few runs print
 
     return whole_number(LEAST_BYTES, MOST_BYTES)(text)
@@ -118,7 +118,7 @@ def _element(text: str) -> object:
 
 
 def _typed(text: str) -> tuple[str | None, object]:
-    """Read the uid of a buffer, None for all buffers, and the type of the bytes."""
+    """Read a buffer's uid, None for all buffers, and the element type."""
     uid, equals, name = text.rpartition("=")
     return (uid if equals else None), _element(name)
 
@@ -132,7 +132,7 @@ def _dump_target(text: str) -> tuple[int, int, str | None]:
 
 
 def _parameter(text: str) -> tuple[str, object]:
-    """Read the name and the value of a parameter. A value that is no JSON is a string."""
+    """Read a parameter's name and value. A value that is not JSON is a string."""
     from scenario_runner.files.json_text import LimitError, parse  # no other option needs json
 
     name, equals, value = text.partition("=")
@@ -150,7 +150,7 @@ def _is_pair(words: tuple[str, ...]) -> bool:
     return len(words) == 2 and all(words)
 
 
-# An empty path comes from an unset variable of a script. Commands that open a list of paths check each path themselves.
+# An empty path comes from a script's unset variable. Commands that open a list of paths check each path themselves.
 _FILE: Final = _checked(str, bool, "the path of a file")
 _PATHS: Final = {"FILE": _FILE, "PATH": _FILE, "MEASUREMENT": _FILE, "DIR": _checked(str, bool, "the path of a folder")}
 _TYPES: Final[Mapping[str, Callable[[str], object]]] = {
@@ -252,7 +252,7 @@ def add_shared(group: argparse._ActionsContainer, *subjects: str) -> None:
 
 
 def add_device_options(group: argparse._ActionsContainer, default_timeout: str = "no limit") -> None:
-    """Add the options for the choice of a device and the time limit."""
+    """Add the options that choose a device and the time limit."""
     add(group, "--device D", "index, UUID or part of the name of the device to use")
     add(group, "--timeout S", f"stop work on the device after S seconds (default: {default_timeout})")
     needed = "use the emulation layers for tensors and graphs: if the device needs them (auto), always or never"

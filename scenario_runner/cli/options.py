@@ -1,6 +1,6 @@
-"""The options of each command. The parser, the help and the completion of shells read them.
+"""The options of each command. The parser, the help and shell completion read them.
 
-A function for each command adds the options. The docstring is the help of the command, and the first sentence is the
+A function for each command adds the options. The docstring is the command's help, and the first sentence is the
 command's line in ``scenario-runner --help``. To keep help quick, nothing here imports the work of a command.
 """
 
@@ -190,7 +190,7 @@ def _test(parser: Parser) -> None:
     add_shared(compiling, "compiler")
     add_shared(debugging, "printf", "labels", "log")
     run_actions = [action for group in groups for action in group._group_actions if action.dest != "log_level"]
-    # words for `run`, and words for `test` that run one item again in the same way
+    # words for `run`, and words for `test` that run an item again in the same way
     parser.word_groups = {"run_words": run_actions, "repeated_words": [*run_actions, retries, repeat]}
 
 

@@ -1,4 +1,4 @@
-"""Scenarios to send: ``reduce`` writes the smallest one with the same failure, ``pack`` one with all its files."""
+"""Scenarios to send: ``reduce`` writes a small scenario with the same failure, ``pack`` a copy with all files."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ DOES_NOT_FAIL = 1
 
 
 def pack_files(options: argparse.Namespace) -> None:
-    """Write scenarios and the files that they read into a folder, and print the paths of the scenarios.
+    """Write scenarios and their files into a folder, and print the scenarios' paths.
 
     Raises ScenarioError, FileError and UsageError.
     """
@@ -47,10 +47,9 @@ def _archive_name(options: argparse.Namespace) -> str:
 
 
 def main(options: argparse.Namespace) -> int:
-    """Reduce a scenario and write the result. Return 0, or 1 for a scenario that does not fail.
+    """Reduce a scenario and write the result. Return 0, or 1 for a scenario without a failure.
 
-    After Ctrl-C, write the smallest scenario so far and return the exit code of the interrupt. Raises
-    ScenarioRunnerError.
+    After Ctrl-C, write the smallest scenario so far and return the interrupt's exit code. Raises ScenarioRunnerError.
     """
     set_up_logging(options.log_level)
     output = _archive_name(options) if options.zip else options.output
@@ -128,7 +127,7 @@ def _check(options: argparse.Namespace, output: str) -> None:
 
 
 def _trial(options: argparse.Namespace, folder: str) -> Trial:
-    """Make the trial that finds the failure of the options. Raises UsageError."""
+    """Make the trial for the failure in the options. Raises UsageError."""
     arguments = {**shared_arguments(options), "cache_dir": folder}
     limit = arguments.pop("timeout_s") or REDUCE_TIMEOUT_S
     device = arguments.pop("device")

@@ -71,7 +71,7 @@ def _modules_of_model(options: argparse.Namespace) -> list[dict[str, object]]:
 
 
 def _show_module(module: Mapping[str, Json]) -> None:
-    """Print the description of a module, made by `shaders.spirv.describe.describe`."""
+    """Print a module's description from `shaders.spirv.describe.describe`."""
     if "note" in module:
         _show_title(f"{module['name']}: {module['note']}", 0)
         return
@@ -185,6 +185,6 @@ def _show_rows(title: str, headings: Sequence[str], rows: Sequence[Sequence[obje
 
 
 def _cell(value: object) -> str:
-    """Shorten a word of the module. Names may have any length and any characters."""
+    """Shorten a word from the module. Names may have any length and any characters."""
     text = str(value)
     return one_line(text if len(text) <= _MOST_CHARACTERS else f"{text[:_MOST_CHARACTERS]}…")

@@ -12,7 +12,7 @@ from scenario_runner.errors.text import Span, visible
 
 
 class _Styled:
-    """A standard stream for `rich`. Terminal.render has escaped the text already, so the stream must not."""
+    """A standard stream for `rich`. Terminal.render has already escaped the text, so the stream must not."""
 
     def __init__(self, stream: Any) -> None:
         self._stream = stream
@@ -40,7 +40,7 @@ class Terminal(Console):
             yield Segment(text if control else visible(text), style, control)
 
     def show(self, *spans: Span) -> None:
-        """Print texts as one line. They may contain line feeds."""
+        """Print texts without separators, then a line feed. Texts may contain line feeds."""
         self.print(Text.assemble(*spans), soft_wrap=True)
 
     def live(self, rows: Callable[[], Iterable[Iterable[Span]]]) -> Live:

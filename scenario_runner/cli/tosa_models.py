@@ -36,7 +36,7 @@ _REASON_END = re.compile(r"\n|; | that was |: %")  # ends the reason in a messag
 
 
 class CheckedFile(NamedTuple):
-    """A checked file: the attributes of each operation with the shader, or None for wrong attributes.
+    """A checked file: each operation's attributes and shader, or None for wrong attributes.
 
     In a model (``is_model``), findings point into attributes.
     """
@@ -233,7 +233,7 @@ def tosa(options: argparse.Namespace) -> int:
 
 
 def _kind(result: Imported) -> str:
-    """Shorten the reason of a test, so that similar tests share it. For an expected error, keep only the first part."""
+    """Shorten a test's reason, so that similar tests share a text. For an expected error, keep only the first part."""
     reason = _REASON_END.split(result.reason)[0]
     return one_line(reason.partition(":")[0] if result.outcome == "expected error" else reason, 150)
 

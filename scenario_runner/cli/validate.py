@@ -103,7 +103,7 @@ def _items(file: str, options: argparse.Namespace) -> list[Item]:
 
 
 def _load(item: Item, read: Callable[[str | None], str], file: str) -> Scenario:
-    """Load a file with the parameters of an item. ``read`` is a cache of texts for all items of the file."""
+    """Load a file with an item's parameters. ``read`` caches texts for all items in the file."""
     values = item.parameters
     if not is_stream(file):
         values = values_of_scenario(item._replace(id=file), values, read=read)

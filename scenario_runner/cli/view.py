@@ -131,7 +131,7 @@ def error_text(error: Error | None) -> str:
 
 
 def main(options: argparse.Namespace) -> int:
-    """Show or compare files. Return 0, the exit code of the first failed file, or with --diff 1 for different files."""
+    """Show or compare files. Return 0, the first failed file's exit code, or with --diff 1 for different files."""
     _check(options)
     if options.diff:
         folders = [path for path in options.diff if os.path.isdir(path)]
@@ -200,7 +200,7 @@ def _show_statistics(content: Content) -> None:
 
 
 def _show_corner(content: Content) -> None:
-    """Print the first texels of the first rows, with commas between channels."""
+    """Print the first rows' first texels, with commas between channels."""
     channels = content.channels if len(content.channels) <= _TEXEL_CHANNELS else shown_channels(content)
     if not channels:
         return

@@ -22,7 +22,7 @@ from scenario_runner.suite.problems import SuiteProblems
 if TYPE_CHECKING:
     from scenario_runner.suite.suite_workers import SuiteWorkers
 
-_DEBOUNCE_MS, _STEP_MS = 50, 10  # changes within this time count as one
+_DEBOUNCE_MS, _STEP_MS = 50, 10  # changes within this time count as a single change
 _FIRST_LOOK_MS = 500
 _MOST_SHOWN = 5
 
@@ -43,7 +43,7 @@ def check_watchable(paths: Iterable[str]) -> None:
 
 
 def hashes_of(paths: Iterable[str], model_files: Sequence[str], parameters: Mapping[str, Json]) -> Files:
-    """Hash the files that scenarios or models read, and the files that options give to a model."""
+    """Hash the files read by scenarios or models, and the model files given by options."""
     return dict(file for path in paths for file in sources_of(path, model_files, parameters))
 
 
@@ -152,7 +152,7 @@ def _next_changes(before: Files, reads: Callable[[], Files], folders: Callable[[
 
 
 def _folders_of(files: Iterable[str]) -> set[str]:
-    """Find the existing folders to watch for these files. A link needs the folders of the link and of the target."""
+    """Find the existing folders to watch for these files. A link needs the link's folder and the target's folder."""
     paths = {os.path.abspath(path) for path in files}
     paths |= {os.path.realpath(path) for path in paths if os.path.islink(path)}
     folders = set()

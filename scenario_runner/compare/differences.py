@@ -27,7 +27,7 @@ class Error(NamedTuple):
     """The greatest error of some kind, and the index of the element."""
 
     value: float
-    index: tuple[int, ...]  # type: ignore[assignment]  # hides the method of tuples
+    index: tuple[int, ...]  # type: ignore[assignment]  # hides the tuple method
 
 
 @dataclass(slots=True)
@@ -36,7 +36,7 @@ class Difference:
 
     ``count`` of ``total`` elements are wrong by the rule; ``tolerated`` elements differ and are right. ``first`` is the
     index of the first wrong element and both values. ``errors`` has the greatest errors of elements with numbers on
-    both sides: "absolute", "relative" to the expected magnitude, and "ulp" for floats of one type. ``nan_counts``
+    both sides: "absolute", "relative" to the expected magnitude, and "ulp" for floats with equal types. ``nan_counts``
     counts NaN only in the first content, only in the second, and in both. ``psnr`` in dB is for images with finite
     differences. ``box`` encloses the wrong elements: (top, left, bottom, right), inclusive, over the last two axes.
     ``mismatch`` tells why nothing could be compared.
@@ -58,7 +58,7 @@ class Difference:
 
 
 def compare(expected: Content, actual: Content, rule: Rule = EQUAL) -> Difference:
-    """Compare values as numbers. Outer axes of length 1 do not count."""
+    """Compare values as numbers. Outer axes with length 1 do not count."""
     if not expected.fits(actual):
         return Difference(mismatch=f"{expected.title} against {actual.title}")
     result = Difference(total=len(expected.channels) * math.prod(expected.shape))
@@ -91,7 +91,7 @@ def compare(expected: Content, actual: Content, rule: Rule = EQUAL) -> Differenc
 
 
 def _finite(e: Channel, a: Channel) -> Array:
-    """Return flags of elements that are finite on at least one side."""
+    """Return flags for elements finite on at least one side."""
     return numpy.isfinite(e.numbers) | numpy.isfinite(a.numbers)
 
 
@@ -135,7 +135,7 @@ def _box(shape: tuple[int, ...], where: Array) -> tuple[int, int, int, int] | No
 
 
 class Compared(NamedTuple):
-    """One resource after one command, in the files ``one`` and ``other`` of two dumps.
+    """A resource after a command, in the files ``one`` and ``other`` of two dumps.
 
     An image with several mip levels has a comparison for each ``mip``.
     """
@@ -156,7 +156,7 @@ class Compared(NamedTuple):
 
 
 class Scenarios(NamedTuple):
-    """Differences of two scenarios.
+    """Differences between two scenarios.
 
     ``commands`` lists (number, kind in the first, kind in the second); the kind of a missing command is None.
     """
@@ -171,7 +171,7 @@ class Scenarios(NamedTuple):
 
 
 def scenarios(one: DumpIndex, other: DumpIndex) -> Scenarios:
-    """Compare the commands and the entries of two dumps."""
+    """Compare two dumps' commands and entries."""
     kinds = enumerate(zip_longest(one.commands, other.commands))
     first, second = ({entry.key for entry in index.entries} for index in (one, other))
     return Scenarios(
@@ -184,9 +184,9 @@ def scenarios(one: DumpIndex, other: DumpIndex) -> Scenarios:
 def compared(
     one: DumpIndex, other: DumpIndex, rule: Rule, elements: Mapping[str | None, Element]
 ) -> Iterator[Compared]:
-    """Compare the common entries of two dumps in order. The first dump has the expected content.
+    """Compare two dumps' common entries in order. The first dump has the expected content.
 
-    ``elements`` maps uids to types of buffers, and None to the type of all other buffers. Raises FileError for a file
+    ``elements`` maps uids to buffer types, and None to all other buffers' type. Raises FileError for a file
     that is missing or has changed since the index was written.
     """
     others = {entry.key: entry for entry in other.entries}
@@ -210,7 +210,7 @@ def compared(
 def _element_of_dump(
     path: str, entry: DumpEntry, counterpart: DumpEntry, elements: Mapping[str | None, Element]
 ) -> Element | None:
-    """Return the element type of a dumped file that names no type."""
+    """Return the element type for a dumped file without a type."""
     if not isinstance(codec_of(path), ArrayCodec):
         return None
     if entry.format is not None:
@@ -233,7 +233,7 @@ def _check(path: str, sha256: str) -> None:
 
 
 def folder_pairs(one: str, other: str) -> tuple[list[str], list[str], list[str]]:
-    """Return the sorted relative paths of comparable files: in both folders, only in ``one``, only in ``other``.
+    """Return comparable files' sorted relative paths: in both folders, only in ``one``, only in ``other``.
 
     Hidden files and folders do not count. Raises FileError for an unreadable folder, or if there are no such files.
     """

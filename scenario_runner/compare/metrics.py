@@ -1,12 +1,12 @@
-"""Metrics of an output, computed from pairs of channels: formulas, bounds and requirements.
+"""Output metrics, computed from channel pairs: formulas, bounds and requirements.
 
 Squared errors::
 
     rmse = sqrt(mean((actual - expected)^2))                    over all elements, in units of their values
     psnr = -10 log10(mean(((actual - expected) / peak)^2))      in dB; infinite where nothing differs
 
-Errors of numbers relative to a magnitude, with the names and bounds of Arm's compare_outputs. The actual values a and
-the expected values e are vectors of n elements in double precision::
+Numbers' errors relative to a magnitude, with the names and bounds of Arm's compare_outputs. The actual values a and
+the expected values e are vectors with n elements in double precision::
 
     rel_l2          = |a - e| / |e|
     cosine          = (a . e) / (|a| |e|)
@@ -14,15 +14,15 @@ the expected values e are vectors of n elements in double precision::
     wasserstein_rel = mean |sort(a) - sort(e)| / mean |e|
     atol_p999       = the 99.9th percentile of |a_i - e_i|, interpolated linearly
 
-If e is all zero, the errors are 0 for an a of zeros, else infinite; the cosine is 1 or 0.
+If e is all zero, the errors are 0 if a is all zero, else infinite; the cosine is 1 or 0.
 
-The earth mover's distance compares the histograms of two pictures, so places do not count::
+The earth mover's distance compares two pictures' histograms, so places do not count::
 
     histogram_emd = max over channels:  sum_i |A_i - E_i| / (255 n)
 
-A and E are the cumulative histograms of n values in 256 equal bins. The bins span the range of the type, or 0 to 1 for
+A and E are the cumulative histograms for n values in 256 equal bins. The bins span the type's range, or 0 to 1 for
 floats; values beyond fall into the first and the last bin. The distance is 0 for equal histograms. It is 1 if all
-values lie at the wrong end of the range.
+values lie at the range's wrong end.
 
 Structural similarity (SSIM) of two pictures. Source: Wang, Bovik, Sheikh, Simoncelli, "Image Quality Assessment: From
 Error Visibility to Structural Similarity" (2004). Windows have 11x11 texels, weighted by a Gaussian of standard
@@ -34,7 +34,7 @@ The result is the mean over all complete windows and all channels.
 
 FLIP tells how different two pictures look to a viewer who flips between them. NVIDIA's package flip-evaluator computes
 it. Sources: Andersson et al., "FLIP: A Difference Evaluator for Alternating Images" (2020), and for float formats the
-variant for high dynamic range (2021). Colours of other formats count as sRGB. The result is the mean over all texels.
+variant for high dynamic range (2021). Colours in other formats count as sRGB. The result is the mean over all texels.
 """
 
 from __future__ import annotations
@@ -52,13 +52,13 @@ from scenario_runner.errors.installation import requirement
 from scenario_runner.errors.text import distinct
 from scenario_runner.files.elements import Array
 
-_PIECE: Final = 1 << 16  # elements; a piece and all temporary arrays fit into the caches of the processor
+_PIECE: Final = 1 << 16  # elements; a piece and all temporary arrays fit into the processor's caches
 
 
 class Pair(NamedTuple):
-    """The actual and the expected values of one channel, flat and of one type.
+    """A channel's actual and expected values, flat and with a common type.
 
-    ``peak`` is the greatest possible value: the maximum of the type, 1 for floats. ``shape`` is (height, width) for an
+    ``peak`` is the greatest possible value: the type's maximum, 1 for floats. ``shape`` is (height, width) for an
     image. Elements with a false flag in ``counts`` are excluded, and equal on both sides.
     """
 
@@ -80,7 +80,7 @@ class Pair(NamedTuple):
 def pairs_of(
     planes: Sequence[Plane], actual: memoryview, expected: memoryview, ignored: Array | None, without_nan: bool = False
 ) -> list[Pair]:
-    """Return the channels of all planes. ``without_nan`` excludes elements with an expected NaN."""
+    """Return all planes' channels. ``without_nan`` excludes elements with an expected NaN."""
     result: list[Pair] = []
     before = 0
     for plane in planes:
@@ -90,7 +90,7 @@ def pairs_of(
         shape = plane.shape if plane.image is None else plane.shape[:2]
         pairs = zip(plane.channels(actual[part]), plane.channels(expected[part]), strict=True)
         for number, (a, e) in enumerate(pairs):
-            with numpy.errstate(invalid="ignore"):  # about NaN that signal
+            with numpy.errstate(invalid="ignore"):  # about signaling NaN
                 values, reference = a.numbers, e.numbers
             counts = None if flags is None else ~plane.flags_of(flags, number)
             if without_nan and a.element.is_float and numpy.isnan(reference).any():
@@ -104,7 +104,7 @@ def pairs_of(
 
 
 def rmse(pairs: Sequence[Pair]) -> float:
-    """Return the root of the mean squared error over the elements of all channels."""
+    """Return the root of the mean squared error over all channels' elements."""
     return math.sqrt(_mean_square(pairs, relative=False))
 
 
@@ -126,13 +126,13 @@ def _mean_square(pairs: Sequence[Pair], *, relative: bool) -> float:
 
 
 def rel_l2(pairs: Sequence[Pair]) -> float:
-    """Return the norm of the error divided by the norm of the expected values."""
+    """Return the error's norm divided by the expected values' norm."""
     error, _, expected, _ = _sums(pairs)
     return _ratio(math.sqrt(error), math.sqrt(expected))
 
 
 def cosine(pairs: Sequence[Pair]) -> float:
-    """Return the cosine of the angle between actual and expected values."""
+    """Return the cosine for the angle between actual and expected values."""
     _, actual, expected, product = _sums(pairs)
     if not actual or not expected:
         return float(actual == expected)
@@ -146,7 +146,7 @@ def scale_error(pairs: Sequence[Pair]) -> float:
 
 
 def wasserstein_rel(pairs: Sequence[Pair]) -> float:
-    """Return the mean distance of the sorted values, relative to the mean expected magnitude."""
+    """Return the mean distance between the sorted values, relative to the mean expected magnitude."""
     actual, expected = _values(pairs)
     if not actual.size:
         return 0.0
@@ -155,7 +155,7 @@ def wasserstein_rel(pairs: Sequence[Pair]) -> float:
 
 
 def atol_p999(pairs: Sequence[Pair]) -> float:
-    """Return the absolute error that one element in a thousand exceeds."""
+    """Return the absolute error's 99.9th percentile: an element in a thousand exceeds it."""
     actual, expected = _values(pairs)
     return float(numpy.percentile(numpy.abs(actual - expected), 99.9)) if actual.size else 0.0
 
@@ -165,7 +165,7 @@ def _ratio(error: float, magnitude: float) -> float:
 
 
 def _pieces(pairs: Sequence[Pair]) -> Iterator[tuple[Array, Array]]:
-    """Yield the pieces of all channels. Raises ValueError for values that are not finite."""
+    """Yield all channels' pieces. Raises ValueError for values other than finite numbers."""
     for actual, expected in chain.from_iterable(pair.pieces() for pair in pairs):
         _check(actual, expected)
         yield actual, expected
@@ -178,7 +178,7 @@ def _check(actual: Array, expected: Array) -> None:
 
 
 def _sums(pairs: Sequence[Pair]) -> tuple[float, float, float, float]:
-    """Return sums of squared errors, actual squares, expected squares, and products. Raises ValueError."""
+    """Return the sums over squared errors, actual squares, expected squares, and products. Raises ValueError."""
     sums = [0.0, 0.0, 0.0, 0.0]
     for actual, expected in _pieces(pairs):
         error = actual - expected
@@ -198,7 +198,7 @@ _BINS: Final = 256
 
 
 def histogram_emd(pairs: Sequence[Pair]) -> float:
-    """Return the distance of the worst channel, or NaN if a value is NaN."""
+    """Return the worst channel's distance, or NaN if a value is NaN."""
     return max(map(_distance, pairs), default=0.0)
 
 
@@ -217,7 +217,7 @@ def _distance(pair: Pair) -> float:
 
 _SIDE: Final = 11
 _SIGMA: Final = 1.5
-_ROWS: Final = 256  # of windows at a time
+_ROWS: Final = 256  # window rows at a time
 
 
 def ssim(pairs: Sequence[Pair]) -> float:
@@ -231,7 +231,7 @@ def ssim(pairs: Sequence[Pair]) -> float:
                 rows = slice(top, min(top + _ROWS + _SIDE - 1, height))
                 x, y = (array.reshape(height, width)[rows].astype("f8") for array in (pair.actual, pair.expected))
                 total += float(_similarities(x, y, pair.peak).sum())
-    return total / count  # once: quotients of equal pictures would not add up to 1
+    return total / count  # once: quotients for equal pictures would not add up to 1
 
 
 def _similarities(x: Array, y: Array, peak: float) -> Array:
@@ -244,7 +244,7 @@ def _similarities(x: Array, y: Array, peak: float) -> Array:
 
 
 def _weighted(values: Array) -> Array:
-    """Return the weighted mean of each window, first along columns, then along rows."""
+    """Return each window's weighted mean, first along columns, then along rows."""
     weights = numpy.exp(-((numpy.arange(_SIDE) - _SIDE // 2) ** 2) / (2 * _SIGMA**2))
     weights /= weights.sum()
     height, width = values.shape
@@ -252,7 +252,7 @@ def _weighted(values: Array) -> Array:
     return numpy.asarray(sum(weight * rows[:, at : width - _SIDE + 1 + at] for at, weight in enumerate(weights)))
 
 
-_LUMINANCES = (0.2126, 0.7152, 0.0722)  # of red, green and blue
+_LUMINANCES = (0.2126, 0.7152, 0.0722)  # red, green and blue
 # For a darker expected picture the package ends the process, or returns 0. This is twice the package's own limit.
 _LEAST_LUMINANCE = 2.0**-22
 
@@ -260,7 +260,7 @@ _LEAST_LUMINANCE = 2.0**-22
 def flip(pairs: Sequence[Pair]) -> float:
     """Return the mean difference: 0 for equal pictures, at most 1.
 
-    Raises ValueError for values that are not finite, and for floats that differ from an expected picture of black.
+    Raises ValueError for values other than finite numbers, and for floats differing from a black expected picture.
     """
 
     actual, expected = (_picture(pairs, side) for side in (0, 1))
@@ -282,7 +282,7 @@ def _picture(pairs: Sequence[Pair], side: int) -> Array:
 
 
 class Metric(NamedTuple):
-    """A metric. ``value`` computes it from pairs of channels, or raises ValueError with a reason.
+    """A metric. ``value`` computes it from channel pairs, or raises ValueError with a reason.
 
     A likeness is better the greater it is; other metrics are errors. ``defaults`` are bounds for a warning and a
     failure; without them, the user must give bounds. A metric of ``images`` needs at least ``least_side`` texels on
@@ -298,7 +298,7 @@ class Metric(NamedTuple):
 
     @property
     def limit(self) -> str:
-        """The key of the bound for a failure."""
+        """The key for the failure bound."""
         return "min" if self.is_likeness else "max"
 
     def is_within(self, value: float, bound: float) -> bool:
@@ -326,7 +326,7 @@ class Metric(NamedTuple):
 
 
 def verdict(metric: Metric, bounds: Any, value: float) -> tuple[str, str]:
-    """Judge a value by the bounds of the expectations. Return "Pass", "Warn" or "Fail", and a sentence about it."""
+    """Judge a value by the expected bounds. Return "Pass", "Warn" or "Fail", and a sentence about the value."""
     warn, limit = bounds.warn, getattr(bounds, metric.limit)
     if warn is None and limit is None and metric.defaults is not None:
         warn, limit = metric.defaults

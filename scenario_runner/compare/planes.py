@@ -1,6 +1,6 @@
-"""Planes of elements in an output, and masks over planes.
+"""Element planes in an output, and masks over planes.
 
-A buffer or a tensor is one plane; each part of an image is one plane.
+A buffer or a tensor is a single plane; each image part is a plane.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ from scenario_runner.view.contents import Channel, channels_of, read_content, tr
 
 
 class Plane(NamedTuple):
-    """A part of an output's bytes with elements of one type.
+    """A part of an output's bytes with a single element type.
 
     ``shape`` counts elements, for an image (height, width, channels). Texels packed into integers or blocks have no
-    ``element``; `channels` unpacks them. ``label`` names the part of an output with several parts.
+    ``element``; `channels` unpacks them. ``label`` names the part if an output has several.
     """
 
     label: str
@@ -43,7 +43,7 @@ class Plane(NamedTuple):
         return prod(self.shape)
 
     def split(self, size_bytes: int) -> Iterator[Plane]:
-        """Yield parts of about ``size_bytes`` bytes. Packed texels stay one part."""
+        """Yield parts with about ``size_bytes`` bytes. Packed texels stay a single part."""
         if self.element is None:
             yield self
             return
@@ -53,7 +53,7 @@ class Plane(NamedTuple):
             yield self._replace(offset_bytes=self.offset_bytes + start, size_bytes=size, shape=shape)
 
     def elements(self, data: memoryview | bytearray) -> list[Channel]:
-        """Return flat channels: one channel of all elements, but the channels of packed texels."""
+        """Return flat channels: a single channel with all elements, or several for packed texels."""
         if self.element is not None:
             return [Channel("", numpy.frombuffer(data, self.element.dtype), self.element)]
         return self.channels(data)
@@ -68,7 +68,7 @@ class Plane(NamedTuple):
         return [channel._replace(raw=channel.raw.reshape(-1)) for channel in channels]
 
     def flags_of(self, flags: Array, number: int) -> Array:
-        """Return the flags of a channel, numbered as in `channels`. Flags of unpacked texels are in memory order."""
+        """Return a channel's flags, numbered as in `channels`. Unpacked texels' flags are in memory order."""
         if self.image is None:
             return flags
         if self.element is not None:
@@ -77,7 +77,7 @@ class Plane(NamedTuple):
         return flags[number :: self.shape[2]]
 
     def place(self, flat: int) -> str:
-        """Return the label of the plane and the index of an element as text."""
+        """Return the plane's label and an element's index as text."""
         text = str([int(place) for place in numpy.unravel_index(flat, self.shape)])
         return f"{self.label} {text}" if self.label else text
 
@@ -85,9 +85,9 @@ class Plane(NamedTuple):
 def planes_of(
     resource: ResourcePlan, size_bytes: int, element: Element, *, with_blocks: bool = False
 ) -> tuple[Plane, ...]:
-    """Return the planes of the first ``size_bytes`` of a resource. ``element`` is the type in a buffer or tensor.
+    """Return the planes in a resource's first ``size_bytes``. ``element`` is the type in a buffer or tensor.
 
-    ``with_blocks`` keeps compressed blocks of texels: words of 64 bits, (rows, columns, words of a block).
+    ``with_blocks`` keeps compressed texel blocks: 64-bit words, (rows, columns, words in a block).
     """
     if isinstance(resource, BufferPlan):
         return (Plane("", 0, size_bytes, (size_bytes // element.size_bytes,), element),)
@@ -115,9 +115,9 @@ def planes_of(
 
 
 def ignored_elements(planes: Sequence[Plane], mask: str | None, border: int) -> Array:
-    """Return a flag for each element of the only plane. Elements with a true flag are not compared.
+    """Return a flag for each element in the only plane. Elements with a true flag are not compared.
 
-    A mask has the shape of the elements, or (height, width) of an image. Raises FileError if the mask cannot be read,
+    A mask has the elements' shape, or an image's (height, width). Raises FileError if the mask cannot be read,
     and ValueError with a reason if it does not fit, or leaves nothing to compare.
     """
     if len(planes) != 1:
@@ -137,7 +137,7 @@ def ignored_elements(planes: Sequence[Plane], mask: str | None, border: int) -> 
 
 
 def _covered(path: str) -> Array:
-    """Return true flags for the elements of a mask that are not zero."""
+    """Return true flags for a mask's nonzero elements."""
     if isinstance(codec_of(path), ArrayCodec):
         array = read_array(path)
         if not is_numeric(array):
@@ -149,7 +149,7 @@ def _covered(path: str) -> Array:
 
 
 def _spread(covered: Array, plane: Plane) -> Array:
-    """Broadcast a mask over all elements of a plane. Outer axes of length 1 do not count."""
+    """Broadcast a mask over a plane's elements. Outer axes with length 1 do not count."""
     shape, texels = trimmed(covered.shape), plane.shape[:2]
     if covered.size == plane.element_count and (plane.image is None or shape == trimmed(plane.shape)):
         return covered.reshape(plane.shape)

@@ -1,11 +1,11 @@
-"""Judge outputs by the compliance modes of TOSA, with the verifier library of the package tosa-tools.
+"""Judge outputs by TOSA's compliance modes, with the verifier library in the package tosa-tools.
 
 The verdict comes from the library. The library names at most one wrong float and no wrong integer, so this module
-computes the limits of each element for messages. Source: "Output verification" in the TOSA specification, with the
+computes each element's limits for messages. Source: "Output verification" in the TOSA specification, with the
 library's defaults.
 
-Let r be the exact expected value, m its magnitude (at least the smallest normal value), b the element of the bounds,
-and f the number of mantissa bits. Parameters have their names. An element may differ from r by::
+Let r be the exact expected value, m the magnitude of r (at least the smallest normal value), b the bounds' element,
+and f the mantissa bit count. Parameters have their names. An element may differ from r by::
 
     EXACT             0
     ULP               ulp * 2^(floor(log2(m)) - f), 0 for r = 0; towards zero, ulp_lower replaces ulp
@@ -15,7 +15,7 @@ and f the number of mantissa bits. Parameters have their names. An element may d
     MAX_RELATIVE      max * max(scale, ulp_bound * 2^-f)
     PRECOMPUTED       b
     DOT_PRODUCT       abs_bound * max(b * 2^(-f - 1), smallest normal value), 0 for b = 0; the verifier also
-                      limits the variance of all errors, and the mean error in the test sets 3 to 5
+                      limits the variance over all errors, and the mean error in the test sets 3 to 5
 
 RESCALE_INEXACT accepts r to b. FP_SPECIAL accepts all finite values of the same sign. Limits beyond the values of the
 type are infinite (NaN for FP8E4M3). An expected NaN accepts NaN, an infinite b accepts everything, and a denormal value
@@ -49,7 +49,7 @@ from scenario_runner.files.elements import ELEMENTS, Array, Element
 PACKAGE: Final = "tosa-tools"
 INSTALL: Final = f"pip install {PACKAGE}"
 _standard_error: Final = threading.Lock()  # belongs to the whole process
-_FP64: Final = 99  # tosa_datatype_t of the reference model's precise results (types.h of the package)
+_FP64: Final = 99  # the reference model's tosa_datatype_t for precise results (the package's types.h)
 
 _FLAGS: Final = ("bound_as_magnitude", "unsigned_data")  # parameters that are true or false; the others are numbers
 
@@ -60,7 +60,7 @@ DATA_TYPES: Final = {
     "INT48": (6, "int64"), "FP16": (2, "float16"), "BF16": (0, "bfloat16"), "FP32": (3, "float32"),
     "FP8E4M3": (12, "float8_e4m3"), "FP8E5M2": (13, "float8_e5m2"),
 }  # fmt: skip
-"""TOSA's types: their tosa_datatype_t, and the elements that hold their values."""
+"""TOSA's types: their tosa_datatype_t, and elements for their values."""
 DataType: TypeAlias = Literal[tuple(DATA_TYPES)]  # type: ignore[valid-type]
 
 
@@ -85,9 +85,9 @@ def _dot_product(p: Parameters, r: Array, b: Array | float, type: Any) -> Array 
 
 
 class Mode(NamedTuple):
-    """A compliance mode: required and optional parameters, and whether the mode needs a file of bounds.
+    """A compliance mode: required and optional parameters, and whether the mode needs a bounds file.
 
-    ``error`` computes the formula from the parameters, r, b and the limits of a float type.
+    ``error`` computes the formula from the parameters, r, b and a float type's limits.
     """
 
     required: tuple[str, ...] = ()
@@ -125,10 +125,10 @@ def judges(mode: str, data_type: str) -> bool:
 
 
 class TosaRule(NamedTuple):
-    """A mode for an output of the type ``data_type``, with the ``parameters`` from a test's ``meta.compliance``.
+    """A mode for an output with the type ``data_type``, with the ``parameters`` from a test's ``meta.compliance``.
 
     ``expected`` is the reference model's result in precise mode: float64 for floats, otherwise the integers of the
-    output. ``bounds`` are the reference model's bounds, of the same shape.
+    output. ``bounds`` are the reference model's bounds, with the same shape.
     """
 
     mode: str
@@ -139,9 +139,9 @@ class TosaRule(NamedTuple):
 
 
 def rule_problems(mode_name: str, parameters: Parameters, *, has_bounds: bool) -> Iterator[Diagnostic]:
-    """Yield errors about unknown parameters of a mode, wrong values, and missing parameters or bounds.
+    """Yield errors about a mode's unknown parameters, wrong values, and missing parameters or bounds.
 
-    A parameter of a wrong type would make the library end the process.
+    With a parameter of the wrong type, the library would end the process.
     """
     mode = MODES[mode_name]
     known = mode.required + mode.optional
@@ -162,9 +162,9 @@ def rule_problems(mode_name: str, parameters: Parameters, *, has_bounds: bool) -
 
 
 class Judgement(NamedTuple):
-    """A verdict. A failed one has a reason and the worst elements: index, expected and actual value.
+    """A verdict. A failed verdict has a reason and the worst elements: index, expected and actual value.
 
-    ``beyond`` is the flat array of amounts beyond the limits. It is infinite if the library names no wrong element.
+    ``beyond`` is the flat array with amounts beyond the limits. It is infinite if the library names no wrong element.
     """
 
     passed: bool
@@ -174,7 +174,7 @@ class Judgement(NamedTuple):
 
 
 def judge(actual: Array, rule: TosaRule) -> Judgement:
-    """Judge an output by a rule. ``actual`` has the expected number of elements, in any type of the right size.
+    """Judge an output by a rule. ``actual`` has the expected number of elements, in any type with the right size.
 
     Raises ValueError for an invalid rule, and MetricPackageError without the package tosa-tools.
     """
@@ -214,7 +214,7 @@ def limits(raw: Array, element: Element, rule: TosaRule) -> tuple[Array, Array, 
     bounds = rule.bounds if MODES[rule.mode].has_bounds else None
     arrays = [array.reshape(-1) for array in (rule.expected, rule.expected if bounds is None else bounds)]
     r, b = (array if element.is_float else array.view(element.dtype).astype("f8") for array in arrays)
-    with numpy.errstate(invalid="ignore"):  # about NaN that signal
+    with numpy.errstate(invalid="ignore"):  # about signaling NaN
         values = element.numbers(raw).astype("f8")
     if not element.is_float:
         return r, r, b, numpy.maximum(numpy.maximum(r - values, values - b), 0.0)
@@ -248,7 +248,7 @@ class _Tensor(ctypes.Structure):
 
 
 def verifier_path() -> str | None:
-    """Return the path of the verifier library, or None if the package is not installed."""
+    """Return the verifier library's path, or None if the package is not installed."""
     spec = find_spec("tosa_reference_model")  # which is not imported: it has 17 MB
     folder = os.path.dirname((spec and spec.origin) or "")
     return next((os.path.join(folder, name) for name in glob("*tosa_reference_verify_lib.*", root_dir=folder)), None)
@@ -256,7 +256,7 @@ def verifier_path() -> str | None:
 
 @cache
 def _library() -> Any:
-    """Load the function ``tvf_verify_data`` (verify.h of the package).
+    """Load the function ``tvf_verify_data`` (the package's verify.h).
 
     The package's own binding, `checker.verifier`, spends 25 ms for each configuration on a JSON schema.
     """
@@ -270,7 +270,7 @@ def _library() -> Any:
 
 
 def _native(array: Array, element: Element) -> Array:
-    """Convert an array of a rule to native byte order. Raises ValueError for a wrong type."""
+    """Convert a rule's array to native byte order. Raises ValueError for a wrong type."""
     native = array.dtype.newbyteorder("=")
     if native != "f8" if element.is_float else native.kind not in "biu":
         raise ValueError(f"{array.dtype} is no {'float64 (precise mode)' if element.is_float else element.name}")
@@ -287,7 +287,7 @@ def _tensor(array: Array, rule: TosaRule) -> _Tensor:
 
 
 def _verify(raw: Array, rule: TosaRule) -> tuple[bool, str]:
-    """Call the library. Return the verdict, and the messages that the library writes to standard error."""
+    """Call the library. Return the verdict, and the library's messages on standard error."""
     verify = _library()
     config = {"mode": rule.mode, "data_type": rule.data_type, "shape": rule.expected.shape}
     if rule.parameters:

@@ -14,22 +14,22 @@ from scenario_runner.files.elements import Array, Element, distance
 from scenario_runner.plan.records import Source
 from scenario_runner.view.contents import Channel
 
-_NARROWER: Final = 1 - 1e-6  # rounding of bounds must not accept a wrong element
-_DENORMAL_ROUNDING: Final = 1e-44  # seven of the least values of single precision
-_CERTAIN_ATOL_MAX: Final = 1e30  # adding any value of single precision gives a finite number
-_TABLE_MIN: Final = 1 << 16  # elements; for fewer, a table of all pairs of bytes does not pay
+_NARROWER: Final = 1 - 1e-6  # rounding the bounds must not accept a wrong element
+_DENORMAL_ROUNDING: Final = 1e-44  # seven times the least single-precision value
+_CERTAIN_ATOL_MAX: Final = 1e30  # adding any single-precision value gives a finite number
+_TABLE_MIN: Final = 1 << 16  # elements; for fewer, a table for all byte pairs does not pay
 
 
 class Rule(NamedTuple):
     """Rule for right elements: with default fields the bits must be equal, otherwise the numbers.
 
-    A number is right if one of these holds:
+    A number is right if any condition holds:
 
     - both values are equal (0 equals -0);
     - both are finite, and ``|actual - expected| <= atol + rtol * |expected|``;
     - both are finite, ``|expected| > zero``, and they are at most ``ulp`` representable values apart;
     - both are finite, ``|expected| <= zero``, and ``|actual - expected| <= zero``;
-    - ``denormals`` is "any", and one is a zero and the other a denormal value of the same sign;
+    - ``denormals`` is "any", with a zero on one side and a denormal value with the same sign on the other;
     - NaN: both are NaN ("equal"), NaN is expected ("any"); a NaN is wrong with "error", also where it is expected.
     """
 
@@ -49,7 +49,7 @@ EQUAL: Final = Rule(nan="equal")
 def wrong_elements(
     actual: Array, expected: Array, element: Element, rule: Rule, expected_element: Element | None = None
 ) -> Array:
-    """Return the indices of the wrong elements of a piece.
+    """Return the indices of a piece's wrong elements.
 
     Expected elements may have another type, except under `BITWISE`. Then ``ulp`` counts only between integers.
     """
@@ -66,7 +66,7 @@ def wrong_elements(
 
 
 def _certainly_right(actual: Array, expected: Array, element: Element, rule: Rule) -> Array:
-    """Return flags of floats that are right with room for rounding, in the element's or single precision.
+    """Return flags for floats surely right despite rounding, in the element's or single precision.
 
     This is several times as fast as `_right`, which judges the other floats.
     """
@@ -86,9 +86,9 @@ def _certainly_right(actual: Array, expected: Array, element: Element, rule: Rul
 
 
 def _right(actual: Array, expected: Array, element: Element, rule: Rule, expected_element: Element) -> Array:
-    """Return flags of the right elements. Floats are compared in double precision, integers exactly."""
+    """Return flags for right elements. Floats are compared in double precision, integers exactly."""
     has_floats = element.is_float or expected_element.is_float
-    with numpy.errstate(all="ignore"):  # about NaN that signal
+    with numpy.errstate(all="ignore"):  # about signaling NaN
         a, e = element.numbers(actual), expected_element.numbers(expected)
         errors = distance(a, e)
         if not has_floats and not rule.rtol and not rule.zero:
@@ -119,7 +119,7 @@ def _right(actual: Array, expected: Array, element: Element, rule: Rule, expecte
 
 @lru_cache(8)
 def _wrong_bytes(element: Element, rule: Rule) -> Array:
-    """Return flags of all wrong pairs of one-byte floats, indexed by ``expected << 8 | actual``."""
+    """Return flags for all wrong pairs of one-byte floats, indexed by ``expected << 8 | actual``."""
     values = numpy.arange(256, dtype="u1")
     return ~_right(numpy.tile(values, 256), numpy.repeat(values, 256), element, rule, element)
 
@@ -133,19 +133,19 @@ def element_errors(actual: Array, expected: Array, element: Element, expected_el
     return numpy.where(numpy.isnan(errors), numpy.inf, errors)
 
 
-PIECE_BYTES: Final = 1 << 17  # a piece and all temporary arrays fit into the caches of the processor
+PIECE_BYTES: Final = 1 << 17  # a piece and all temporary arrays fit into the processor's caches
 _READ_BYTES: Final = 1 << 20  # at once; a source may open a file for each read
 WORST_MAX: Final = 10
-"""Most elements in a list of the worst ones."""
+"""Most elements in a list of worst elements."""
 
 
 def worst_first(errors: Array, most: int = WORST_MAX) -> list[int]:
-    """Return the indices of the greatest errors, the greatest one first; of equal errors the first one."""
+    """Return the indices of the greatest errors, in descending order; equal errors keep their order."""
     return list(numpy.argsort(-errors, kind="stable")[:most].tolist())
 
 
 class Mismatch(NamedTuple):
-    """The result of a comparison: numbers of ``wrong``, ``ignored`` and ``total`` elements.
+    """The result of a comparison: ``wrong``, ``ignored`` and ``total`` element counts.
 
     ``worst`` lists wrong elements as texts (index, expected, actual), the greatest error first. ``error`` is the
     greatest error, infinite for a NaN or an infinity on one side only.
@@ -161,7 +161,7 @@ class Mismatch(NamedTuple):
 def compare(
     actual: memoryview, source: Source, planes: Sequence[Plane], rule: Rule, ignored: Array | None = None
 ) -> Mismatch:
-    """Count the wrong elements, and list the worst. ``ignored`` has flags for the elements of all planes, in order."""
+    """Count the wrong elements, and list the worst. ``ignored`` has flags for all planes' elements, in order."""
     count, before = 0, 0
     worst: list[tuple[float, tuple[str, str, str]]] = []
     for plane in planes:
@@ -188,7 +188,7 @@ def compare(
 def _pieces(
     actual: memoryview, source: Source, plane: Plane, *, with_equal: bool
 ) -> Iterator[tuple[Channel, Channel, int, int]]:
-    """Yield pieces of a plane: actual elements, expected elements, the number of the first element, and the stride.
+    """Yield a plane's pieces: actual elements, expected elements, the first element's number, and the stride.
 
     Expected elements are valid until the next piece is read. Pieces with equal bytes may be left out.
     """

@@ -1,4 +1,4 @@
-"""Findings about this machine, derived from the report alone. Each finding has a fix of one line.
+"""Findings about this machine, derived from the report alone. Each finding has a one-line fix.
 
 Before an "error" is fixed, nothing runs. A "warning" is about an installed part that does not work. A "note" is about a
 missing part that only some scenarios need.

@@ -44,7 +44,7 @@ _TALKATIVE = {"VK_LOADER_DEBUG": "error,warn"}
 def gather(*, timeout_s: float = 30.0, compiler: str | None = None) -> dict[str, Json]:
     """Make the report. Missing parts, broken parts and crashes are facts in the report, not errors.
 
-    ``timeout_s`` limits the time of the drivers. ``compiler`` is the path of a GLSL compiler.
+    ``timeout_s`` limits the drivers' time. ``compiler`` is the path of a GLSL compiler.
     """
     environ = dict(os.environ)
     drivers = manifests.drivers(environ)
@@ -107,7 +107,7 @@ def _search(
     """Find the cause of a failed probe, and probe each driver alone.
 
     The cause is "layers" if a probe without layers succeeds, "drivers" if a driver fails alone, else None. Return the
-    cause, and the probes of single drivers by the paths of their manifests.
+    cause, and the probes of single drivers by manifest path.
     """
 
     def ask(environment: Mapping[str, str]) -> Probe:
@@ -209,7 +209,7 @@ class Probe:
     """A process that runs `probe` within a time limit. Leaving ``stack`` ends it; a crash is a fact for the report.
 
     After `wait`, ``facts`` has lists of values by name, and ``failure`` says how the process failed. The process failed
-    in its last "step".
+    in the last "step".
     """
 
     def __init__(
@@ -243,7 +243,7 @@ class Probe:
             self.failure = f"could not be started: {error}"
 
     def wait(self) -> None:
-        """Wait until the process ends or exceeds its time limit, and read its answers."""
+        """Wait until the process ends or exceeds the time limit, and read the answers."""
         if self.failure:
             return
         program = self._program

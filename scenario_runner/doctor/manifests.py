@@ -49,7 +49,7 @@ def _manifests(
 ) -> list[Manifest]:
     """List the manifests that the variable ``added`` names, then further manifests.
 
-    The first variable of ``overrides`` that is set names them; without one, they lie in the folders of the system.
+    The first set variable of ``overrides`` names the further manifests; without it, they lie in the system's folders.
     """
     override = next((name for name in overrides if environ.get(name)), None)
     variables = (added, override) if override else (added,)
@@ -60,7 +60,7 @@ def _manifests(
 
 
 def _files(places: list[tuple[str, str]]) -> Iterator[tuple[str, str]]:
-    """Yield each manifest once, with its source; also a missing file that a variable names."""
+    """Yield each manifest once, with the source; also yield a missing file that a variable names."""
     seen = set()
     for place, source in places:
         paths = [place]
@@ -79,7 +79,7 @@ def _files(places: list[tuple[str, str]]) -> Iterator[tuple[str, str]]:
 
 
 def read_manifest(path: str, source: str, kind: str) -> Manifest:
-    """Read the manifest of a driver (the kind "ICD") or of a "layer"."""
+    """Read the manifest for a driver (the kind "ICD") or a "layer"."""
     manifest = Manifest(path, source)
     try:
         content: Json = json.loads(read_file(path, _BYTES_MAX))

@@ -5,7 +5,7 @@ the step, and prints each fact at once as a line of JSON. After a crash, earlier
 the culprit. Layers print to standard output too: here that goes to standard error.
 
 The request is JSON. With the ``detail`` "full" the process sends everything, with "ml" the devices as the ML emulation
-layers show them, with "validation" whether the validation layer loads. ``libraries`` are loaded one by one.
+layers show them, with "validation" whether the validation layer loads. ``libraries`` are loaded in turn.
 """
 
 import ctypes
@@ -28,7 +28,7 @@ from scenario_runner.vulkan.vulkan_loader import API_1_2, API_1_3, library_of, l
 
 
 def main(argv: Sequence[str]) -> None:
-    """Answer one request."""
+    """Answer a request."""
     request = json.loads(argv[1])
     facts = os.fdopen(os.dup(1), "w", buffering=1, encoding="utf-8")  # sends each line before the next step
     os.dup2(2, 1)
@@ -136,7 +136,7 @@ def identity(physical: PhysicalDevice) -> dict[str, object]:
 
 
 def describe(physical: PhysicalDevice) -> dict[str, object]:
-    """Return all facts about a device, except its ML path."""
+    """Return all facts about a device, except the ML path."""
     core, vulkan12, memory = physical.properties, physical.vulkan12_properties, physical.memory_types
     local_heaps = {heap for flags, heap in memory if flags & 1}
     conformance = vulkan12.conformanceVersion
@@ -225,7 +225,7 @@ def _properties(physical: PhysicalDevice) -> dict[str, dict[str, object]]:
 
 
 def _formats(physical: PhysicalDevice) -> dict[str, dict[str, int]]:
-    """Return the VkFormatFeatureFlags of each format that our files can hold and the device supports somehow."""
+    """Return the VkFormatFeatureFlags of each format that both our files and the device support."""
     formats = {}
     for format in all_formats():
         if format.is_of_tensors:

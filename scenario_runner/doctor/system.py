@@ -70,7 +70,7 @@ def version_of(package: str) -> str | None:
 
 
 def cache(folder: str) -> dict[str, object]:
-    """Describe the cache folder: its size, and whether files can be written there."""
+    """Describe the cache folder: the size, and whether files can be written there."""
     files = [file for kind in KINDS for file in kept_files(folder, kind)]
     problem = _write_problem(folder)
     return {
@@ -84,7 +84,7 @@ def cache(folder: str) -> dict[str, object]:
 
 
 def _write_problem(folder: str) -> str | None:
-    """Explain why no file can be written to a folder; None if one can. A missing folder is not created."""
+    """Explain why a folder is not writable; return None if it is writable. A missing folder is not created."""
     parent = os.path.abspath(folder)
     while not os.path.lexists(parent) and os.path.dirname(parent) != parent:
         parent = os.path.dirname(parent)

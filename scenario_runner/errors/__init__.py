@@ -25,8 +25,8 @@
     ├── PipelineCacheMissError       16   --fail-on-pipeline-cache-miss: a pipeline did not come from the cache
     └── MissingToolError             17   `test`: items could not run, because this machine lacks a tool
 
-An interrupted run (Ctrl-C) stays a KeyboardInterrupt. The command line treats SIGTERM and SIGHUP as interrupts too. Its
-exit code is then 128 plus the number of the signal: 130, 143, 129. Any other exception is a defect and ends with 70.
+An interrupted run (Ctrl-C) stays a KeyboardInterrupt. The command line treats SIGTERM and SIGHUP as interrupts too. The
+exit code is then 128 plus the signal number: 130, 143, 129. Any other exception is a defect and ends with 70.
 
 Messages are in lower case, quote values with ``repr`` and begin with the place, if it is known:
 ``path:line:column: /json/pointer: message``. One error reports all problems of a file together.
@@ -43,12 +43,12 @@ from scenario_runner.errors.text import close_files_help, reason_of
 
 INTERNAL_ERROR_EXIT_CODE: Final = 70  # EX_SOFTWARE of sysexits.h
 
-# A code or a family of codes → the class of error, which has the exit code.
+# A code or code family → the error class, which has the exit code.
 _CLASSES: Final[dict[str, type[ScenarioRunnerError]]] = {}
 
 
 class ScenarioRunnerError(Exception):
-    """The base of all errors of this program.
+    """The base of this program's errors.
 
     ``problems`` has at least one `Diagnostic`. The process ends with ``exit_code``. ``code`` is the default code of
     messages. Diagnostics with a code or family in ``codes`` become errors of this class, too.
@@ -79,7 +79,7 @@ class ScenarioRunnerError(Exception):
     def at(
         self, *, path: str | None = None, line: int | None = None, pointer: str | None = None
     ) -> ScenarioRunnerError:
-        """Add a place to every problem without one, and return self. A place that was added earlier stays."""
+        """Add a place to every problem without a place, and return self. Earlier places stay."""
         self.problems = tuple(
             problem._replace(
                 path=path if problem.path is None else problem.path,
@@ -113,7 +113,7 @@ class UsageError(ScenarioRunnerError):
 
 
 class ScenarioError(ScenarioRunnerError):
-    """The scenario is wrong: syntax, shape, references, contradictions between its parts."""
+    """The scenario is wrong: syntax, shape, references or contradictions."""
 
     exit_code = 3
     code = "SR-JSON-005"
@@ -157,7 +157,7 @@ class FileError(ScenarioRunnerError):
 
 
 class MissingFileError(FileError, FileNotFoundError):
-    """A file does not exist. ``filename`` is its path, or None if the problems point to a place in a scenario."""
+    """A file does not exist. ``filename`` is the path, or None if the problems point to a place in a scenario."""
 
     code = "SR-FILE-006"
 
@@ -190,7 +190,7 @@ class CompileError(ShaderError):
 
 
 class CompilerNotFoundError(ShaderError, MissingToolError):
-    """There is no compiler for the language of a shader. The help names packages with compilers."""
+    """There is no compiler for a shader's language. The help names packages with compilers."""
 
     code = "SR-SHADER-011"
 
@@ -221,7 +221,7 @@ class MissingPackageError(UnsupportedError, MissingToolError):
 
 
 class SandboxError(ScenarioRunnerError):
-    """The scenario wants to read or write a file outside of its sandbox."""
+    """The scenario wants to read or write a file outside the sandbox."""
 
     exit_code = 14
     code = "SR-SANDBOX-001"
@@ -244,7 +244,7 @@ class NoDeviceError(DeviceError):
 
 
 class OutOfMemoryError(DeviceError):
-    """The device or the host lacks memory. The message gives the size of the allocation."""
+    """The device or the host lacks memory. The message gives the allocation's size."""
 
     exit_code = 9
     code = "SR-DEVICE-003"
@@ -298,7 +298,7 @@ def error_class(code: str) -> type[ScenarioRunnerError]:
 
 
 def error_of(problems: Iterable[Diagnostic]) -> ScenarioRunnerError:
-    """Make one error of diagnostics. The code of the first diagnostic decides the class."""
+    """Make an error from diagnostics. The code of the first diagnostic decides the class."""
     diagnostics = tuple(problems)
     return error_class(diagnostics[0].code)(diagnostics)
 

@@ -19,13 +19,13 @@ class Code(NamedTuple):
 
     @property
     def exit_code(self) -> int:
-        """The exit code of a run that ends with this code, or 0 for warnings and notes."""
+        """The exit code when a run ends with this code, or 0 for warnings and notes."""
         return error_class(self.code).exit_code if self.severity == "error" else 0
 
 
 _TABLE: Final = tomllib.loads((files(__package__) / "codes.toml").read_text(encoding="utf-8"))
 
-# The middle part of a code → the subject of its family, in the order of the documentation.
+# A code's middle part → the family's subject, in documentation order.
 FAMILIES: Final[dict[str, str]] = _TABLE.pop("families")
 
 # All codes, in the order of their families.

@@ -12,7 +12,7 @@ class Diagnostic(NamedTuple):
     """A finding about a place in a file.
 
     ``code`` is the stable name of the kind of finding, such as 'SR-BIND-003'. ``scenario-runner explain`` describes it,
-    and `errors.error_class` gives its class of error and exit code. An "error" stops a run. A "warning" means a
+    and `errors.error_class` gives the error class and exit code. An "error" stops a run. A "warning" means a
     probable mistake. A "note" only informs. ``pointer`` is a JSON pointer (RFC 6901) into the file ``path``, or into
     the scenario. ``line`` and ``column`` count from 1. Unknown parts are ``None``. ``help`` advises the user, on a line
     after the message.
@@ -49,17 +49,17 @@ class Diagnostic(NamedTuple):
 
 
 def error(code: str, pointer: str, message: str, help: str | None = None) -> Diagnostic:
-    """Make a diagnostic that stops a run, at a place of the scenario."""
+    """Make a diagnostic that stops a run, at a place in the scenario."""
     return Diagnostic(code, "error", pointer, message, help)
 
 
 def warning(code: str, pointer: str, message: str, help: str | None = None) -> Diagnostic:
-    """Make a diagnostic that a run logs, at a place of the scenario."""
+    """Make a diagnostic that a run logs, at a place in the scenario."""
     return Diagnostic(code, "warning", pointer, message, help)
 
 
 def note(code: str, pointer: str, message: str, help: str | None = None) -> Diagnostic:
-    """Make a diagnostic that only informs, at a place of the scenario."""
+    """Make a diagnostic that only informs, at a place in the scenario."""
     return Diagnostic(code, "note", pointer, message, help)
 
 

@@ -1,12 +1,12 @@
-"""Packages from elsewhere: system packages, Arm's glslc, and Arm's package with the name of this program.
+"""Packages from elsewhere: system packages, Arm's glslc, and Arm's package with this program's name.
 
 This file imports the standard library only, because the set-up of a checkout uses it before anything is installed.
 
 Linux distributions and Homebrew have compilers, loaders and drivers in packages; system_packages.toml names them.
 
 Arm's glslc compiles GLSL with tensors (GL_ARM_tensors). Its wheel ai_ml_sdk_scenario_runner holds an import package
-with the name of this program, so the wheel must not be on an import path. The set-up installs it into a folder of its
-own, and only the program is searched there. If both are installed into one environment, the wheel that was installed
+with the name of this program, so the wheel must not be on an import path. The set-up installs it into a separate
+folder, and only the program is searched there. If both are installed into one environment, the wheel that was installed
 last has written its ``__init__.py`` over the other, and removing either removes that file.
 """
 
@@ -44,7 +44,7 @@ def families() -> dict[str, dict[str, str]]:
 
 
 def family_here(root: str | os.PathLike[str] = "/", platform: str = sys.platform) -> str | None:
-    """Return the family of the system at ``root``, a key of `families`; None if the table lacks the system."""
+    """Return the system family at ``root``, a key of `families`; None if the table lacks the system."""
     if platform == "darwin":
         return "macos"
     fields = {}
@@ -64,12 +64,12 @@ def family_here(root: str | os.PathLike[str] = "/", platform: str = sys.platform
 
 
 def package_names(family: str, parts: Iterable[str]) -> tuple[str, ...]:
-    """Return the names of the packages for these parts."""
+    """Return the package names for these parts."""
     return tuple(name for part in parts for name in families()[family][part].split())
 
 
 def has_package_lists(family: str, root: str | os.PathLike[str] = "/") -> bool:
-    """Return whether the system at ``root`` already has the lists of its package manager."""
+    """Return whether the system at ``root`` already has the package manager's lists."""
     from glob import glob
 
     lists = families()[family]["lists"]
@@ -109,7 +109,7 @@ class Requirement(NamedTuple):
 
 @cache
 def requirement(package: str) -> Requirement:
-    """Read the bounds of a package from this program's metadata, which come from pyproject.toml."""
+    """Read a package's version bounds from this program's metadata, which come from pyproject.toml."""
     from importlib.metadata import PackageNotFoundError, requires  # takes 15 ms
 
     try:
@@ -132,14 +132,14 @@ def has_arm_wheels() -> bool:
 
 
 def has_glibc(*machines: str) -> bool:
-    """Return whether this is Linux with glibc on one of these kinds of machines."""
+    """Return whether this is Linux with glibc on one of these machine types."""
     import platform  # takes 2 ms
 
     return platform.libc_ver()[0] == "glibc" and platform.machine() in machines
 
 
 def glslc_folders() -> list[str]:
-    """List the folders of glslc: in the environment of this interpreter, then in the user's data folder."""
+    """List the folders for glslc: in this interpreter's environment, then in the user's data folder."""
     data = os.environ.get("XDG_DATA_HOME", "")
     if not os.path.isabs(data):
         data = os.path.expanduser("~/.local/share")
@@ -207,7 +207,7 @@ def mixed_packages_problem() -> str | None:
     if not package.__file__:
         lacks = f"{_PACKAGE} lacks __init__.py, as after a removal of {_ARM_PACKAGE}"
         return f"{lacks}: 'import scenario_runner' gives no names"
-    whose = (  # the folder cli/ hides Arm's cli.py, which its command imports
+    whose = (  # the folder cli/ hides Arm's cli.py, which Arm's command imports
         f"{_PACKAGE} holds binaries/ and cli.py of {_ARM_PACKAGE}, whose import package has the same name; "
         "Arm's command scenario_runner starts this program"
     )

@@ -1,4 +1,4 @@
-"""Log records of the library. The first record that a handler wants imports `logging`.
+"""The library's log records. The first record that a handler wants imports `logging`.
 
 The import takes a twentieth of a small run, and most runs log nothing.
 """
@@ -16,7 +16,7 @@ def before_first_record(set_up: Callable[[], None]) -> None:
 
 
 def warning(logger: str, message: str, *arguments: object) -> None:
-    """Log at WARNING level. ``logger`` is the name of a module."""
+    """Log at WARNING level. ``logger`` is a module name."""
     _record("warning", logger, message, arguments)
 
 

@@ -14,7 +14,7 @@ _SCHEMA: Final = "https://json.schemastore.org/sarif-2.1.0.json"
 
 
 def sarif(findings: Iterable[Diagnostic], version: str, incomplete: str = "") -> dict[str, object]:
-    """Return findings as one SARIF run of this ``version`` of the program. The rules are the codes that occur.
+    """Return findings as a SARIF run of this program ``version``. The rules are the codes that occur.
 
     ``incomplete`` is the reason why findings may be missing."""
     rules: dict[str, int] = {}

@@ -1,6 +1,6 @@
 """Text for users: escaped names and messages, counts and sizes, and suggestions for misspelt names.
 
-Foreign text must not move the cursor, colour the terminal or change the direction of writing. The command line escapes
+Foreign text must not move the cursor, colour the terminal or change the writing direction. The command line escapes
 its whole output with `visible`. Names inside a line go through `one_line`, so that a newline in a name does not look
 like the next message.
 """
@@ -11,10 +11,10 @@ from functools import lru_cache
 from itertools import islice
 from typing import Any, TypeAlias
 
-# A text, or a text and its style on a terminal.
+# A text, or a text and a terminal style.
 Span: TypeAlias = "str | tuple[str, str]"
 
-# A value from `json.loads`. Readers check the types of the parts.
+# A value from `json.loads`. Readers check the parts' types.
 Json: TypeAlias = Any
 
 # `str.isprintable` refuses these spaces, but they are harmless.
@@ -73,7 +73,7 @@ def _escaped(text: str, but: str) -> str:
 
 
 _MOST_CHARACTERS = 100
-_MOST_ENTRIES = 5000  # of one folder
+_MOST_ENTRIES = 5000  # in a folder
 
 
 def close_names(name: str, candidates: Iterable[str], *, most: int = 3, cutoff: float = 0.6) -> list[str]:

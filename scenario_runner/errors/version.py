@@ -1,4 +1,4 @@
-"""The version of this program, from git in a checkout, or from the installed package."""
+"""This program's version, from git in a checkout, or from the installed package."""
 
 import os
 import re
@@ -66,7 +66,7 @@ def _git(*arguments: str) -> str:
 
 @cache
 def program_version(root: str = _PACKAGE) -> tuple[object, ...]:
-    """Identify the version of the program in the folder ``root``: each module and table, by size and time.
+    """Identify the program version in the folder ``root``: each module and table, by size and time.
 
     The plan cache uses it to drop plans of older code, in a checkout and in an installation. 260 modules take 1 ms.
     """

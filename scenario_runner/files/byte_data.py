@@ -9,7 +9,7 @@ from typing import Any, TypeAlias, TypeVar
 from scenario_runner.errors import UsageError
 
 ArrayLike: TypeAlias = Any
-"""A caller's array: of NumPy, with ``__array__`` or ``__dlpack__``, or a buffer of bytes."""
+"""A caller's array: a NumPy array, an object with ``__array__`` or ``__dlpack__``, or a buffer of bytes."""
 
 # Types of Vulkan that NumPy only has through ml_dtypes. Other float8 types use the same bits for other values.
 _ML_TYPES = ("bfloat16", "float8_e4m3fn", "float8_e5m2")
@@ -70,7 +70,7 @@ def overlap(one: Span, other: Span) -> bool:
 
 
 def collisions(spans: Iterable[tuple[Span, _Owner]]) -> Iterator[tuple[_Owner, _Owner]]:
-    """Yield pairs of owners of overlapping spans: the owner of a span, and of the furthest span that begins before."""
+    """Yield the owners of overlapping spans in pairs: of a span, and of the furthest span that begins before."""
     furthest: tuple[Span, _Owner] | None = None
     for span in sorted(spans, key=lambda item: item[0][0]):
         if furthest is not None and overlap(span[0], furthest[0]):

@@ -31,7 +31,7 @@ class Kind(NamedTuple):
     most_bytes: int
 
 
-# Kinds of files by the names of their folders.
+# Kinds of files by folder name.
 KINDS = {
     # All plans of a suite must fit: if one plan is too many, the next run of the suite finds none.
     "plans": Kind(".entry", 65536, 256 << 20),
@@ -48,7 +48,7 @@ _STALE_TEMPORARY_S = 3600
 
 
 class KeptFile(NamedTuple):
-    """One file; ``used_s`` is the time of the last use, to a day (seconds since 1970)."""
+    """A cached file; ``used_s`` is the time of the last use, to a day (seconds since 1970)."""
 
     used_s: float
     size_bytes: int
@@ -79,7 +79,7 @@ def kept_files(root: str, kind: str) -> list[KeptFile]:
 
 
 def enforce_limits(root: str, kind: str) -> None:
-    """Remove the least recently used files of a kind above its limit, and of all kinds above the user's limit.
+    """Remove the least recently used files above the kind's limit, then files of all kinds above the user's limit.
 
     Callers do so after writing.
     """
@@ -230,7 +230,7 @@ def _head(key: bytes, value: bytes) -> bytes:
 
 
 class ContentCache:
-    """A cache of values of one of `KINDS` below ``root``, by default `default_cache_dir`.
+    """A cache of values of a single kind in `KINDS` below ``root``, by default `default_cache_dir`.
 
     No method raises errors of the file system. With an unreadable or unwritable folder the cache never hits, which is
     logged once.

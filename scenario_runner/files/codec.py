@@ -13,7 +13,7 @@ from scenario_runner.files.vk_formats import Format
 
 
 class ImageHeader(NamedTuple):
-    """The header of an image file; ``format`` is None if the header only has the type of items."""
+    """The header of an image file; ``format`` is None if the header only has the item type."""
 
     format: Format | None
     width: int
@@ -43,7 +43,7 @@ class ContentReader(ABC, Generic[Header]):
 
     @abstractmethod
     def level_size_bytes(self, level: int = 0, aspect: str | None = None) -> int:
-        """Return the size of one level in bytes."""
+        """Return a level's size in bytes."""
 
     def read_into(
         self,
@@ -142,7 +142,7 @@ class ContentWriter:
 
 
 class HeldImageWriter(ContentWriter):
-    """A writer that collects all planes of an image; then ``encode`` turns them into the parts of the file."""
+    """A writer that collects all image planes; then ``encode`` turns them into the file's parts."""
 
     def __init__(
         self,
@@ -167,19 +167,19 @@ class HeldImageWriter(ContentWriter):
 class Codec(ABC):
     """A file format: the contents that it can hold, and how to read and write them.
 
-    All methods raise `FileError`; its messages begin with ``path``.
+    All methods raise `FileError` with messages that begin with ``path``.
     """
 
     extension: ClassVar[str]
-    # The first bytes of every file. By these bytes a run recognizes outputs of earlier runs.
+    # The first bytes of every file. By these bytes a run recognizes earlier runs' outputs.
     signature: ClassVar[bytes]
-    # The kinds of resources that a file can hold.
+    # The resource kinds that a file can hold.
     resources: ClassVar[frozenset[str]] = frozenset({"image"})
     # True if a file holds all mip levels of an image, false if it holds only the first.
     holds_levels: ClassVar[bool] = False
 
     def holds(self, format: Format, mip_count: int = 1) -> bool:
-        """Return whether a file can hold all levels of an image of this format."""
+        """Return whether a file can hold all levels of an image in this format."""
         return (mip_count == 1 or self.holds_levels) and self.why_not(format) is None
 
     @abstractmethod

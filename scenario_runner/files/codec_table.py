@@ -1,6 +1,6 @@
 """The table of file formats, and the codec for a file.
 
-To add a format, write a codec in its own file and add it to `CODECS`.
+To add a format, write a codec in a new file and add the codec to `CODECS`.
 """
 
 import os
@@ -26,7 +26,7 @@ def is_known(path: str | os.PathLike[str]) -> bool:
 
 
 def codec_of(path: str | os.PathLike[str], resource: str = "image") -> Codec:
-    """Return the codec for a file of this name that holds a resource of this kind. Raises `FileError`.
+    """Return the codec for a file with this name and a resource of this kind. Raises `FileError`.
 
     A file without extension that holds a buffer or a tensor has the first suitable codec.
     """
@@ -63,12 +63,12 @@ def open_image(
 
 
 def stored_levels(path: str | os.PathLike[str], mip_count: int) -> int:
-    """Return how many of ``mip_count`` levels a file of this name stores. Raises `FileError`."""
+    """Return how many of ``mip_count`` levels a file with this name stores. Raises `FileError`."""
     return mip_count if codec_of(path).holds_levels else 1
 
 
 def check_image_format(path: str | os.PathLike[str], format: Format) -> None:
-    """Raise `FileError` if a file of this name cannot hold texels of ``format``. The file is not touched."""
+    """Raise `FileError` if a file with this name cannot hold texels in ``format``. The file is not touched."""
     reason = codec_of(path).why_not(format)
     if reason is not None:
         others = [codec.extension for codec in CODECS if codec.why_not(format) is None]

@@ -6,7 +6,7 @@ converted: B8G8R8 has four bytes a texel in a file, and depth with stencil is in
 in a copy.
 
 A header is read in the DX10 form, or for common formats in the older form, and written in the DX10 form. Writers set
-the flags of valid fields carelessly, so the size of the file counts instead of the flags.
+the flags of valid fields carelessly, so the file size counts instead of the flags.
 
 Sources: "DDS_HEADER", "DDS_HEADER_DXT10" and "DDS_PIXELFORMAT" of the Direct3D documentation.
 """
@@ -40,7 +40,7 @@ _FOURCCS = {
     b"BC5U": "BC5_UNORM_BLOCK",
 }
 
-# Formats by flags, bits of a texel, and masks of colours. Writers disagree about masks of luminance, which needs none.
+# Formats by flags, bits per texel, and colour masks. Writers disagree about luminance masks, so none is compared.
 _LAYOUTS = {
     (_RGB | _ALPHA, 32, (0xFF, 0xFF00, 0xFF0000, 0xFF000000)): "R8G8B8A8_UNORM",
     (_RGB | _ALPHA, 32, (0xFF0000, 0xFF00, 0xFF, 0xFF000000)): "B8G8R8A8_UNORM",
@@ -102,7 +102,7 @@ class TexelMap(NamedTuple):
 
 
 class MipLevel(NamedTuple):
-    """One level: the extent in texels, and the place and size in the file."""
+    """A mip level: the extent in texels, and the place and size in the file."""
 
     width: int
     height: int
@@ -111,10 +111,10 @@ class MipLevel(NamedTuple):
 
 
 class DdsHeader(NamedTuple):
-    """The header of a .dds file, checked against the size of the file.
+    """The header of a .dds file, checked against the file size.
 
-    ``maps`` has an entry for each aspect of the format, in the format's order. A legacy header, or one with a typeless
-    code, does not tell whether the texels are sRGB: then ``is_srgb_known`` is false and ``format`` is not sRGB.
+    ``maps`` has an entry for each aspect of the format, in the format's order. A legacy header or a typeless
+    code does not tell whether the texels are sRGB: then ``is_srgb_known`` is false and ``format`` is not sRGB.
     """
 
     format: Format
@@ -321,7 +321,7 @@ def _encoded(planes: Sequence[memoryview], header: bytes, maps: tuple[TexelMap, 
 
 
 class DdsCodec(codec.Codec):
-    """The codec of Microsoft's textures with texels of a DXGI_FORMAT."""
+    """The codec for Microsoft's textures with texels in a DXGI_FORMAT."""
 
     extension = ".dds"
     signature = MAGIC

@@ -20,7 +20,7 @@ class Element(NamedTuple):
     """A kind of number, with bits in the little-endian NumPy type ``dtype``.
 
     Values of packed formats have fewer bits than ``dtype``: in a float the last ``unused_bits`` are zero, in an integer
-    the first ones repeat the sign. For a kind that NumPy lacks, ``raw_dtype`` is the type of raw bytes in files.
+    the first bits repeat the sign. For a kind that NumPy lacks, ``raw_dtype`` is the type of raw bytes in files.
     """
 
     name: str
@@ -118,7 +118,7 @@ ELEMENTS = {
     )
 }
 
-# If two elements share a type, the first one counts: it is NumPy's own.
+# If two elements share a type, the first element counts: it is NumPy's own.
 _BY_DTYPE = {(element.raw_dtype or element.dtype)[1:]: element for element in reversed(ELEMENTS.values())}
 _BY_NUMERIC = {element.numeric: element for element in ELEMENTS.values() if element.numeric in ML_DTYPES}
 
@@ -156,7 +156,7 @@ def is_numeric(array: Array) -> bool:
 def distance(one: Array, other: Array) -> Array:
     """Return absolute differences, which are 0 only for equal numbers.
 
-    They are unsigned integers if one type of integers holds both arrays, else doubles that are rounded once.
+    They are unsigned integers if a single integer type holds both arrays, else doubles that are rounded once.
     """
     common = numpy.result_type(one, other)
     if numpy.issubdtype(common, numpy.integer):
@@ -169,7 +169,7 @@ def distance(one: Array, other: Array) -> Array:
 
 
 def _halves(numbers: Array) -> tuple[Array, Array | float]:
-    """Split numbers into sums of two doubles, since one double cannot hold an integer of 64 bits."""
+    """Split numbers into sums of two doubles, since a single double cannot hold a 64-bit integer."""
     if not numpy.issubdtype(numbers.dtype, numpy.integer) or numbers.dtype.itemsize < 8:
         return numbers.astype("f8"), 0.0
     low = numbers & numbers.dtype.type(0xFFFFFFFF)
@@ -213,14 +213,14 @@ def decoded(data: memoryview, element: Element, like: object) -> Any:
 
 
 def _text(value: float, raw: Array, element: Element) -> str:
-    """Format a value that JSON cannot represent. A NaN with a non-default payload becomes its bits."""
+    """Format a value that JSON cannot represent. A NaN with a non-default payload becomes hexadecimal bits."""
     text = "nan" if math.isnan(value) else "inf" if value > 0 else "-inf"
     bits = f"0x{int(element.bits(raw)[0]):0{2 * element.size_bytes}x}"
     return text if _special(text, element) == raw.tobytes() else bits
 
 
 def _special(text: str, element: Element) -> bytes:
-    """Encode a text such as "nan" or "0x7fc0" as one value. Raises ValueError."""
+    """Encode a text such as "nan" or "0x7fc0" as a value. Raises ValueError."""
     if text.startswith("0x"):
         bits = int(text, 16)
         if bits >> 8 * element.size_bytes:

@@ -14,7 +14,7 @@ from scenario_runner.errors import FileError, file_error, read_error
 from scenario_runner.errors.text import reason_of
 from scenario_runner.files.sandbox import open_file
 
-# Extensions of models, also of frameworks' models, which must be lowered first.
+# Extensions of models, including frameworks' models, which must be lowered first.
 MODEL_EXTENSIONS = (".vgf", ".pte", ".tosa", ".tflite", ".pt", ".pth", ".pt2")
 LOWERING_HELP = "lower it with the VGF backend of ExecuTorch, and run the .pte file (docs/pytorch.md)"
 _TFLITE_HELP = "tosa-converter-for-tflite converts it to TOSA, and scenario-runner convert to VGF (docs/pytorch.md)"
@@ -26,7 +26,7 @@ def is_model(scenario: object) -> TypeGuard[str | os.PathLike[str]]:
 
 
 class ParameterizedFile(NamedTuple):
-    """The path of a scenario file, with values of parameters."""
+    """The path of a scenario file, with parameter values."""
 
     path: str
     parameters: Mapping[str, object]
@@ -35,8 +35,8 @@ class ParameterizedFile(NamedTuple):
         return self.path
 
 
-_CHUNK_SIZE_BYTES = 64 << 20  # of one system call, so that Ctrl-C is noticed several times a second
-_CLOCK_STEP_NS = 20_000_000  # the clock of file systems moves in steps of up to 10 ms
+_CHUNK_SIZE_BYTES = 64 << 20  # per system call, so that Ctrl-C is noticed several times a second
+_CLOCK_STEP_NS = 20_000_000  # file system clocks move in steps of up to 10 ms
 # Bytes that are copied at once if the system cannot reach mapped memory.
 GUARDED_CHUNK_SIZE_BYTES = 1 << 20
 
@@ -173,7 +173,7 @@ class SourceFile:
         except OSError as error:
             if error.errno != errno.EFAULT:
                 raise
-        # a capture tool guards this memory: its handler lets this process write there, but not the system
+        # a capture tool guards this memory: the tool's handler lets this process write there, but not the system
         return _copied(os.pread(self.descriptor, min(len(part), GUARDED_CHUNK_SIZE_BYTES), offset), part)
 
 
@@ -285,7 +285,7 @@ def _too_large(most_bytes: int) -> OSError:
 
 
 def framework_file(start: bytes | memoryview) -> tuple[str, str] | None:
-    """Recognize a framework's file by the first bytes. Return its kind, and how to make a VGF file of it, or None."""
+    """Recognize a framework's file by the first bytes. Return the kind and advice for making a VGF file, or None."""
     start = bytes(start[:8])
     if start.startswith((b"PK\3\4", b"\x80\2")):  # a zip archive, or a pickle of PyTorch before 1.6
         return "a zip archive or pickle, such as a file of torch.save or torch.export.save", LOWERING_HELP

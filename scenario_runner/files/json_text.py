@@ -18,13 +18,13 @@ from scenario_runner.errors.text import Json
 # Most nested arrays and objects. A scenario needs fewer than ten.
 MAX_DEPTH = 64
 
-# Most faults of one text.
+# Most faults per text.
 MAX_FAULTS = 100
 
-# Most values in one file, enough for 100,000 commands. A parsed value takes ten times the memory of its text.
+# Most values in a file, enough for 100,000 commands. A parsed value takes ten times the memory of the text.
 MAX_VALUES = 2_000_000
 
-# Most digits of one number, more than a scenario can use.
+# Most digits in a number, more than a scenario can use.
 MAX_DIGITS = 400
 
 # Findings with these codes point to the key instead of the value.
@@ -117,7 +117,7 @@ def scan(
     pointer: str = "",
     with_null: bool = False,
 ) -> tuple[list[Diagnostic], bool]:
-    """Read one JSON value of the file ``path``. Return its problems in order, and whether a problem ended the reading.
+    """Read a JSON value from the file ``path``. Return the problems in order, and whether a problem ended the reading.
 
     The scanner calls ``visit(pointer, key_offset, value_offset)`` for every value. In arrays both offsets are equal.
     With ``start``, it reads only the value that begins there and has this ``pointer``. ``with_null`` accepts nulls,
@@ -135,7 +135,7 @@ class _Stop(Exception):  # noqa: N818  (control flow inside this module)
 
 
 class _Scanner:
-    """Reads values. The methods return the offset after the value that they read."""
+    """Reads values. The methods return the offset after the value."""
 
     def __init__(self, text: str, path: str, visit: Visit) -> None:
         self.problems: list[Diagnostic] = []
@@ -187,7 +187,7 @@ class _Scanner:
         return at + 1
 
     def _key(self, key_at: int, pointer: str, keys: dict[str, int]) -> tuple[int, str]:
-        """Skip a key, and return the offset and the pointer of its value."""
+        """Skip a key, and return the value's offset and pointer."""
         text = self._text
         if not text.startswith('"', key_at):
             self._unexpected(key_at, "a key in double quotes")
@@ -312,7 +312,7 @@ def _excerpt(text: str, at: int) -> str:
 
 @lru_cache(4)
 def places_of(text: str) -> "Places":
-    """Return the places of a text. All problems and all combinations of parameters share them."""
+    """Return a text's places. All problems and all combinations of parameters share them."""
     return Places(text)
 
 
@@ -324,7 +324,7 @@ def faults(text: str, path: str) -> tuple[tuple[Diagnostic, ...], bool]:
 
 
 class Places:
-    """Finds the line and column of pointers in one valid JSON text.
+    """Finds the line and column of pointers in a valid JSON text.
 
     The first search scans the two outer levels, such as the entries of a scenario. Later searches scan single entries.
     """
@@ -335,7 +335,7 @@ class Places:
         self._read: set[str] = set()  # the entries, and "" for the outer levels
 
     def find(self, pointer: str, *, key: bool = False) -> tuple[int, int]:
-        """Return line and column of a value, or with ``key`` of the key. A missing value gets its parent's place."""
+        """Return line and column of a value, or with ``key`` of the key. A missing value gets the parent's place."""
         while (offsets := self.offsets(pointer)) is None:
             pointer, key = pointer.rpartition("/")[0], False
         return line_and_column(self._text, offsets[0 if key else 1])
@@ -347,7 +347,7 @@ class Places:
         return problem._replace(path=path, pointer=pointer or None, line=line, column=column)
 
     def offsets(self, pointer: str) -> tuple[int, int] | None:
-        """Return the offsets of a key and its value, or None."""
+        """Return the offsets of a key and the key's value, or None."""
         entry = "/".join(pointer.split("/", 3)[:3])
         for part in ("",) if pointer == entry else ("", entry):
             if part not in self._read and (not part or part in self._offsets):

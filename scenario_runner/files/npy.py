@@ -1,7 +1,7 @@
-"""NumPy's .npy files: buffers, tensors, and images of one level.
+"""NumPy's .npy files: buffers, tensors, and single-level images.
 
 An image has the shape [1, height, width, items] or [height, width, items], with items as in
-`scenario_runner.files.vk_formats.Format`. One item holds both depth and stencil if they fit.
+`scenario_runner.files.vk_formats.Format`. A single item holds both depth and stencil if they fit.
 
 C-order little-endian bytes go from the file straight into the caller's memory, such as mapped device memory. Big-endian
 items are swapped. Only Fortran order imports NumPy, since that takes longer than everything else in a small run before
@@ -30,7 +30,7 @@ _damaged = partial(file_error, code="SR-FILE-007")
 unsupported = partial(file_error, code="SR-FILE-008")
 
 MAGIC = b"\x93NUMPY"
-_ALIGNMENT = 64  # of the payload within the file, as in files of NumPy
+_ALIGNMENT = 64  # of the payload within the file, as NumPy writes
 _HEADER_LIMIT_BYTES = 64 << 10  # headers of plain arrays have about 100 bytes
 _RANK_LIMIT = 64  # NumPy's own
 _SHOWN_CHARACTERS = 60
@@ -49,7 +49,7 @@ _KIND_NAMES = "bool, integer, float, complex, raw bytes (V), text or time"
 
 
 class NpyHeader(NamedTuple):
-    """The header of a .npy file, checked against the size of the file.
+    """The header of a .npy file, checked against the file size.
 
     ``descr`` is the type in the file's spelling (``'<f4'``), ``byte_order`` is ``'<'``, ``'>'`` or ``'|'`` (single or
     raw bytes), and ``kind`` is NumPy's letter (``b i u f c V S U m M``). ``shape`` counts items, outermost first in
@@ -219,7 +219,7 @@ def write_npy(
     *,
     create: CreateOutput = OutputFile,
 ) -> None:
-    """Write a .npy file with the payload ``chunks`` one after the other; see `NpyCodec.create_array`."""
+    """Write a .npy file with the payload ``chunks`` in sequence; see `NpyCodec.create_array`."""
     with NpyCodec().create_array(path, descr, shape, create) as writer:
         for chunk in chunks:
             writer.write(chunk)
@@ -261,7 +261,7 @@ class NpyReader(codec.ContentReader[NpyHeader]):
 
 
 def _swapped(data: bytes, unit: int) -> bytes | bytearray:
-    """Reverse the bytes of each unit of ``unit`` bytes."""
+    """Reverse the bytes within each group of ``unit`` bytes."""
     if unit == 1:
         return data
     code = {2: "H", 4: "I", 8: "Q"}.get(unit)
@@ -352,7 +352,7 @@ class NpyCodec(codec.ArrayCodec):
 
 
 class _NpyImage(NpyReader):
-    """A file of an image. Stencils beside depths are the highest bytes of items, or zero without room for them."""
+    """An image file. Stencils beside depths are the items' highest bytes, or zero without room for them."""
 
     def __init__(self, path: str, format: Format) -> None:
         super().__init__(path)

@@ -1,6 +1,6 @@
 """Output files, which appear complete or not at all, alone or as a set.
 
-All files of a set are complete under temporary names beside their targets before the first one is renamed. Old files
+All files of a set are complete under temporary names beside their targets before the first file is renamed. Old files
 are kept until the last rename, so that a failure can restore them, and signals wait. Only a process that is killed
 between two renames leaves a mixture of new and old files. Then a marker file remains beside them.
 """
@@ -23,7 +23,7 @@ from scenario_runner.files.sandbox import check_opened, check_path
 from scenario_runner.processes import signals, temporary
 
 _unwritable = partial(file_error, code="SR-FILE-015")
-_CHUNK_SIZE_BYTES = 64 << 20  # of one system call, so that Ctrl-C is noticed several times a second
+_CHUNK_SIZE_BYTES = 64 << 20  # per system call, so that Ctrl-C is noticed several times a second
 MARKER_PREFIX = ".scenario-runner-incomplete-"
 
 
@@ -54,7 +54,7 @@ def check_destination(path: str) -> None:
 
 
 def _check_new_names(path: str) -> None:
-    """Raise OSError if the file or a missing folder above it cannot get its name."""
+    """Raise OSError if a parent is not a folder, or if the name of a new file or folder is too long."""
     folder, name = os.path.split(path)
     names = [name]
     while not os.path.lexists(folder):
@@ -71,13 +71,13 @@ def _check_new_names(path: str) -> None:
 class OutputFile:
     """A new file beside ``path``, which replaces ``path`` if the ``with`` block succeeds and is removed otherwise.
 
-    Missing parent folders are created. A symbolic link stays, and its target is replaced. An existing target must be a
+    Missing parent folders are created. A symbolic link stays, and the target is replaced. An existing target must be a
     regular file. Every failure, such as a full disk or a missing permission, is a `FileError`.
 
     A known ``size_bytes`` reserves the room at once. So a full disk is noticed early, and ext4 does not flush the
     data when the file replaces an older one (0.05 s instead of 0.1 to 0.6 s for 256 MiB).
 
-    A file of the set ``files`` keeps its temporary name until the set is published.
+    A file in the set ``files`` keeps the temporary name until the set is published.
     """
 
     def __init__(self, path: str | os.PathLike[str], size_bytes: int = 0, *, files: OutputSet | None = None) -> None:
@@ -120,11 +120,11 @@ class OutputFile:
         except OSError as error:
             if error.errno != errno.EFAULT:
                 raise
-        # a capture tool guards this memory: its handler lets this process read it, but not the system
+        # a capture tool guards this memory: the tool's handler lets this process read it, but not the system
         return os.write(self._descriptor, bytes(part[:GUARDED_CHUNK_SIZE_BYTES]))
 
     def commit(self) -> None:
-        """Complete the file. A single file gets its name; otherwise the set publishes it later."""
+        """Complete the file. A single file gets the final name; a file in a set is published later."""
         descriptor, self._descriptor = self._descriptor, -1
         try:
             with _reported(self.path):
@@ -151,7 +151,7 @@ class OutputFile:
             self._set.discard()
 
     def rename(self) -> None:
-        """Give the complete file its name. Raises FileError."""
+        """Give the complete file the final name. Raises FileError."""
         with _reported(self.path):
             os.replace(self._temporary, self.target)
         temporary.keep(self._temporary)
@@ -204,7 +204,7 @@ CreateOutput: TypeAlias = Callable[[str | os.PathLike[str], int], OutputFile]
 def marker_path(targets: Iterable[str]) -> str | None:
     """Return the path of the marker that exists while these files are renamed; None for fewer than two files.
 
-    The marker lies in the folder of the first file by name. Its name follows from the names of all files, since other
+    The marker lies in the folder of the first file by name. The marker's name follows from all file names, since other
     processes may write other sets into the same folder.
     """
     targets = list(targets)
@@ -306,7 +306,7 @@ def _second_name(path: str) -> str | None:
 
 
 def _put_back(path: str, old: str | None) -> bool:
-    """Restore the old file, or remove the new one if there was none. Return False if the new file must stay."""
+    """Restore the old file, or remove the new file if there was no old file. Return False if the new file must stay."""
     try:
         if old is None:
             os.unlink(path)

@@ -50,7 +50,7 @@ def as_options(parameters: Mapping[str, Json]) -> list[str]:
 
 
 def with_parameters(problem: Diagnostic, parameters: Mapping[str, object]) -> Diagnostic:
-    """Add the values of parameters to the message of a diagnostic, once."""
+    """Add the parameter values to a diagnostic's message, once."""
     note = f" (with {shown(parameters)})"
     is_noted = not parameters or problem.message.endswith(note)
     return problem if is_noted else problem._replace(message=f"{problem.message}{note}")
@@ -58,7 +58,7 @@ def with_parameters(problem: Diagnostic, parameters: Mapping[str, object]) -> Di
 
 @lru_cache(4)
 def uses(text: str) -> Mapping[str, int]:
-    """Find the parameters of a JSON text. Return their names, each with the offset of the first string."""
+    """Find the parameters of a JSON text. Return each name with the offset of the first string."""
     offsets: dict[str, int] = {}
     for string in _STRING.finditer(text) if "${" in text else ():
         for escape, name in _USE.findall(string[1]) if not string[3] else ():

@@ -1,4 +1,4 @@
-"""Headers of PNG images of 8 and 16 bits a channel.
+"""Headers of PNG images with 8 or 16 bits per channel.
 
 Source: PNG specification, second edition.
 """

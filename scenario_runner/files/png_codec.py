@@ -1,4 +1,4 @@
-"""The codec of PNG images. Only reading and writing of texels imports imageio and NumPy, which takes long."""
+"""The codec for PNG images. Only reading and writing texels imports imageio and NumPy, which takes long."""
 
 from __future__ import annotations
 

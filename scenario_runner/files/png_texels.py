@@ -156,7 +156,7 @@ def _decoded_16_bit_colors(header: PngHeader, data: bytes) -> Array:
 
 
 def encoded(planes: Sequence[memoryview], format: Format, shape: tuple[int, ...]) -> Iterable[bytes]:
-    """Encode texels of ``format``. Yield the parts of the file."""
+    """Encode texels in ``format``. Yield the file's parts."""
     array: Array = numpy.frombuffer(planes[0], format.numpy_dtype).reshape(shape)
     if format.channels[0] == "B":
         array = array[..., [2, 1, 0, 3][: format.components]]
@@ -172,7 +172,7 @@ def encoded(planes: Sequence[memoryview], format: Format, shape: tuple[int, ...]
 
 
 def as_texels(array: Array, format: Format) -> memoryview:
-    """Convert a decoded image to texels of ``format`` in the layout of a Vulkan copy."""
+    """Convert a decoded image to texels in ``format``, laid out as in a Vulkan copy."""
     bits, bits_in_file = format.channel_bits[0], array.dtype.itemsize * 8
     if bits == bits_in_file and array.shape[2] == format.components and format.channels[0] != "B":
         return numpy.ascontiguousarray(array, f"<u{bits // 8}").data.cast("B")  # often without a copy

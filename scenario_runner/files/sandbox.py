@@ -1,8 +1,8 @@
 """The sandbox: a border around the files that a scenario, a check file, a list or a shader may name.
 
 `open_file` opens every such file. It checks the path before and the descriptor after opening, and so notices a link
-that is exchanged in between. The caller's own names are free, with one exception: a link in a scenario's folder, which
-the author of the scenario may have planted, must not lead out of the folder.
+exchanged in between. The caller's own names are free, except that a link in a scenario's folder must not lead out of
+the folder: the scenario's author may have planted the link.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ CODE = "SR-SANDBOX-001"
 _HELP = "move it into the scenario's folder, or run without --sandbox if you trust the author of the scenario"
 _HELP_LINK = "remove the link, or run without --sandbox if you trust the author of the scenario"
 READ_FLAGS = os.O_RDONLY | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0) | getattr(os, "O_NONBLOCK", 0)
-_MOST_LINKS = 40  # in one path, as the system allows
+_MOST_LINKS = 40  # in a path, as the system allows
 
 
 class _Allowed(NamedTuple):
-    """Real paths. Files must lie in ``folders`` (None: anywhere) or be one of ``files``.
+    """Real paths. Files must lie in ``folders`` (None: anywhere) or be listed in ``files``.
 
-    No link in ``homes`` may lead out of them, except a link to one of ``files``.
+    No link in ``homes`` may lead out of them, except a link to an entry of ``files``.
     """
 
     folders: tuple[str, ...] | None
@@ -62,7 +62,7 @@ def confined(
 
 @contextmanager
 def allowing(*chosen: StrPath | None) -> Iterator[None]:
-    """Allow folders and files that the caller named during the block, unless a link in a home leads there."""
+    """During the block, allow the caller's folders and files, unless a link in a home leads there."""
     allowed = _allowed.get()
     if allowed is None or allowed.folders is None:
         yield
@@ -92,7 +92,7 @@ def around(path: str, *chosen: StrPath | None) -> Iterator[None]:
 
 
 def distrusting(paths: Collection[str]) -> AbstractContextManager[None]:
-    """Refuse links out of the folders of these scenarios during the block. The scenarios themselves may be links."""
+    """Refuse links out of these scenarios' folders during the block. The scenarios themselves may be links."""
     folders = [path if os.path.isdir(path) else os.path.dirname(os.path.abspath(path)) for path in paths]
     return confined(None, [path for path in paths if not os.path.isdir(path)], folders)
 
@@ -172,7 +172,7 @@ def _real_folders(folders: Iterable[StrPath]) -> tuple[str, ...]:
 
 
 def _link_out(path: str, homes: tuple[str, ...]) -> str | None:
-    """Find a link on the way of a path that leads out of ``homes``. Raises OSError and ValueError."""
+    """Return the first link in ``path`` that leads out of ``homes``, or None. Raises OSError and ValueError."""
     if not homes:
         return None
     here, count = os.path.abspath(os.sep), 0

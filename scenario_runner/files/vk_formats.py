@@ -28,7 +28,7 @@ from scenario_runner.errors.text import close_names
 
 
 class Format(NamedTuple):
-    """One VkFormat. Each format has a single object, also after copying and pickling.
+    """A VkFormat. Each format has a single object, also after copying and pickling.
 
     ``block_size_bytes`` is the size of a texel, or in a compressed format of a block of ``block_extent`` (width,
     height) texels. ``channels`` and ``channel_bits`` list the components in memory order, or in a packed format from
@@ -37,7 +37,7 @@ class Format(NamedTuple):
 
     In a .npy file a texel has ``numpy_items`` items of the type ``numpy_dtype``: an item for each component, or an
     unsigned integer for a packed format. They are 0 and ``None`` if no .npy file can hold the format. ``dxgi`` is the
-    DXGI_FORMAT in .dds files, if there is one.
+    DXGI_FORMAT in .dds files, if any.
     """
 
     name: str
@@ -68,7 +68,7 @@ class Format(NamedTuple):
         return self.block_extent != (1, 1)
 
     def row_size_bytes(self, width: int) -> int:
-        """Return the bytes of a tightly packed row of texels or blocks."""
+        """Return the size in bytes of a tightly packed row of texels or blocks."""
         return -(-width // self.block_extent[0]) * self.block_size_bytes
 
     def level_size_bytes(self, width: int, height: int) -> int:
@@ -227,7 +227,7 @@ ML_DTYPES: Final = {"bfloat16": "bfloat16", "float8e4m3": "float8_e4m3fn", "floa
 
 
 def ml_dtype(numeric: str) -> Any:
-    """Return the type of ml_dtypes that computes with a numeric format of `ML_DTYPES`."""
+    """Return the ml_dtypes type for a numeric format in `ML_DTYPES`."""
     import ml_dtypes
 
     return getattr(ml_dtypes, ML_DTYPES[numeric])

@@ -1,6 +1,6 @@
 """ExecuTorch programs (.pte): the VGF models in a program, and the order of the calls.
 
-Source: the schema of ExecuTorch (program.fbs). An extended header has the end of the FlatBuffer and the start of the
+Source: ExecuTorch's schema (program.fbs). An extended header has the end of the FlatBuffer and the start of the
 segments.
 """
 
@@ -33,7 +33,7 @@ class Part(NamedTuple):
 
 
 class Call(NamedTuple):
-    """One call of a model: the numbers of the program's values for inputs and outputs, in the model's order."""
+    """A call of a model: the numbers of the program's values for inputs and outputs, in the model's order."""
 
     part: Part
     values: tuple[int, ...]
@@ -121,7 +121,7 @@ def _read(file: SourceFile) -> Program:
 def in_program_order(program: Program, vgf: Vgf) -> Vgf:
     """Return the only model of a program, with inputs and outputs in the program's order and named by it.
 
-    A VGF file has them in the order of operators. A model with values that are not the program's own, such as results
+    A VGF file has them in operator order. A model with values that are not the program's own, such as results
     of other operators, keeps that order.
     """
     (call,) = program.calls
@@ -148,7 +148,7 @@ def _with_ends(vgf: Vgf, program: Program, inputs: Mapping[int, Slot], outputs: 
 
 
 def join_models(program: Program, models: Sequence[Vgf]) -> Vgf:
-    """Join the segments of ``models``, one for each call of the program, to a single model.
+    """Join the segments of ``models``, a model for each call of the program, to a single model.
 
     The bindings of inputs and outputs are the numbers of the program's values. Rows of the same value share an alias
     group. Raises ValueError if a call and a model have different numbers of values.

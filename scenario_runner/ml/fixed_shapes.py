@@ -35,8 +35,8 @@ def with_shapes(
 ) -> array[int]:
     """Return the words of the module with types of these shapes.
 
-    ``places`` has the words of definitions by id, in the order of the module. ``shapes`` has every value with an open
-    type; a structure has several shapes. ``bound`` has the shapes of inputs and outputs of the entry point at the word
+    ``places`` has the words of definitions by id, in module order. ``shapes`` has every value with an open
+    type; a structure has several shapes. ``bound`` has the input and output shapes of the entry point at the word
     ``entry``. Raises ShapeError if a rank is not a 32-bit constant.
     """
     index = declarations.index
@@ -56,7 +56,7 @@ def with_shapes(
 
 
 class _Types:
-    """The types of a module, and new types. A new type is defined behind the type that it replaces."""
+    """The types of a module, and new types. A new type is defined behind the replaced type."""
 
     def __init__(self, declarations: Declarations, places: Mapping[int, int]) -> None:
         self._declarations = declarations

@@ -1,4 +1,4 @@
-"""Reading of FlatBuffers, and copying of their parts. A table begins with the distance to its vtable."""
+"""Functions that read FlatBuffers and copy their parts. A table begins with the distance to the vtable."""
 
 import struct
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -32,7 +32,7 @@ class Tables:
         return int(struct.unpack(f"<{format}", self.part(at, struct.calcsize(format)))[0])
 
     def field(self, table: int, index: int) -> int:
-        """Return the position of a field of a table."""
+        """Return the position of a table's field."""
         vtable = table - self.number(table, "i")
         entry = 4 + 2 * index
         offset = self.number(vtable + entry, "H") if entry < self.number(vtable, "H") else 0
@@ -52,7 +52,7 @@ class Tables:
         return self.at(self.field(table, index))
 
     def vector(self, table: int, index: int) -> tuple[int, int]:
-        """Return the position and the number of the elements of a vector."""
+        """Return the position and the number of a vector's elements."""
         vector = self.child(table, index)
         return vector + 4, self.number(vector) if vector else 0
 
@@ -66,7 +66,7 @@ class Tables:
             yield self.at(start + 4 * i)
 
     def numbers(self, table: int, index: int) -> tuple[int, ...]:
-        """Return the elements of a vector of 32-bit integers."""
+        """Return the elements of a 32-bit integer vector."""
         start, count = self.vector(table, index)
         return struct.unpack(f"<{count}i", self.part(start, 4 * count)) if count else ()
 
@@ -100,12 +100,12 @@ of an element in a list, for a string or other vector the size of an element."""
 def copy_reachable(file: Tables, layout: Layout, kept: Mapping[int, Sequence[int]]) -> bytes:
     """Copy the parts that are reachable from the root.
 
-    ``kept`` replaces the elements of some vectors: it has positions of elements by positions of vectors.
+    ``kept`` replaces the elements of some vectors: it maps vector positions to element positions.
     """
     copy = bytearray(file.part(0, 8))  # the reference to the root, and the identifier
 
     def refer(field: int, at: int, layout: Layout) -> None:
-        """Copy the part at a position of the file, and let a field of the copy refer to it."""
+        """Copy the part at a file position, and let a field of the copy refer to it."""
         offsets = at - file.number(at, "i") if isinstance(layout, Mapping) else 0
         copy.extend(bytes(len(copy) % 2))
         offsets_copy = len(copy)

@@ -32,7 +32,7 @@ class FixedGraph(NamedTuple):
 
     ``outputs`` has shapes by set and binding; a size that does not follow from the inputs is -1. ``code`` is the
     module, or None if the shape of a value does not follow; then ``unknown`` names the value. ``largest`` has the name
-    and shape of the largest result of an operator.
+    and shape of the largest operator result.
     """
 
     outputs: dict[tuple[int, int], Shape]
@@ -42,9 +42,9 @@ class FixedGraph(NamedTuple):
 
 
 class GraphOperator(NamedTuple):
-    """An operator of TOSA in a module; ``label`` is its name in the model, or empty.
+    """A TOSA operator in a module; ``label`` is the operator's name in the model, or empty.
 
-    ``shapes`` has the shapes of results; a shape of open rank is None.
+    ``shapes`` has the results' shapes; a shape of open rank is None.
     """
 
     name: str
@@ -78,7 +78,7 @@ class GraphModule:
         self._with_shapes = lru_cache(_MOST_KEPT)(self._inferred)
 
     def fixed(self, entry: GraphEntryPoint, inputs: Mapping[tuple[int, int], Shape]) -> FixedGraph:
-        """Infer the shapes of the graph from the known shapes of inputs, by set and binding.
+        """Infer the graph's shapes from the known input shapes, by set and binding.
 
         Raises ScenarioError if shapes do not fit each other.
         """
@@ -99,7 +99,7 @@ class GraphModule:
 
 
 class GraphBody:
-    """The instructions of a module's graphs; ``inputs`` has shapes for the inputs of the graph ``graph``."""
+    """The instructions of a module's graphs; ``inputs`` has shapes for the inputs of ``graph``."""
 
     def __init__(self, module: Module, graph: int = 0, inputs: Sequence[Shape | None] = ()) -> None:
         self._module = module
@@ -112,14 +112,14 @@ class GraphBody:
         self._debug_info = {id for id, name in names.items() if name == _DEBUG_INFO}
         self._graph, self._inputs = graph, inputs
         self._places = dict(self._index.definitions)
-        # By value: one shape, or several for a structure of tensors.
+        # By value: a single shape, or several for a structure of tensors.
         self._shapes: dict[int, tuple[Shape | None, ...]] = {}
         self._outputs: dict[int, Shape] = {}
         self._operators: list[int] = []  # with extractions of their results, in the order of the module
         self._remarks: list[int] = []  # non-semantic instructions, which give no tensors
         self._computed: tuple[int, str, str] | None = None
         self.open_values: list[int] = []
-        """Results with at least one open size in their types."""
+        """Results with an open size in their types."""
 
     def read(self) -> None:
         """Read all instructions and infer shapes. Raises SpirvError with the place of an unreadable instruction."""
@@ -159,7 +159,7 @@ class GraphBody:
         return f"the operator {self._name(at)} with the result {id}" + (f" ({label!r:.100})" if label else "")
 
     def _declare(self, id: int, type: Type) -> None:
-        """Note the shape of a value from its type."""
+        """Note the shape that a value's type declares."""
         types = [member.type for member in type.members] if isinstance(type, Struct) else [type]
         shapes = self._shapes[id] = tuple(map(declared_shape, types))
         if any(shape is None or UNKNOWN in shape for shape in shapes):
@@ -232,7 +232,7 @@ class GraphBody:
         return FixedGraph(outputs, struct.pack(f"<{len(words)}I", *words), "", self.largest())
 
     def largest(self) -> tuple[str, Shape]:
-        """Name the largest result of an operator, with its shape."""
+        """Name the largest operator result, with the shape."""
         count, name = 0, ""
         largest: Shape = ()
         for at in self._operators:

@@ -109,7 +109,7 @@ class _Uids:
 
 
 def _resource(uid: str, resource: ModelResource) -> tuple[Body, str]:
-    """Make a resource without the keys that depend on the direction. Return it and its kind."""
+    """Make a resource without the keys that depend on the direction. Return the resource and the kind."""
     if resource.descriptor_type in BUFFER_TYPES:
         return {"uid": uid, "size": resource.size_bytes or 0}, "buffer"
     body: Body = {"uid": uid, "dims": list(resource.shape), "format": resource.format_name}
@@ -221,7 +221,7 @@ class BareModel:
             self.bodies[uid] = {"uid": uid}
             self.described["resources"].append({kind: self.bodies[uid]})
             entries.append({ref_key: uid, target_key: name})
-        self.bodies[uid].pop("type", None)  # the extension of a file tells the language of a shader
+        self.bodies[uid].pop("type", None)  # the file extension tells the shader's language
         return self.bodies[uid]
 
     def lacks(self) -> list[Lack]:

@@ -36,7 +36,7 @@ class ShapeError(ValueError):
 def operands_of(operator: str, count: int) -> list[tuple[str, str]]:
     """Name the ``count`` operands of an operator, with their roles.
 
-    The role is "input", "constant" for an attribute, or "single" for a tensor of one element such as a zero point.
+    The role is "input", "constant" for an attribute, or "single" for a single-element tensor such as a zero point.
     """
     names = OPERANDS[operator].split()
     if operator == "CONCAT" or (operator not in _RULES and operator != "MUL"):
@@ -68,7 +68,7 @@ def shown(shape: Shape) -> str:
 
 
 def merged(one: Shape, other: Shape) -> Shape | None:
-    """Merge two partly known forms of one shape; None if they contradict each other."""
+    """Merge two partly known forms of a shape; return None if they contradict each other."""
     if len(one) != len(other):
         return None
     for first, second in zip(one, other, strict=True):

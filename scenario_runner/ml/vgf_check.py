@@ -1,4 +1,4 @@
-"""Checks of a VGF file's cross references, and joining of rows with the same value.
+"""Checks for a VGF file's cross references, and the joining of rows with the same value.
 
 If an index is invalid, nothing else is checked. Each check takes time linear in the size of the file.
 """
@@ -11,7 +11,7 @@ from scenario_runner.ml.vgf_model import IMAGE_TYPES, Segment, Slot, Vgf
 
 
 def join_by_number(vgf: Vgf) -> Vgf:
-    """Join rows of segments and rows of the model with the same number as alias groups, unless their sizes differ.
+    """Join segment rows and model rows with the same number as alias groups, unless the sizes differ.
 
     A model with invalid indices stays unchanged, since `find_problems` reports it.
     """
@@ -64,7 +64,7 @@ _MOST_PROBLEMS = 20
 
 
 def find_problems(vgf: Vgf, path: str) -> list[Diagnostic]:
-    """List the first 20 problems of a file, in its order; empty for a sound one."""
+    """List the first 20 problems of a file, in file order; the list is empty for a sound file."""
     findings = list(islice(_indices(vgf), _MOST_PROBLEMS))
     if not findings:
         checks = (_resources, _alias_groups, _constants, _segments)

@@ -3,7 +3,7 @@
 Since format 0.4 the constant section is raw. It has the tag ``CONST00\0``, a u64 count, a record per constant, and the
 payload. A record is {u32 resource, i32 sparsity dimension (-1 dense), u64 size, u64 offset from the end of the
 records}. The payload of a file on disk is not read. In older files the section is a FlatBuffers table; the library
-reads it, and its small constants are copied.
+reads it, and small constants are copied.
 """
 
 import io
@@ -297,7 +297,7 @@ def vgf_parts(vgf: Vgf) -> list[bytes | memoryview]:
         raise MemoryError
     tables = bytearray(file.getvalue())
     section = raw_section(vgf.constants)
-    # the constant section is the last one; in the header its size follows its offset
+    # the constant section is last; in the header the section's size follows the offset
     struct.pack_into("<Q", tables, _CONSTANTS_SIZE_AT, sum(memoryview(part).nbytes for part in section))
     (start,) = struct.unpack_from("<Q", tables, _CONSTANTS_SIZE_AT - 8)
     return [memoryview(tables)[:start], *section]

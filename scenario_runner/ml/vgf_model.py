@@ -61,7 +61,7 @@ class ModelResource(NamedTuple):
 
     ``descriptor_type`` is a VkDescriptorType (None for constants), ``format`` a VkFormat. ``shape`` counts elements: -1
     is a dynamic dimension, ``()`` a scalar or an unknown shape. ``strides`` is ``()`` for packed elements. Rows with
-    the same ``alias_group`` are views of one value and share its memory.
+    the same ``alias_group`` are views of the same value and share memory.
     """
 
     category: Category
@@ -99,7 +99,7 @@ class ModelResource(NamedTuple):
 
 
 class Slot(NamedTuple):
-    """A number with its resource.
+    """A number with a resource.
 
     In a descriptor set ``binding`` is the shader's binding. In inputs and outputs it is the number of the value within
     the whole model, which scenarios use in bindings.
@@ -110,7 +110,7 @@ class Slot(NamedTuple):
 
 
 class DescriptorSet(NamedTuple):
-    """One descriptor set of a segment; ``index`` is the shader's set number."""
+    """A descriptor set of a segment; ``index`` is the shader's set number."""
 
     index: int  # type: ignore[assignment]  # in place of the method of tuples
     slots: tuple[Slot, ...]
@@ -132,7 +132,7 @@ class PushConstantRange(NamedTuple):
 
 
 class Segment(NamedTuple):
-    """One step of the model: a graph or a compute shader. Segments run in the order of the file.
+    """A step of the model: a graph or a compute shader. Segments run in file order.
 
     ``dispatch_shape`` is the workgroup count of a compute segment, or (0, 0, 0) if the file has none.
     """
@@ -181,7 +181,7 @@ class Constant(NamedTuple):
 
 
 class Port(NamedTuple):
-    """One input or output of the model.
+    """An input or output of the model.
 
     ``names`` is empty if the file does not assign names to slots. A result that the model returns several times has
     several names. ``resource_index`` is the row that the model lists. ``view_indices`` are all rows of the same value,
@@ -196,7 +196,7 @@ class Port(NamedTuple):
 
     @property
     def name(self) -> str | None:
-        """The first name, if there is one."""
+        """The first name, if any."""
         return self.names[0] if self.names else None
 
     @property
@@ -223,18 +223,18 @@ class Vgf(NamedTuple):
     output_names: tuple[str, ...]
 
     def value(self, index: int) -> tuple[str, int]:
-        """Identify the value of a row: its alias group, or the row itself."""
+        """Identify a row's value: the alias group, or the row itself."""
         group = self.resources[index].alias_group
         return ("row", index) if group is None else ("group", group)
 
     @property
     def input_ports(self) -> tuple[Port, ...]:
-        """The inputs of the model in the order of the file. A number that the file repeats is a single port."""
+        """The model's inputs in file order. A number that the file repeats is a single port."""
         return self._ports(self.inputs, self.input_names)
 
     @property
     def output_ports(self) -> tuple[Port, ...]:
-        """The outputs of the model in the order of the file. A result that the model repeats is a single port."""
+        """The model's outputs in file order. A result that the model repeats is a single port."""
         return self._ports(self.outputs, self.output_names)
 
     def _ports(self, slots: tuple[Slot, ...], names: tuple[str, ...]) -> tuple[Port, ...]:

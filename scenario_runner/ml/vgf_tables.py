@@ -16,7 +16,7 @@ _Name = TypeVar("_Name", bound=str)
 
 
 def library(doing: str) -> VgfObject:
-    """Import ``vgfpy``. Raises MissingPackageError; its message begins with ``doing``, such as "reading"."""
+    """Import ``vgfpy``. Raises MissingPackageError; the message begins with ``doing``, such as "reading"."""
     try:
         import vgfpy
     except ImportError as error:

@@ -1,4 +1,4 @@
-"""Accesses by operations to resources, and dumps after the commands that change resources.
+"""Accesses by operations to resources, and dumps after commands.
 
 The SPIR-V modules of shaders and graphs tell the accesses. A plan with dumps has more frames with captures, so that a
 run handles frames only.
@@ -22,9 +22,9 @@ _Variables = dict[tuple[int, int], list[DescriptorBinding]]
 
 
 class ResourceAccess(NamedTuple):
-    """An access by one stage in an operation, to a resource or to an image's mip ``level`` (None: all levels).
+    """Access by one stage in an operation to a resource or an image's mip ``level`` (None: all levels).
 
-    An ``atomic`` access consists of atomic operations only. ``extent_bytes`` is the size of the blocks through which a
+    An ``atomic`` access consists of atomic operations only. ``extent_bytes`` is the block size through which a
     shader sees a buffer; None for a block that ends in a runtime array.
     """
 
@@ -68,12 +68,12 @@ class Accesses:
         return self._known[key]
 
     def changed_by(self, operation: Operation) -> set[str]:
-        """Return the resources that an operation may change: written resources, and others that share their bytes."""
+        """Return resources an operation may change: written resources, and others sharing their bytes."""
         written = {access.uid for access in self.accesses_of(operation) if access.writes}
         return {member for uid in written for member in self._sharing.get(uid, (uid,))}
 
     def elements(self) -> dict[str, str]:
-        """Return element types such as "float32" by uid, for buffers that all shaders see with the same type."""
+        """Return element types such as "float32" by uid, for buffers with the same type in all shaders."""
         seen: dict[str, set[str | None]] = {}
         for operation in (operation for frame in self._plan.frames for operation in frame.operations):
             if operation.kind in ("dispatch", "draw"):
@@ -107,7 +107,7 @@ class Accesses:
                 yield ResourceAccess(descriptor.uid, descriptor.level, "graph", resource.reads, resource.writes)
 
     def _bound(self, operation: Work) -> Iterator[tuple[Descriptor, str, list[DescriptorBinding]]]:
-        """Yield the descriptors for a dispatch or a draw, with each stage and the variables that read or write them."""
+        """Yield the descriptors for a dispatch or a draw, with each stage and the variables reading or writing them."""
         key = (operation.kind, operation.pipeline)
         if key not in self._stages:
             self._stages[key] = list(self._variables(*key))
@@ -178,7 +178,7 @@ class DumpPoint(NamedTuple):
 def dump_points(plan: Plan, scenario: Scenario, targets: Sequence[DumpTarget], *, everything: bool) -> list[DumpPoint]:
     """List the points in order. Raise UsageError for unknown commands and resources.
 
-    ``everything`` dumps all resources at the start, and after each command the resources that it may change.
+    ``everything`` dumps all resources at the start, and after each command the resources the command may change.
     """
     return _Points(plan, scenario).list_points(targets, everything=everything)
 

@@ -48,7 +48,7 @@ if TYPE_CHECKING:
 
 
 class Entries(list[Any]):
-    """The entries in one of a plan's tables; entries with equal content share an index, which never changes."""
+    """A table of a plan. Entries with equal content share an index, and an index never changes."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -65,9 +65,9 @@ class Entries(list[Any]):
 class Tables:
     """A plan's tables in the making: resources by uid, all pipelines, descriptor lists and frames.
 
-    ``operations`` belong to the frame that has not ended. ``made`` has uids for resources inside graphs, which the
+    ``operations`` belong to the unfinished frame. ``made`` has uids for resources inside graphs, which the
     scenario does not declare. ``graph_modules`` has each graph's SPIR-V module by label, with a pointer to the entry
-    that names the module. ``names`` becomes `Plan.names`. ``features`` are device features that commands need beyond
+    that names the module. ``names`` becomes `Plan.names`. ``features`` are the commands' device features beyond
     the features for shaders.
     """
 
@@ -99,7 +99,7 @@ class Tables:
 class PushConstants(NamedTuple):
     """Reads each raw_data once, when the first command uses it, and notes errors in ``problems``.
 
-    ``sources`` has every raw_data and graph constant by uid, ``read`` the bytes that were read.
+    ``sources`` has every raw_data and graph constant by uid, ``read`` the bytes read so far.
     """
 
     scenario: Scenario
@@ -148,11 +148,11 @@ class PushConstants(NamedTuple):
             self.problems.error("SR-PUSH-002", place, message, "give as much data as the shader reads")
         else:
             data = self._content(uid, source)
-            return data + bytes(-len(data) % 4)  # vkCmdPushConstants takes a multiple of 4 bytes
+            return data + bytes(-len(data) % 4)  # vkCmdPushConstants takes multiples of 4 bytes
         return None
 
     def _check_size(self, shader: LoadedShader, size: int) -> None:
-        """Note an error for a push_constants_size (0: the block's size) below the bytes that a shader reads."""
+        """Note an error for a push_constants_size (0: the block's size) below a shader's reads."""
         place, most = f"{shader.pointer}/push_constants_size", max(size, shader.block_size)
         if most > MOST_BYTES:
             message = f"push_constants_size is {most}; no device takes more than {MOST_BYTES}"
@@ -165,7 +165,7 @@ class PushConstants(NamedTuple):
             self.problems.error("SR-PUSH-001", place, message, help)
 
     def _content(self, uid: str, source: Source) -> bytes:
-        """Return the bytes of a raw_data; zeros after noting an error."""
+        """Return a raw_data's bytes; zeros after noting an error."""
         if uid not in self.read:
             try:
                 self.read[uid] = content_of(source)
@@ -179,7 +179,7 @@ class CommandContext(NamedTuple):
     """The input for command resolvers.
 
     ``shaders`` are the loaded shaders by uid. ``readonly`` has uids with the shader_access 'readonly'.
-    ``layouts`` and ``image_uses`` are None without images, ``graphs`` is None without commands that run graphs.
+    ``layouts`` and ``image_uses`` are None without images, ``graphs`` is None without graph commands.
     """
 
     scenario: Scenario
@@ -194,18 +194,18 @@ class CommandContext(NamedTuple):
 
 
 class CommandResolver:
-    """Plans the commands of one kind, or of several. Planning makes a resolver for each scenario."""
+    """Plans commands with one or several kinds. Planning makes a resolver for each scenario."""
 
     def __init__(self, context: CommandContext) -> None:
         self.context = context
 
     @abstractmethod
     def resolve(self, command: Any, index: int) -> Iterable[Operation]:
-        """Return the operations of the command number ``index`` in order; note errors in the context's problems."""
+        """Return the operations for command number ``index`` in order; note errors in the context's problems."""
 
 
 class Declared(NamedTuple):
-    """The bindings of shaders that run together.
+    """The bindings for shaders running together.
 
     ``layouts`` are their descriptor set layouts from set 0 on, with exactly the descriptors that they use; a gap is an
     empty set. It is None after an error in the declarations.
@@ -217,13 +217,13 @@ class Declared(NamedTuple):
 
 
 def declared_by(shaders: Sequence[LoadedShader], pointer: str, problems: Problems) -> Declared:
-    """Collect the bindings of shaders, and note errors in their declarations at ``pointer``."""
+    """Collect the shaders' bindings, and note errors in the declarations at ``pointer``."""
     slots, findings = slots_of(list(map(attrgetter("uid", "interface"), shaders)), pointer)
     stages = dict(map(attrgetter("uid", "stage"), shaders))
     if not problems.report(findings):
         return Declared(tuple(stages), slots, None)
     layouts: list[list[LayoutBinding]] = []
-    for slot in slots.values():  # in the order of sets and bindings
+    for slot in slots.values():  # by set and binding
         if slot.has_place:
             kind: DescriptorKind = slot.kind  # type: ignore[assignment]
             seen_by = tuple(sorted({stages[uid] for uid, _ in slot.variables}))
@@ -305,7 +305,7 @@ def _note_unused(
 def _meant(binding: Binding, missing: Iterable[Slot], resource: ResourcePlan | None) -> Slot | None:
     """Find the missing slot that a binding probably means: a neighbour in the set, or the same number in another set.
 
-    The slot must take the kind of the resource.
+    The slot must take the resource's kind.
     """
     for slot in missing:
         near = abs(slot.binding - binding.id) == 1 if slot.set == binding.set else slot.binding == binding.id

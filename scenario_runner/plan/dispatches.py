@@ -1,4 +1,4 @@
-"""The commands dispatch_compute, dispatch_barrier and mark_boundary, as operations of the plan."""
+"""The commands dispatch_compute, dispatch_barrier and mark_boundary, as plan operations."""
 
 from collections.abc import Hashable, Iterable
 from math import prod
@@ -55,7 +55,7 @@ class DispatchResolver(CommandResolver):
         return (known._replace(workgroup_count=(x, y, z), barrier_after=command.implicit_barrier, command=index),)
 
     def _check_count(self, command: DispatchCompute, index: int, workgroups: tuple[int, int, int]) -> None:
-        """Warn of a dispatch without workgroups, or with far more workgroups than its images have texels."""
+        """Warn of a dispatch without workgroups, or with far more workgroups than the images have texels."""
         context, shader = self.context, self.context.shaders[command.shader_ref]
         place = f"{context.scenario.command_pointer(index)}/rangeND"
         if not all(workgroups):
@@ -130,7 +130,7 @@ class BoundaryResolver(CommandResolver):
 
     def __init__(self, context: CommandContext) -> None:
         super().__init__(context)
-        self._known: dict[int, tuple[int, int]] = {}  # frame id → its first command, and the number of commands with it
+        self._known: dict[int, tuple[int, int]] = {}  # frame id → the frame's first command, and the command count
 
     def resolve(self, command: MarkBoundary, index: int) -> Iterable[Operation]:
         context, tables = self.context, self.context.tables

@@ -1,9 +1,9 @@
 """dispatch_fragment: checks for shaders and attachments, and the graphics pipeline.
 
-`image_layouts` finds draws into an OPTIMAL image that shares memory with a tensor.
+`image_layouts` finds draws into an OPTIMAL image sharing memory with a tensor.
 
 Source: Vulkan specification, "Shader Interfaces", sections "Interface Matching", "Vertex Input Interface" and "Fragment
-Output Interface"; "Shaders" and the SPIR-V environment's rules on interpolation and execution modes of fragment
+Output Interface"; "Shaders" and the SPIR-V environment's rules on interpolation and execution modes for fragment
 shaders; "Render Pass", feedback loops, and "Memory Aliasing". The extents follow the JSON Test Description
 Specification.
 """
@@ -125,7 +125,7 @@ class _DrawPlanner:
         problems, tables, loaded = context.problems, context.tables, context.shaders
         attachments = [self._attachment(target) for target in command.color_attachment_refs]
         if not {command.vertex_shader_ref, command.fragment_shader_ref} <= loaded.keys():
-            return None  # loading the shader has reported its error
+            return None  # loading the shader has reported an error
         shaders = [loaded[command.vertex_shader_ref], loaded[command.fragment_shader_ref]]
         pushed = context.push_constants.bytes_for(shaders, command.push_data_ref, pointer, f"{pointer}/push_data_ref")
         declared = declared_by(shaders, pointer, problems)
@@ -293,7 +293,7 @@ class _DrawPlanner:
                 self._check_values(attachment.image, outputs, fragment.label, place)
 
     def _check_values(self, image: ImagePlan, outputs: dict[int, StageVariable], shader: str, place: str) -> None:
-        """Check outputs by component against one attachment's format."""
+        """Compare the components in shader outputs with an attachment's format."""
         format, variables = image.format, dict.fromkeys(outputs.values())
         expected_class = TEXEL_KINDS.get(format.numeric, "float")
         for output in variables:
@@ -311,7 +311,7 @@ class _DrawPlanner:
             self._warn("SR-ATTACH-004", place, message, f"give all {len(channels)} components")
 
     def _check_memory(self, images: Sequence[ImagePlan], bound: Sequence[Descriptor]) -> None:
-        """Note attachments that share bytes with another attachment or with a bound resource."""
+        """Note attachments sharing bytes with another attachment or with a bound resource."""
         resources = self._context.tables.resources
         users = [resources[uid] for uid in dict.fromkeys(descriptor.uid for descriptor in bound)]
         for index, image in enumerate(images):

@@ -1,4 +1,4 @@
-"""Commands that run graphs: a VGF file's segments, or a SPIR-V module, become operations."""
+"""Graph commands: a VGF file's segments, or a SPIR-V module, become operations."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class _Inside(Problems):
 
 
 class VgfDispatch:
-    """Resolves one dispatch_graph command."""
+    """Resolves a dispatch_graph command."""
 
     def __init__(self, graph: VgfGraph, command: DispatchGraph, index: int, context: CommandContext) -> None:
         self._context = context
@@ -95,7 +95,7 @@ class VgfDispatch:
         return operations
 
     def _check_targets(self) -> None:
-        """Note shader names that are missing in the model."""
+        """Note shader names missing in the model."""
         graph, resource, command = self._graph, self._graph.graph, self._command
         targets, modules = graph.targets(), graph.compute_names()
         others = [name for name in targets if name not in modules and not _COUNTED.fullmatch(name)]
@@ -146,7 +146,7 @@ class VgfDispatch:
         """Return a segment's operation; None after an error."""
         where = f"segment {segment.name or segment.index!r} of graph {self._graph.graph.uid!r}"
         inside = _Inside(self._problems, self._pointer, where)
-        bound: list[Binding] = []  # like the bindings of a dispatch_compute
+        bound: list[Binding] = []  # like the bindings in a dispatch_compute
         for descriptor_set in segment.descriptor_sets:
             for slot in dict.fromkeys(descriptor_set.slots):
                 uid = self._values.uid(slot.resource_index)
@@ -269,17 +269,17 @@ class GraphResolver(CommandResolver):
 
 
 class Values:
-    """A VGF model's values in one dispatch: the plan's resource for each row of the file.
+    """A VGF model's values in a dispatch: the plan's resource for each row in the file.
 
     A value has a row for each view, and the rows form an alias group: a tensor for graphs, a buffer or an image for
-    shaders. A bound resource is one view; the planner makes resources in the same memory for the others. All dispatches
-    of a graph resource share the memory for values between segments.
+    shaders. A bound resource is a view. The planner makes the other views in the same memory. All dispatches
+    with a graph resource share the memory for values between segments.
     """
 
     def __init__(
         self, graph: VgfGraph, pointer: str, tables: Tables, shapes: dict[int, tuple[int, ...]], problems: Problems
     ) -> None:
-        """``shapes`` has the shapes for rows that are open in the file."""
+        """``shapes`` has shapes for rows with open dimensions."""
         self._rows = graph.vgf.resources
         self._graph = graph.graph.uid
         self._where = f"{graph.path}: graph {graph.graph.uid!r}"
@@ -291,10 +291,10 @@ class Values:
         self._external: dict[int, str] = {}  # by alias group
 
     def bind(self, binding: Binding, port: Port, direction: str, place: str) -> bool:
-        """Connect a bound resource with a model port. Return False after noting that they do not fit."""
+        """Connect a bound resource with a model port. Return False after noting a misfit."""
         plan = self._tables.resources.get(binding.resource_ref)
         if plan is None:
-            return True  # planning the resource has reported its error
+            return True  # planning the resource has reported an error
         kinds = dict.fromkeys(_kind_of(self._rows[index]) for index in port.view_indices)
         rows = [index for index in port.view_indices if _kind_of(self._rows[index]) == plan.kind]
         mismatches = [self._mismatch(index, plan) for index in rows]
@@ -317,7 +317,7 @@ class Values:
         return False
 
     def uid(self, index: int) -> str | None:
-        """Return the uid that stands for a row, and make a new resource if needed; None after an error."""
+        """Return a row's uid, and make a new resource if needed; None after an error."""
         uid = self._uids.get(index)
         if uid is None:
             uid = self._make(index)
@@ -326,7 +326,7 @@ class Values:
         return uid
 
     def _mismatch(self, index: int, plan: Any) -> tuple[str, str] | None:
-        """Compare a resource with a row of the VGF resource table. Return a code and the message's end, or None."""
+        """Compare a resource with a row in the VGF resource table. Return a code and the message's end, or None."""
         row, shape, kind = self._rows[index], self._shapes[index], _kind_of(self._rows[index])
         code = "SR-GRAPH-013"
         if kind == "buffer":
@@ -347,7 +347,7 @@ class Values:
         return code, f"is an image of {shape[-2]} by {shape[-3]} texels (shape {list(shape)}); {has}"
 
     def _same_view(self, index: int, other: int) -> bool:
-        """Return whether two rows of the VGF resource table have equal kind, format, shape and strides."""
+        """Return whether two rows in the VGF resource table have equal kind, format, shape and strides."""
         row, view = self._rows[index], self._rows[other]
         same_type = _kind_of(row) == _kind_of(view) and row.format == view.format and row.strides == view.strides
         return same_type and self._shapes[index] == self._shapes[other]
@@ -374,7 +374,7 @@ class Values:
         elif row.category in ("input", "output"):
             return None  # `_bind` has reported the missing binding
         while base in resources and base not in self._tables.made:
-            base += "_"  # a resource of the scenario has this uid
+            base += "_"  # a scenario resource has this uid
         value = self._plan(index, base, memory, offset, zero_fill=owner is None)
         if value is None:
             return None
@@ -418,7 +418,7 @@ class Values:
         )  # fmt: skip
 
     def _image_of(self, index: int) -> str | None:
-        """Return the uid for an image that shows a row's value as well; None without one."""
+        """Return the uid of an image sharing a row's value; None without such an image."""
         group = self._rows[index].alias_group
         rows = () if group is None else enumerate(self._rows)
         image = next((other for other, row in rows if row.alias_group == group and _kind_of(row) == "image"), None)

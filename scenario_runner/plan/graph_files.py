@@ -1,4 +1,4 @@
-"""Graphs that commands run: VGF files, which stay in memory until they change, and SPIR-V modules.
+"""Graphs for commands: VGF files, which stay in memory until they change, and SPIR-V modules.
 
 Graphs are read before resources are planned, because they decide shapes and shaders. The planner follows the commands
 in order. It knows input shapes from the scenario or from files, infers a graph's output shapes, and takes these for the
@@ -50,7 +50,7 @@ def graph_entry(module: Module, name: str, what: str) -> GraphEntryPoint:
 
 
 class VgfGraph:
-    """One graph resource with the model of its file, shared by all dispatches.
+    """A graph resource with the file's model, shared by all dispatches.
 
     A binding's `key` finds it in ``reads``, in ``writes``, and in ``declared``, which has shapes.
     """
@@ -114,7 +114,7 @@ class VgfGraph:
         return [self.vgf.modules[index].name for index in used]
 
     def targets(self) -> dict[str, frozenset[str]]:
-        """Map each name for a substitution, push constants or specialization to the compute modules that it means.
+        """Map each name in a substitution, push constants or specialization to compute modules.
 
         A name is a module's name, or a segment's name if no module has it. In a converted model, segments are named
         after custom operations.
@@ -175,7 +175,7 @@ class SpirvGraph:
         return binding.set, binding.id
 
     def inferred(self, bound: Mapping[Any, Shape]) -> dict[Any, Shape]:
-        """Infer output shapes from input shapes. Raise ScenarioError for inputs that do not fit."""
+        """Infer output shapes from input shapes. Raise ScenarioError for unsuitable inputs."""
         return {**self.body.fixed(self.entry, bound).outputs}
 
 
@@ -183,7 +183,7 @@ def row_shapes(graph: VgfGraph, bound: Mapping[int, Shape]) -> dict[int, Shape]:
     """Infer the shapes for open rows in the file. ``bound`` has input and output shapes by binding number.
 
     It follows the segments in order. A shader's outputs have known shapes only if they are bound. Raise
-    ScenarioError for inputs that do not fit each other, and ShaderError for damaged modules.
+    ScenarioError for inputs in conflict with each other, and ShaderError for damaged modules.
     """
     rows = graph.vgf.resources
     if not graph.is_open:
@@ -218,7 +218,7 @@ def row_shapes(graph: VgfGraph, bound: Mapping[int, Shape]) -> dict[int, Shape]:
 
 
 def _note(graph: VgfGraph, known: dict[int, Shape], row: int, shape: Shape) -> None:
-    """Set the shape for all open views of a row's value, if they agree."""
+    """Set the shape for all open views on a row's value, if they agree."""
     group = graph.vgf.resources[row].alias_group
     for index, view in enumerate(graph.vgf.resources):
         is_same = index == row or (group is not None and view.alias_group == group)
@@ -227,7 +227,7 @@ def _note(graph: VgfGraph, known: dict[int, Shape], row: int, shape: Shape) -> N
 
 
 class GraphFiles:
-    """Graphs that commands run, by uid; other files stay closed.
+    """Graphs for commands, by uid; other files stay closed.
 
     ``shapes`` has inferred shapes for tensors with open dimensions. ``deferred`` has tensors without a shape that a
     graph writes.
@@ -272,7 +272,7 @@ class GraphFiles:
                 yield command, graph
 
     def add_shaders(self, shaders: list[Shader]) -> dict[str, str]:
-        """Add shaders in models, and return the pointers for shaders that are not resources."""
+        """Add shaders in models, and return their pointers."""
         places: dict[str, str] = {}
         known = {shader.uid for shader in shaders}
         for command, graph in self.dispatches():
@@ -294,7 +294,7 @@ class GraphFiles:
             report_unknown_shape(self.scenario.resource(uid), self.scenario.resource_pointer(uid), self.problems)
 
     def _warn_of_unwritten(self, graph: VgfGraph) -> None:
-        """Warn of segments that read a resource which no segment writes."""
+        """Warn if segments read a resource but no segment writes it."""
         for segment, slot in unwritten_inputs(graph.vgf):
             what = f"segment {segment.name or segment.index!r} reads resource {slot.resource_index}"
             message = f"{what} (binding {slot.binding}), which no segment before it writes; it reads zeros"
@@ -321,7 +321,7 @@ class GraphFiles:
         return {uid: known[uid] for uid in open_uids if uid in known} | shapes
 
     def _shapes_of_graph(self, index: int, command: Any, known: Mapping[str, Shape]) -> Iterator[tuple[str, Shape]]:
-        """Yield the shapes that a command's graph gives to tensors."""
+        """Yield tensor shapes from a command's graph."""
         graph = self.graphs.get(getattr(command, "graph_ref", ""))
         if graph is None:
             return
@@ -343,7 +343,7 @@ class GraphFiles:
 
 
 def _content_shape(scenario: Scenario, tensor: Tensor, inputs: Mapping[str, ArrayLike]) -> Shape | None:
-    """Return the shape of a tensor's initial content; None without one."""
+    """Return the shape of a tensor's initial content; None without initial content."""
     data = inputs.get(tensor.uid, tensor.data)
     if data is not None:
         shape = getattr(array_of(data, tensor.uid), "shape", None)

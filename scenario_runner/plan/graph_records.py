@@ -10,7 +10,7 @@ from scenario_runner.files.vk_formats import Format
 from scenario_runner.plan.records import LayoutBinding, Source
 from scenario_runner.plan.sources import ConstantData
 
-# VkDataGraphPipelineNodeConnectionTypeARM, without its prefix.
+# VkDataGraphPipelineNodeConnectionTypeARM, without the prefix.
 Connection = Literal["input", "reference", "hint", "flow_vector", "cost"]
 PerformanceLevel = Literal["unknown", "slow", "medium", "fast"]
 
@@ -18,7 +18,7 @@ PerformanceLevel = Literal["unknown", "slow", "medium", "fast"]
 class TensorDescription(NamedTuple):
     """VkTensorDescriptionARM without usage: ``format`` is a VkFormat, ``strides`` are in bytes (None: packed).
 
-    ``image`` is the uid of an image that shares memory with the tensor. The device decides the row pitch. So strides
+    ``image`` is the uid for an image sharing the tensor's memory. The device decides the row pitch. So strides
     are unknown until the image exists.
     """
 
@@ -30,10 +30,10 @@ class TensorDescription(NamedTuple):
 
 
 class TensorPlan(NamedTuple):
-    """A tensor of ``shape`` (outermost dimension first, ``()`` for a scalar), packed in its file.
+    """A tensor of ``shape`` (outermost dimension first, ``()`` for a scalar), packed in the file.
 
     ``strides`` are bytes, one for each dimension of the device's tensor. They are None if elements are packed, or lie
-    like texels in the ``image`` that shares memory with the tensor. ``linear`` is the tiling.
+    like texels in the ``image`` sharing the tensor's memory. ``linear`` is the tiling.
     """
 
     uid: str
@@ -56,7 +56,7 @@ class TensorPlan(NamedTuple):
 
     @property
     def npy(self) -> tuple[str, tuple[int, ...]]:
-        """NumPy type and shape of the file."""
+        """The file's NumPy type and shape."""
         assert self.format.numpy_dtype is not None, "every format of a tensor has one"
         return self.format.numpy_dtype, self.shape
 
@@ -76,7 +76,7 @@ class TensorPlan(NamedTuple):
 
 
 class GraphConstantPlan(NamedTuple):
-    """VkDataGraphPipelineConstantARM. ``sparsity_dimension`` is the axis of 2:4 sparsity, None for dense data."""
+    """VkDataGraphPipelineConstantARM. ``sparsity_dimension`` is the 2:4 sparsity axis, None for dense data."""
 
     id: int
     description: TensorDescription
@@ -99,7 +99,7 @@ class GraphResourcePlan(NamedTuple):
 
 
 class GraphPipelinePlan(NamedTuple):
-    """A data graph pipeline with a session; records with equal `content` are one pipeline.
+    """A data graph pipeline with a session; records with equal `content` share a pipeline.
 
     ``largest`` has name and shape for the largest value between operators, for messages. ``unbuildable`` has the
     reason why the emulation layers cannot build the graph ({device} stands for the device), and a help. ``name`` is the
@@ -124,12 +124,12 @@ class GraphPipelinePlan(NamedTuple):
 
     @property
     def content(self) -> Hashable:
-        """The fields that tell pipelines apart; ``label`` and ``pointer`` are for messages only."""
+        """The fields for comparing pipelines; ``label`` and ``pointer`` are for messages only."""
         return self[:5]
 
 
 class GraphDispatch(NamedTuple):
-    """A run of a graph. ``pipeline`` indexes the plan's graph pipelines, ``descriptors`` its descriptor lists."""
+    """A graph run. ``pipeline`` indexes the plan's graph pipelines, ``descriptors`` its descriptor lists."""
 
     pipeline: int
     descriptors: int
@@ -141,7 +141,7 @@ class GraphDispatch(NamedTuple):
 class FlowConnection(NamedTuple):
     """VkDataGraphPipelineSingleNodeConnectionARM: an image with the VkFormat ``format`` at a binding.
 
-    Messages name ``uid`` and ``pointer``, from the first command that binds an image there.
+    Messages name ``uid`` and ``pointer``, from the first command with an image there.
     """
 
     set: int
@@ -163,7 +163,7 @@ class FlowConnection(NamedTuple):
 
 
 class OpticalFlowPlan(NamedTuple):
-    """A data graph pipeline that estimates motion, with a session; records with equal `content` are one pipeline.
+    """A data graph pipeline for motion estimation, with a session; records with equal `content` share a pipeline.
 
     ``width`` and ``height`` count input texels. Each vector stands for a square with ``grid`` x ``grid`` texels.
     """
@@ -184,7 +184,7 @@ class OpticalFlowPlan(NamedTuple):
 
     @property
     def content(self) -> Hashable:
-        """The fields that tell pipelines apart; uids, labels and pointers are for messages only."""
+        """The fields for comparing pipelines; uids, labels and pointers are for messages only."""
         return (*self[:5], *(connection[:4] for connection in self.resources))
 
     def format_of(self, connection: Connection) -> int | None:
@@ -193,7 +193,7 @@ class OpticalFlowPlan(NamedTuple):
 
 
 class OpticalFlowDispatch(NamedTuple):
-    """A run of an optical flow. ``pipeline`` indexes the plan's graph pipelines, ``descriptors`` its descriptor lists.
+    """An optical flow run. ``pipeline`` indexes the plan's graph pipelines, ``descriptors`` its descriptor lists.
 
     ``flags`` are VkDataGraphOpticalFlowExecuteFlagBitsARM by their names in scenarios.
     """

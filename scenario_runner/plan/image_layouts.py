@@ -1,6 +1,6 @@
 """Image layouts at each command, level by level.
 
-An OPTIMAL image that shares memory with a tensor has the layout "tensor_aliasing" while commands use the tensor, and
+An OPTIMAL image sharing memory with a tensor has the layout "tensor_aliasing" while commands use the tensor, and
 "general" otherwise. The planner adds barriers for these changes.
 
 Source: VK_ARM_tensors, "Tensor Aliasing"; Vulkan specification, "Memory Aliasing".
@@ -50,7 +50,7 @@ class LevelLayouts:
 class LayoutTracker(LevelLayouts):
     """Follows a scenario's images from barrier to barrier, and moves them back to "general" at the end.
 
-    ``_actual`` has actual layouts for images that share memory with tensors, which the planner moves as well.
+    ``_actual`` has actual layouts for images sharing memory with tensors; the planner moves these too.
     """
 
     def __init__(
@@ -74,7 +74,7 @@ class LayoutTracker(LevelLayouts):
     def barriers(self, barrier: Any, pointer: str) -> list[ImageBarrier]:
         """Resolve an image_barrier at this command; levels in different layouts take separate barriers.
 
-        Warn of an old layout that differs from the current layout, and use the current layout.
+        Warn if the old layout differs from the current layout, and use the current layout.
         """
         image = self._resources.get(barrier.image_resource)
         if not isinstance(image, ImagePlan):
@@ -116,13 +116,13 @@ class LayoutTracker(LevelLayouts):
         return result
 
     def check_bindings(self, command: Any, index: int) -> None:
-        """Note an error if the command number ``index`` binds an image in a layout that shaders cannot access."""
+        """Note an error if command number ``index`` binds an image in a layout without shader access."""
         place = f"{self._scenario.command_pointer(index)}/bindings"
         for number, binding in enumerate(command.bindings):
             self.check_shader_access(binding.resource_ref, binding.lod, f"{place}/{number}")
 
     def check_shader_access(self, uid: str, level: int | None, place: str) -> None:
-        """Note an error if an image's mip level (None: any level) is in a layout that shaders cannot access."""
+        """Note an error if an image's mip level (None: any level) is in a layout without shader access."""
         layouts = self._moved.get(uid, ())
         for number in range(len(layouts)) if level is None or not layouts else [level]:
             if layouts[number] != "general":
@@ -132,7 +132,7 @@ class LayoutTracker(LevelLayouts):
                 break
 
     def restoring(self, command: int) -> list[Operation]:
-        """Return a barrier that moves every image back to "general" at the last frame's end."""
+        """Return a barrier moving every image back to "general" at the last frame's end."""
         barriers = [
             _move(uid, layout, "general", level)
             for uid, layouts in self.differing()
@@ -143,9 +143,9 @@ class LayoutTracker(LevelLayouts):
         return self.around(Barrier(tuple(barriers), command)) if barriers else []
 
     def around(self, operation: Operation) -> list[Operation]:
-        """Return an operation, after a barrier if images that share memory with tensors must change their layout.
+        """Return an operation, after a barrier if images sharing memory with tensors change layout.
 
-        Note an error if the operation uses an image and its tensor at once.
+        Note an error if the operation uses an image and the image's tensor at once.
         """
         if not self._actual:
             return [operation]
@@ -154,7 +154,7 @@ class LayoutTracker(LevelLayouts):
         return [*self._moves(self._needed(operation), operation.command), operation]
 
     def at_end(self, operations: Sequence[Operation]) -> list[Operation]:
-        """Return the barrier that restores the scenario's layouts at the end of a frame with ``operations``."""
+        """Return the barrier to restore the scenario's layouts after a frame with ``operations``."""
         layouts: dict[str, ImageLayout] = {uid: self._moved.get(uid, ["general"])[0] for uid in self._actual}
         return self._moves(layouts, operations[-1].command if operations else 0)
 
@@ -167,7 +167,7 @@ class LayoutTracker(LevelLayouts):
         return barrier if barrier.old_layout is None else barrier._replace(old_layout=current)
 
     def _needed(self, operation: Work) -> dict[str, ImageLayout]:
-        """Return the image layouts that an operation needs."""
+        """Return the image layouts for an operation."""
         layouts: dict[str, ImageLayout] = {}
         users: dict[str, str] = {}
         used = [descriptor.uid for descriptor in self._lists[operation.descriptors].descriptors]
@@ -189,7 +189,7 @@ class LayoutTracker(LevelLayouts):
         return layouts
 
     def _moves(self, layouts: Mapping[str, ImageLayout], command: int) -> list[Operation]:
-        """Return a barrier that moves images to these layouts; none if they are there."""
+        """Return a barrier moving images to these layouts; none if the images are there."""
         barriers = [
             _move(uid, self._actual[uid], layout) for uid, layout in layouts.items() if self._actual[uid] != layout
         ]
@@ -198,5 +198,5 @@ class LayoutTracker(LevelLayouts):
 
 
 def _move(uid: str, old: ImageLayout, new: ImageLayout, level: int = 0) -> ImageBarrier:
-    """Return a barrier that only changes a level's layout."""
+    """Return a barrier for a level's layout change only."""
     return ImageBarrier(("all",), ("all",), "memory_write", "memory_read", uid, old, new, level, 1)

@@ -17,7 +17,7 @@ TexelAccess = Literal["read", "write", "atomic"]
 
 
 class SamplerPlan(NamedTuple):
-    """VkSamplerCreateInfo in the scenario's words; equal records are one sampler.
+    """VkSamplerCreateInfo in the scenario's words; equal records share a sampler.
 
     ``border_color`` is a VkBorderColor without prefix. A custom color is the VkClearColorValue ``custom_color``, as
     bytes because 0.0 and -0.0 are equal numbers, for the VkFormat ``custom_format``.
@@ -81,7 +81,7 @@ class ImagePlan(NamedTuple):
 
     @property
     def plane_sizes_bytes(self) -> tuple[int, ...]:
-        """The sizes for all parts that a run reads back."""
+        """Sizes of all parts to read back."""
         return tuple(part.size_bytes for part in self.parts if part.end_bytes <= self.size_bytes)
 
     def part_of(self, level: int) -> ImagePart:
@@ -93,7 +93,7 @@ class ImagePlan(NamedTuple):
         return f"image {self.uid!r}" + (f", mip level {level}," if level else "")
 
     def part(self, level: int, aspect: str | None = None) -> ImagePart:
-        """Find a part that is read back, by level and aspect (by default the first). Raise KeyError."""
+        """Find a part to read back, by level and aspect (by default the first). Raise KeyError."""
         aspect_name = aspect or self.format.aspects[0]
         for part in self.parts:
             if part.level == level and part.aspect == aspect_name and part.end_bytes <= self.size_bytes:
@@ -126,10 +126,10 @@ class ShaderStagePlan(NamedTuple):
 
 
 class GraphicsPipelinePlan(NamedTuple):
-    """A vertex and a fragment shader, and a VkFormat for each color attachment; equal `content` is one pipeline.
+    """A vertex and a fragment shader, and a VkFormat for each color attachment; equal `content`, same pipeline.
 
-    Both shaders see the push constants. ``write_masks`` (VkColorComponentFlags) tells the components that the fragment
-    shader writes in each attachment; the others keep their values. ``pointer`` is the first command that draws with the
+    Both shaders see the push constants. ``write_masks`` (VkColorComponentFlags) tells which components the fragment
+    shader writes in each attachment; the others keep their values. ``pointer`` is the first command drawing with the
     pipeline.
     """
 
@@ -143,7 +143,7 @@ class GraphicsPipelinePlan(NamedTuple):
 
     @property
     def content(self) -> Hashable:
-        """The fields that tell pipelines apart."""
+        """The fields for comparing pipelines."""
         return self.vertex[:3], self.fragment[:3], *self[2:6]
 
 

@@ -1,4 +1,4 @@
-"""Images: their plans, their uses by commands, and shaders that declare storage images with another format.
+"""Images: plans, uses by commands, and shaders declaring storage images with another format.
 
 The planner gives such a shader the image's format. HLSL names no format, so compilers declare Rgba32f for every
 RWTexture2D<float4>.
@@ -37,7 +37,7 @@ def is_integer(format: Format) -> bool:
 
 
 def sampler_of(image: Image, format: Format, pointer: str, problems: Problems) -> SamplerPlan:
-    """Return the image's sampler. Settings without effect keep their defaults, so that images share samplers.
+    """Return the image's sampler. Settings without effect keep their defaults, so images share samplers.
 
     A standard border color gets the format's kind: INT_OPAQUE_WHITE and FLOAT_OPAQUE_WHITE both mean white.
     """
@@ -156,16 +156,16 @@ class ImageResolver(ResourceResolver):
 
 
 class ImageUses:
-    """Finds how commands use images, and gives shaders the formats of their storage images.
+    """Finds how commands use images, and gives shaders their storage image formats.
 
     ``declared`` maps code without formats to the code as shaders declare their storage images. ``capabilities`` are
     needed by code without formats, each with a shader's uid. ``special_accesses`` has the images with accesses to
-    texels that need support for their format.
+    texels needing format support.
     """
 
     def __init__(self, resources: Mapping[str, ResourcePlan]) -> None:
         self._resources = resources
-        # (uid, formats by variable) → the shader, and its variables without a format
+        # (uid, formats by variable) → the shader, and variables without a format
         self._fitted: dict[tuple[str, tuple[tuple[int, str], ...]], tuple[LoadedShader, frozenset[int]]] = {}
         self.declared: dict[bytes, bytes] = {}
         self.capabilities: dict[str, str] = {}
@@ -174,7 +174,7 @@ class ImageUses:
     def fit_shader(
         self, shader: LoadedShader, bindings: Iterable[Binding], pointer: str, problems: Problems
     ) -> LoadedShader:
-        """Return the shader for the command at ``pointer``; warn of the first command that needs other code."""
+        """Return the shader for the command at ``pointer``; warn of the first command needing other code."""
         variables = {
             (variable.set, variable.binding): variable
             for variable in shader.interface.bindings

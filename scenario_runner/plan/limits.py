@@ -17,9 +17,9 @@ if TYPE_CHECKING:
     from scenario_runner.plan.image_records import GraphicsPipelinePlan
 
 _Demand = tuple[str, int, str, str, int | None]
-"""The name of a limit, the amount that the plan asks for, its pointer, words for it, and the axis of three."""
+"""A limit's name, the plan's demand, the demand's pointer and words for messages, and an axis (0 to 2) or None."""
 
-# Names as in VkPhysicalDeviceLimits; values are int, or a sequence of three for x, y and z.
+# Names as in VkPhysicalDeviceLimits; values are int, or sequences of three for x, y and z.
 Limits = Mapping[str, int | tuple[int, int, int]]
 
 _CODES = {
@@ -49,7 +49,7 @@ _ALIGNMENTS = ("minStorageBufferOffsetAlignment", "minUniformBufferOffsetAlignme
 NAMES = (*_CODES, *_ALIGNMENTS)
 """The limits to ask a device for."""
 
-# Limits for a stage, and the descriptors that count against each (Vulkan specification, "Shader Resource Limits").
+# Limits for a stage, and the descriptors counted for each (Vulkan specification, "Shader Resource Limits").
 _COUNTED = (
     ("maxPerStageDescriptorStorageBuffers", ("storage_buffer",), "storage buffers"),
     ("maxPerStageDescriptorUniformBuffers", ("uniform_buffer",), "uniform buffers"),
@@ -62,9 +62,9 @@ _TOLERATED = frozenset({"maxStorageBufferRange"})
 
 
 def exceeded_limits(plan: Plan, limits: Limits, device: str) -> list[Diagnostic]:
-    """Find each demand in ``plan`` above a limit. A finding points to the entry that makes the demand.
+    """Find each demand in ``plan`` above a limit. A finding points to the entry with the demand.
 
-    A limit that is missing from ``limits`` is not checked.
+    Limits missing from ``limits`` are not checked.
     """
     demands: list[_Demand] = []
     for pipeline in plan.pipelines:
@@ -91,7 +91,7 @@ def exceeded_limits(plan: Plan, limits: Limits, device: str) -> list[Diagnostic]
 
 
 def misaligned(plan: ResourcePlan, alignment: int, device: str) -> Diagnostic:
-    """Make the error for an offset in a memory group that lacks a device's alignment."""
+    """Make the error for a misaligned offset in a memory group."""
     what = f"memory group {plan.group!r} places {plan.uid!r} at offset {plan.offset_bytes}"
     message = f"{what}, which is not a multiple of the alignment {alignment} that {device!r} needs"
     help = "multiples of 256 suit nearly all devices"
@@ -133,7 +133,7 @@ def _graphics_demands(pipeline: GraphicsPipelinePlan) -> list[_Demand]:
 def _layout_demands(
     pipeline: PipelinePlan | GraphicsPipelinePlan, place: str, label: str, stages: Iterable[str]
 ) -> list[_Demand]:
-    """Count a pipeline's bindings for each stage; ``place`` declares the shaders that ``label`` names."""
+    """Count a pipeline's bindings for each stage; ``place`` declares the shaders named in ``label``."""
     layouts, size = pipeline.set_layouts, pipeline.push_constants_size
     what = f"push_constants_size is {size}"
     demands: list[_Demand] = [("maxPushConstantsSize", size, f"{place}/push_constants_size", what, None)]

@@ -1,4 +1,4 @@
-"""dispatch_optical_flow: image checks, and the pipelines. An optical flow sees one mip level in each image.
+"""dispatch_optical_flow: image checks, and the pipelines. An optical flow sees a single mip level in each image.
 
 Source: VK_ARM_data_graph_optical_flow, VkDataGraphPipelineOpticalFlowCreateInfoARM.
 """
@@ -19,13 +19,13 @@ _CONNECTIONS: Final[dict[str, Connection]] = dict(
         strict=True,
     )
 )
-"""The name of a binding → its connection."""
+"""Binding name → connection."""
 _OUTPUTS: Final = ("output_image", "output_cost")
-"""The bindings that an optical flow writes. It reads all others."""
+"""The bindings written by an optical flow; it reads all others."""
 _FLAGS_OF_FOLLOWING: Final = frozenset(
     {"input_unchanged", "reference_unchanged", "input_is_previous_reference", "reference_is_previous_input"}
 )
-"""Flags about images that the previous dispatch used as well."""
+"""Flags about the previous dispatch's images."""
 _KINDS: Final[dict[str, DescriptorKind]] = {
     "VK_DESCRIPTOR_TYPE_AUTO": "sampled_image",
     "VK_DESCRIPTOR_TYPE_STORAGE_IMAGE": "storage_image",
@@ -44,7 +44,7 @@ _USAGE: Final[dict[Connection, tuple[ImageUsage, ...]]] = {
 
 
 class _Image(NamedTuple):
-    """A mip level that an optical flow reads or writes; ``place`` is the binding's pointer."""
+    """A mip level for an optical flow to read or write; ``place`` is the binding's pointer."""
 
     plan: ImagePlan
     level: int
@@ -111,7 +111,7 @@ class OpticalFlowResolver(CommandResolver):
         return (OpticalFlowDispatch(pipeline, lists, command.implicit_barrier, index, flags, hint),)
 
     def _image(self, name: str, binding: Binding, place: str) -> _Image | None:
-        """Return a binding's mip level; None for an image that cannot be bound."""
+        """Return a binding's mip level; None for an unsuitable image."""
         plan = self.context.tables.resources.get(binding.resource_ref)
         if not isinstance(plan, ImagePlan):
             return None
@@ -146,7 +146,7 @@ class OpticalFlowResolver(CommandResolver):
                 self._problems.error("SR-FLOW-002", image.place, message, "the image has one texel for each vector")
 
     def _check_formats(self, images: dict[str, _Image], first_name: str, second_name: str) -> None:
-        """Note an error for two images that must have the same format and do not."""
+        """Note an error if two images must share a format but differ."""
         first, second = images.get(first_name), images.get(second_name)
         if first is None or second is None or first.plan.format is second.plan.format:
             return
@@ -155,7 +155,7 @@ class OpticalFlowResolver(CommandResolver):
         self._problems.error("SR-FLOW-003", second.place, message, help)
 
     def _check_access(self, images: dict[str, _Image]) -> None:
-        """Note images that the command also writes through another binding, and warn of a wrong ``shader_access``."""
+        """Note images also written through another binding, and warn of a wrong ``shader_access``."""
         seen: dict[tuple[str, int], str] = {}
         for name, image in sorted(images.items(), key=lambda item: item[0] in _OUTPUTS):
             uid = image.plan.uid
@@ -172,7 +172,7 @@ class OpticalFlowResolver(CommandResolver):
                 self._problems.warn(code, image.place, message, f"give {uid!r} the shader_access {right!r}")
 
     def _first_flags(self, flags: tuple[str, ...], pointer: str) -> tuple[str, ...]:
-        """Drop flags about a previous optical flow, for the first in a session, and warn of each."""
+        """Drop and warn of flags about a previous optical flow. A session's first optical flow has none."""
         for index, flag in enumerate(flags):
             if flag in _FLAGS_OF_FOLLOWING:
                 what = f"the flag {flag!r} is about the previous optical flow of the session"

@@ -1,6 +1,6 @@
-"""The clock of phases: how long a run reads, plans, compiles, uploads, waits and stores.
+"""The clock for phases: how long a run reads, plans, compiles, uploads, waits and stores.
 
-`measuring` sets a `Clock` for a context, and `phase` measures a block of one phase. Phases are as coarse as frames and
+`measuring` sets a `Clock` for a context, and `phase` measures a block in a phase. Phases are as coarse as frames and
 files.
 """
 
@@ -30,7 +30,7 @@ PHASES = (
 
 
 class Span(NamedTuple):
-    """A measured block of a phase, with times of `time.perf_counter_ns`.
+    """A measured block in a phase, with times from `time.perf_counter_ns`.
 
     ``what`` names a part of the phase, ``subject`` a resource, pipeline or frame. ``own_ns`` excludes inner spans.
     ``iteration`` counts from 0, and is None before the first iteration.
@@ -46,12 +46,12 @@ class Span(NamedTuple):
 
 
 class Clock:
-    """A list of spans in the order of their ends, for one thread."""
+    """Spans of a single thread, ordered by end time."""
 
     def __init__(self) -> None:
         self.spans: list[Span] = []
         self.iteration: int | None = None
-        self._inner_ns: list[int] = []  # the time of inner spans, for each open span
+        self._inner_ns: list[int] = []  # time in inner spans, for each open span
 
     @contextmanager
     def span(self, phase: str, what: str, subject: str) -> Iterator[None]:
@@ -79,7 +79,7 @@ def current() -> Clock | None:
 
 
 def phase(name: str, what: str = "", subject: str = "") -> AbstractContextManager[object]:
-    """Return a context manager that counts a block's time to one of the `PHASES`."""
+    """Return a context manager to count a block's time under one of the `PHASES`."""
     clock = _current.get()
     return _NOT_MEASURED if clock is None else clock.span(name, what, subject)
 

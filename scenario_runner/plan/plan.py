@@ -52,7 +52,7 @@ Operation: TypeAlias = "Work | Barrier"
 
 
 class FramePlan(NamedTuple):
-    """Operations that a run submits together. They finish before the next frame, and ``captures`` are read back.
+    """Operations submitted together. They finish before the next frame, and ``captures`` are read back.
 
     The commands after the last boundary form a frame with ``boundary=False`` and without captures. Dumps are frames
     with captures and without a boundary (`plan.accesses`). ``layouts`` has the images in another layout than "general"
@@ -81,7 +81,7 @@ def frame_folder(frame_id: int, count: int) -> str:
 
 
 class Output(NamedTuple):
-    """A resource to read back at the end, and the file (if any) that the scenario names in ``dst``."""
+    """A resource to read back at the end, and the scenario's ``dst`` file, if any."""
 
     uid: str
     destination: str | None
@@ -90,7 +90,7 @@ class Output(NamedTuple):
 class Plan(NamedTuple):
     """Everything a run does. ``name`` is the scenario's path or a label, for messages and logs.
 
-    ``reads`` are all files that planning or a run reads, with the scenario's own file. ``names`` tells how
+    ``reads`` are all files read by planning or a run, with the scenario's own file. ``names`` tells how
     measurements call a command's operations, where names differ from pipeline labels. ``declared`` maps shader code
     without storage image formats to the code as the shader declares them.
     """
@@ -116,7 +116,7 @@ class Plan(NamedTuple):
         return [*(pipeline.code for pipeline in self.pipelines), *drawn]
 
     def as_declared(self) -> Plan:
-        """Return the plan with the declared shader code, for a device that needs storage image formats."""
+        """Return the plan with the declared shader code, for a device requiring storage image formats."""
 
         def declared(plan: Any) -> Any:
             return plan._replace(code=self.declared.get(plan.code, plan.code))
@@ -133,7 +133,7 @@ class Plan(NamedTuple):
 
 
 def memory_groups(plans: Iterable[ResourcePlan]) -> dict[str, list[ResourcePlan]]:
-    """Group the resources that share memory, by group name."""
+    """Group resources sharing memory, by group name."""
     groups: dict[str, list[ResourcePlan]] = {}
     for plan in plans:
         if plan.group is not None:
@@ -142,7 +142,7 @@ def memory_groups(plans: Iterable[ResourcePlan]) -> dict[str, list[ResourcePlan]
 
 
 def span_of(plan: ResourcePlan) -> Span:
-    """Return the bytes that a member takes in the group's memory, before a device pads rows."""
+    """Return a member's size in the group's memory, before a device pads rows."""
     return plan.offset_bytes, plan.offset_bytes + plan.size_bytes
 
 

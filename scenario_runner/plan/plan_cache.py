@@ -1,4 +1,4 @@
-"""The plan cache: plans from earlier runs, so that an unchanged scenario is not parsed, checked and planned again.
+"""The plan cache: plans from earlier runs. Unchanged scenarios skip parsing, checks and planning.
 
 A plan follows from the scenario's text, which is the cache key, and from facts about files: .npy headers, the bytes in
 raw_data, and each shader's SPIR-V. The shader cache compares sources, includes and compilers. The plan cache reads the
@@ -11,7 +11,7 @@ from __future__ import annotations
 import os
 import sys
 import zlib
-from _pickle import dumps, loads  # without the import of re that pickle itself takes: 5 ms
+from _pickle import dumps, loads  # pickle itself would import re: 5 ms
 from typing import NamedTuple
 
 from scenario_runner.errors import ScenarioRunnerError
@@ -34,7 +34,7 @@ _BYTES_BETWEEN_LOOKS = 16 << 20
 
 
 class Facts(NamedTuple):
-    """Facts about the files that a scenario names, beyond the headers in the plan's own sources.
+    """Facts about a scenario's files, beyond the headers in the plan's own sources.
 
     ``sources`` pairs compile requests with the compiled modules, and ``binaries`` pairs paths with modules.
     ``contents`` pairs raw_data with their bytes if planning read them. ``models`` pairs paths with file identities.
@@ -80,7 +80,7 @@ class PlanCache:
             return None  # stale, or written by another program
 
     def store(self, plan: Plan, facts: Facts) -> None:
-        """Store a plan, unless it has sources that live in this process alone."""
+        """Store a plan, unless some sources live in this process alone."""
         if self._key is None:
             return  # `load` could not read the text, or the text is too large
         try:

@@ -26,7 +26,7 @@ ImageLayout = Literal["general", "tensor_aliasing"]
 
 
 class Source(Protocol):
-    """The source for a resource's initial bytes. Any thread may read it any number of times, one at a time.
+    """The source for a resource's initial bytes. Threads take turns to read it, any number of times.
 
     Several threads may read parts side by side if the source has a true attribute ``divisible``.
     """
@@ -47,7 +47,7 @@ class CompilerOptions(NamedTuple):
 
 
 class BufferPlan(NamedTuple):
-    """A buffer. Members of one ``group`` share memory, each at its own ``offset_bytes``.
+    """A buffer. Members of a ``group`` share memory, each at an ``offset_bytes``.
 
     A buffer has no ``format``: shaders decide the bytes' meaning.
     """
@@ -68,11 +68,11 @@ class BufferPlan(NamedTuple):
 
     @property
     def npy(self) -> tuple[str, tuple[int, ...]]:
-        """NumPy type and shape of the file, as the reference runner writes any buffer."""
+        """The file's NumPy type and shape; the reference runner writes all buffers so."""
         return "|i1", (self.size_bytes,)
 
     def extent(self, level: int | None) -> int:
-        """Return the most items that a shader can find in the buffer."""
+        """Return the most items a shader can find in the buffer."""
         return self.size_bytes
 
 
@@ -84,7 +84,7 @@ class Specialization(NamedTuple):
 
 
 class LayoutBinding(NamedTuple):
-    """One VkDescriptorSetLayoutBinding with a single descriptor, and the shader stages that access it."""
+    """A VkDescriptorSetLayoutBinding with a single descriptor, and the shader stages with access."""
 
     binding: int
     kind: DescriptorKind
@@ -92,7 +92,7 @@ class LayoutBinding(NamedTuple):
 
 
 class PipelinePlan(NamedTuple):
-    """A compute pipeline; two plans with equal `content` are one pipeline."""
+    """A compute pipeline; plans with equal `content` share a pipeline."""
 
     code: bytes
     entry: str
@@ -107,12 +107,12 @@ class PipelinePlan(NamedTuple):
 
     @property
     def content(self) -> Hashable:
-        """The fields that tell pipelines apart; ``label`` and ``pointer`` are for messages only."""
+        """The fields for comparing pipelines; ``label`` and ``pointer`` are for messages only."""
         return self[:5]
 
 
 class Descriptor(NamedTuple):
-    """The resource at one binding in a set; for an image, one mip ``level`` or all levels (None).
+    """The resource at a binding in a set; for an image, a single mip ``level`` or all levels (None).
 
     ``flow_input`` marks an optical flow's input picture.
     """
@@ -170,7 +170,7 @@ class BufferBarrier(NamedTuple):
 class ImageBarrier(NamedTuple):
     """A barrier over ``level_count`` levels in the image ``uid``; ``old_layout`` None drops their content.
 
-    ``barrier`` is the uid of the scenario's image_barrier; empty for a barrier that the planner adds.
+    ``barrier`` is the uid of the scenario's image_barrier; empty for the planner's barriers.
     """
 
     src_stages: tuple[Stage, ...]
@@ -197,7 +197,7 @@ class TensorBarrier(NamedTuple):
     kind: Literal["tensor"] = "tensor"
 
 
-# Feature structures of the extensions that emulation layers can bring to a device.
+# Feature structures of extensions which emulation layers can bring to a device.
 ML_STRUCTURES = {
     "VkPhysicalDeviceTensorFeaturesARM": "VK_ARM_tensors",
     "VkPhysicalDeviceDataGraphFeaturesARM": "VK_ARM_data_graph",
@@ -208,7 +208,7 @@ ML_STRUCTURES = {
 class NeededFeature(NamedTuple):
     """A ``member`` of a Vulkan feature ``structure``. ``what`` needs the feature, at ``pointer`` in the scenario.
 
-    Nonzero ``bits`` stand for a property that must have these bits.
+    Nonzero ``bits`` are the bits a property must have.
     """
 
     structure: str
@@ -237,10 +237,10 @@ class MatrixUse(NamedTuple):
 class Requirements(NamedTuple):
     """The scenario's requirements on a device, with names from SPIR-V and Vulkan.
 
-    ``capabilities`` and ``spirv_extensions`` map SPIR-V's names to a shader that declares them. ``features``
-    are Vulkan features that no SPIR-V declares. ``graph_capabilities`` come from graph modules, and do not matter where
-    an emulation layer runs the graphs. ``newest_shader`` is a shader with ``spirv_version``. ``places`` has
-    pointers for all shaders and graphs named here. ``graphics`` is the first draw's pointer. ``matrices`` has the
+    ``capabilities`` and ``spirv_extensions`` map SPIR-V's names to a shader with the declaration. ``features``
+    are Vulkan features without a SPIR-V declaration. ``graph_capabilities`` come from graph modules, and do not
+    matter where an emulation layer runs the graphs. ``newest_shader`` is a shader with ``spirv_version``. ``places``
+    has pointers for all shaders and graphs named here. ``graphics`` is the first draw's pointer. ``matrices`` has the
     cooperative matrices by shader.
     """
 
@@ -263,9 +263,9 @@ class Requirements(NamedTuple):
 
 
 class ImagePart(NamedTuple):
-    """One aspect of one mip level in a Vulkan copy or a file: ``row_count`` tightly packed rows with texel blocks.
+    """An aspect of a mip level in a Vulkan copy or a file: ``row_count`` tightly packed rows with texel blocks.
 
-    ``width`` and ``height`` count texels. ``offset_bytes`` is the part's start in the bytes of the whole image.
+    ``width`` and ``height`` count texels. ``offset_bytes`` is the part's start in the whole image's bytes.
     """
 
     level: int
@@ -282,7 +282,7 @@ class ImagePart(NamedTuple):
 
     @property
     def end_bytes(self) -> int:
-        """The start of the next part."""
+        """The next part's start."""
         return self.offset_bytes + self.size_bytes
 
 

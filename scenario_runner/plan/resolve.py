@@ -29,7 +29,7 @@ _MOST_SHOWN = 20  # uids in a message
 
 
 class Resolution(NamedTuple):
-    """A plan, the context of its commands, and the shaders that they use."""
+    """A plan, the commands' context, and the shaders for these commands."""
 
     plan: Plan
     context: CommandContext
@@ -43,13 +43,13 @@ def resolve(
     output_dir: StrPath | None = None,
     compiler: CompilerOptions | None = None,
 ) -> Plan:
-    """Plan a run of ``scenario`` without a device.
+    """Plan a run without a device.
 
-    ``inputs`` replaces the initial content of resources by uid. ``outputs`` names resources to read back beside those
+    ``inputs`` replaces resources' initial content by uid. ``outputs`` names resources to read back beside those
     with a ``dst``. Relative ``dst`` paths start from ``output_dir`` (default: the scenario's folder).
 
-    Raises ScenarioError, FileError or ShaderError with every problem of the scenario, UnsupportedError for a feature
-    that this version does not run, and UsageError for unknown inputs and outputs.
+    Raises ScenarioError, FileError or ShaderError with every problem in the scenario, UnsupportedError for a feature
+    this version does not run, and UsageError for unknown inputs and outputs.
     """
     names = [outputs] if isinstance(outputs, str) else outputs or ()
     return resolve_with_context(scenario, inputs or {}, names, output_dir, compiler).plan
@@ -121,7 +121,7 @@ def resolve_to_keep(
 
 
 def _facts(context: CommandContext, shaders: Iterable[Shader]) -> Facts | None:
-    """Collect the facts of a new plan; None if the plan cannot be stored."""
+    """Collect facts about a new plan; None if the plan cannot be stored."""
     scenario, loaded = context.scenario, context.shaders
     models = []
     for graph in () if context.graphs is None else context.graphs.graphs.values():
@@ -133,13 +133,13 @@ def _facts(context: CommandContext, shaders: Iterable[Shader]) -> Facts | None:
         code = loaded[shader.uid].code
         if shader.type != "SPIR-V":
             sources.append((compile_request(scenario, shader), code))
-        elif isinstance(shader.src, str):  # shaders inside a model change with its file
+        elif isinstance(shader.src, str):  # shaders inside a model change with the model's file
             binaries.append((os.path.join(scenario.base_dir, shader.src), code))
     contents = []
     for uid, source in context.push_constants.sources.items():
         if isinstance(source, ArraySource):
             return None
-        if isinstance(source, NpySource):  # an object in src is part of the text
+        if isinstance(source, NpySource):  # the text contains an object in src
             contents.append((source, context.push_constants.read.get(uid)))
     return Facts(tuple(sources), tuple(binaries), tuple(contents), tuple(models))
 
@@ -182,7 +182,7 @@ def _assemble(context: CommandContext) -> Plan:
 
 
 def _check_names(declared: Mapping[str, Resource], inputs: Iterable[str], outputs: Iterable[str]) -> None:
-    """Raise UsageError for inputs and outputs that no resource can have."""
+    """Raise UsageError for impossible inputs and outputs."""
     for what, names, field in (("inputs", inputs, "data"), ("outputs", outputs, "dst")):
         for name in names:
             resource = declared.get(name)
@@ -207,7 +207,7 @@ def _resolve_commands(context: CommandContext) -> None:
             operations = chain.from_iterable(map(images.around, operations))
         tables.operations.extend(operations)
     if images is not None:
-        tables.operations += images.restoring(len(commands))  # a repeated run needs every image in its first layout
+        tables.operations += images.restoring(len(commands))  # a repeated run needs every image in the first layout
     if tables.operations:
         tables.end_frame((), len(tables.frames), False, "/commands", images)
     if context.graphs is not None:
@@ -221,7 +221,7 @@ def _outputs(
     planned = []
     for uid in context.tables.resources:
         if uid not in declared:
-            continue  # a tensor between two segments of a graph
+            continue  # a tensor between two graph segments
         destination = declared[uid].dst
         path = None if destination is None else os.path.join(output_dir, destination)
         if path is not None:
@@ -235,7 +235,7 @@ def _outputs(
 
 
 def _requirements(context: CommandContext, features: tuple[NeededFeature, ...]) -> Requirements:
-    """Collect requirements on a device, each with the first shader or graph that needs it."""
+    """Collect requirements on a device, each with the first shader or graph to need it."""
     tables = context.tables
     capabilities: dict[str, str] = {}
     extensions: dict[str, str] = {}
@@ -271,7 +271,7 @@ _VULKAN_1_3 = "VkPhysicalDeviceVulkan13Features"
 def _ml_features(
     resources: Iterable[ResourcePlan], graphs: Iterable[GraphPipelinePlan | OpticalFlowPlan]
 ) -> tuple[NeededFeature, ...]:
-    """List features for tensors and graphs, each with the first resource or graph that needs it."""
+    """List features for tensors and graphs, each with the first resource or graph to need it."""
     features: dict[tuple[str, str], NeededFeature] = {}
 
     def need(structure: str, member: str, what: str, pointer: str) -> None:

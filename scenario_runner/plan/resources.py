@@ -32,8 +32,8 @@ from scenario_runner.scenario.scenario import Problems
 class ResourceContext(NamedTuple):
     """The input for resource resolvers.
 
-    ``inputs`` replace the data and the ``src`` of resources. ``outputs`` are read back beside resources with a ``dst``.
-    ``shapes`` has tensor shapes that graphs tell, and ``deferred`` tensors that still wait for a shape.
+    ``inputs`` replace resources' data and ``src``. ``outputs`` are read back beside resources with a ``dst``.
+    ``shapes`` has tensor shapes from graphs, and ``deferred`` tensors still waiting for a shape.
     """
 
     scenario: Scenario
@@ -45,7 +45,7 @@ class ResourceContext(NamedTuple):
 
 
 class ResourceResolver:
-    """Plans the resources of one kind. Planning makes a resolver for each scenario."""
+    """Plans resources with a common kind. Planning makes a resolver for each scenario."""
 
     def __init__(self, context: ResourceContext) -> None:
         self.context = context
@@ -57,7 +57,7 @@ class ResourceResolver:
     @staticmethod
     @abstractmethod
     def replaced(planned: Any, scenario: Scenario, data: ArrayLike) -> ResourcePlan | None:
-        """Return a planned resource without memory group with other content; None where that takes a new plan."""
+        """Return a planned resource without memory group with other content; None if a new plan is needed."""
 
 
 class BufferResolver(ResourceResolver):
@@ -83,7 +83,7 @@ class BufferResolver(ResourceResolver):
 def check_groups(
     groups: Mapping[str, list[ResourcePlan]], resources: dict[str, ResourcePlan], problems: Problems
 ) -> None:
-    """Note errors in memory groups, and connect each tensor with the image that shares its memory."""
+    """Note errors in memory groups, and connect each tensor with the image in the tensor's memory."""
     for group, members in groups.items():
         for plan in members:
             _check_offset(plan, problems)
@@ -101,7 +101,7 @@ def check_groups(
 
 
 def _check_offset(plan: ResourcePlan, problems: Problems) -> None:
-    """Note an offset that no device allows.
+    """Note an offset no device allows.
 
     The device tells the alignment (VkMemoryRequirements::alignment). It is never below the item size, nor below four
     bytes, the unit for vkCmdFillBuffer and 32-bit storage.
@@ -150,7 +150,7 @@ def _check_sources(group: str, members: list[ResourcePlan], problems: Problems) 
 def _join(
     tensor: TensorPlan, images: list[ImagePlan], group: str, resources: dict[str, ResourcePlan], problems: Problems
 ) -> None:
-    """Connect a tensor with the image that shares its memory, or note why they cannot share."""
+    """Connect a tensor and the image in the same memory, or note why they cannot share."""
     shown = next((image for image in images if image.offset_bytes == tensor.offset_bytes), None)
     unlike = next((image for image in images if tensor.linear == (image.tiling == "OPTIMAL")), None)
     if unlike is not None:
@@ -204,7 +204,7 @@ def _report_mismatch(tensor: TensorPlan, image: ImagePlan, why: str, problems: P
 
 
 _KEPT_BYTES = 64 << 10  # content up to this size is computed while planning: runs with the kept plan need no NumPy
-_PACKED = ("bool", "bfloat16", "float8_e4m3", "float8_e5m2")  # types that `struct` cannot pack
+_PACKED = ("bool", "bfloat16", "float8_e4m3", "float8_e5m2")  # `struct` cannot pack these types
 
 
 def source_of(
@@ -214,7 +214,7 @@ def source_of(
     shape: tuple[int, ...] | None = None,
     format: Format | None = None,
 ) -> NpySource | ArraySource | GeneratedSource | None:
-    """Return the source of a resource from ``inputs``, else ``data``, else ``src``; None for zeros.
+    """Return a resource's source from ``inputs``, else ``data``, else ``src``; None for zeros.
 
     ``shape`` and ``format`` describe the array, where known. An object in ``src`` needs them.
     """

@@ -50,15 +50,15 @@ from scenario_runner.shaders.spirv.types import Scalar
 
 # Parsed modules stay for the next plans: scenarios in a suite share shaders.
 _read_module = lru_cache(32)(read_module)
-# Pipelines of modules before this version of SPIR-V must ask for full subgroups:
+# Pipelines with modules before this SPIR-V version must ask for full subgroups:
 # VUID-RuntimeSpirv-OpTypeCooperativeMatrixKHR-10770.
 _FULL_SUBGROUPS_SINCE = (1, 6)
 
 
 class LoadedShader(NamedTuple):
-    """A shader resource with its module and entry point.
+    """A shader resource with module and entry point.
 
-    ``features`` are Vulkan features that the module needs without declaring a capability. ``includes`` are files that
+    ``features`` are Vulkan features needed without a declared capability. ``includes`` are files that
     the source includes. The scenario gives ``push_constants_size``; ``block_size`` is the push constant block's
     size.
     """
@@ -79,7 +79,7 @@ class LoadedShader(NamedTuple):
     matrices: tuple[MatrixUse, ...]
 
     def pipeline(self, set_layouts: tuple[tuple[LayoutBinding, ...], ...], push_constants_size: int) -> PipelinePlan:
-        """Return the compute pipeline of the shader, with push constants for the whole block at least."""
+        """Return the shader's compute pipeline, with push constants at least for the whole block."""
         return PipelinePlan(
             code=self.code,
             entry=self.entry.name,
@@ -95,7 +95,7 @@ class LoadedShader(NamedTuple):
 
 
 def used_shaders(scenario: Scenario) -> list[Shader]:
-    """List the shaders that commands run; other files stay closed."""
+    """List the commands' shaders; other files stay closed."""
     used: dict[str, Shader] = {}
     for command in scenario.commands:
         for uid in command.shaders():
@@ -114,7 +114,7 @@ def load_shaders(
     *,
     thorough: bool = False,
 ) -> dict[str, LoadedShader]:
-    """Compile or read shaders, and inspect them. ``places`` has pointers for shaders that are not resources.
+    """Compile or read shaders, and inspect them. ``places`` has pointers for shaders inside models.
 
     A shader with an error is noted in ``problems`` and missing from the result. After a failed compilation, raise all
     problems; ``thorough`` loads the other shaders instead.
@@ -174,7 +174,7 @@ def _compiled(
     options: CompilerOptions,
     problems: Problems,
 ) -> dict[str, Compiled]:
-    """Compile shaders and return modules by uid; note an error for each shader that fails."""
+    """Compile shaders and return modules by uid; note an error for each failed shader."""
     codes = {}
     requests = list(map(partial(compile_request, scenario), shaders))
     with phases.phase("compile", "shaders"):
@@ -197,7 +197,7 @@ def _compiled(
 def _place_in_lines(
     error: ScenarioRunnerError, name: str, text: Sequence[str], pointer: str, scenario: Scenario
 ) -> None:
-    """Move a compiler's error from the lines of the text ``name`` to the scenario's lines."""
+    """Move a compiler's error from lines in the text ``name`` to the scenario's lines."""
     entries = [index for index, entry in enumerate(text) for _ in entry.split("\n")]
 
     def in_scenario(line: int) -> Diagnostic:
@@ -220,7 +220,7 @@ def _place_in_lines(
 
 
 def compile_request(scenario: Scenario, shader: Shader) -> CompileRequest:
-    """Make the request to the compiler for a shader resource that is not SPIR-V."""
+    """Make the compiler request for a shader resource other than SPIR-V."""
     base = os.path.abspath(scenario.base_dir)
     source, path = shader.text, file_of(shader)
     return CompileRequest(
@@ -231,7 +231,7 @@ def compile_request(scenario: Scenario, shader: Shader) -> CompileRequest:
         name=shader.uid,
         entry=shader.entry
         if shader.type == "HLSL"
-        else "main",  # the only one in GLSL; `find_entry_point` checks the name
+        else "main",  # the only name in GLSL; `find_entry_point` checks the name
         stage=shader.stage,
         build_options=shader.build_options,
         include_dirs=tuple(map(partial(os.path.join, base), shader.include_dirs)),
@@ -256,7 +256,7 @@ def read_spirv(scenario: Scenario, shader: Shader) -> tuple[bytes, Identity | No
 
 
 def _in_this_order(code: bytes) -> bytes:
-    """Swap the bytes of a module in the other byte order: drivers take words (VkShaderModuleCreateInfo)."""
+    """Swap a module's bytes if they are in the other byte order: drivers take words (VkShaderModuleCreateInfo)."""
     if code[:4] != MAGIC.to_bytes(4, "big" if sys.byteorder == "little" else "little") or len(code) % 4:
         return code
 
@@ -361,7 +361,7 @@ class _Matrix(NamedTuple):
     use: int
 
     def as_use(self) -> MatrixUse:
-        """Return the need for this type alone; its integers may have any sign."""
+        """Return the need for this type alone; integers may have any sign."""
         names = self.names(None)
         rows, columns = self.rows, self.columns
         words = f"{rows} x {columns} {self.component}" + (" of a workgroup" if self.scope == _WORKGROUP else "")
@@ -373,7 +373,7 @@ class _Matrix(NamedTuple):
         return MatrixUse(f"an accumulator of {words}", self.scope, (rows, columns, None), either)
 
     def names(self, signed: bool | None) -> frozenset[str]:
-        """Return the component type's names; None stands for both signs of an integer."""
+        """Return the component type's names; None stands for both integer signs."""
         if self.component.is_float:
             return frozenset({str(self.component)})
         kinds = {True: ["int"], False: ["uint"], None: ["int", "uint"]}[signed]
@@ -381,9 +381,9 @@ class _Matrix(NamedTuple):
 
 
 def matrix_uses(interface: Interface) -> tuple[MatrixUse, ...]:
-    """List the matrix types and products of a shader's module under a specialization.
+    """List the matrix types and products in a shader's module under a specialization.
 
-    Raises `SpirvError` if the scope, a size or the use of a type is no constant.
+    Raises `SpirvError` if the scope, a size or a type's use is no constant.
     """
     declarations, index = interface.declarations, interface.declarations.index
     words = index.words
@@ -412,7 +412,7 @@ def matrix_uses(interface: Interface) -> tuple[MatrixUse, ...]:
 
 
 def _product(matrices: list[_Matrix], bits: int) -> MatrixUse:
-    """Return the need for a product of A, B and C with its result; ``bits`` are its matrix operands."""
+    """Return the need for a product: types A, B, C and result. ``bits`` are the matrix operands."""
     a, b = matrices[:2]
     names = [matrix.names(bool(bits >> place & 1)) for place, matrix in enumerate(matrices)]
     shown = ", ".join(min(each) for each in names)

@@ -1,4 +1,4 @@
-"""Sources of bytes: files, arrays given in code, generated numbers, and graph constants."""
+"""Byte sources: files, arrays given in code, generated numbers, and graph constants."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ _LARGE_BYTES = 4 << 20
 class _FileSource(ABC):
     """A file's content, which is open only while a run reads it. So a run can have thousands of sources.
 
-    Parts of a ``divisible`` file are read separately. Any other file is decoded as a whole, and stays in memory until
-    the last part is read. A pickled source, as in a kept plan, is made again from its ``arguments``; loading fails if
+    Parts of a ``divisible`` file are read separately. Any other file is decoded whole, and stays in memory until
+    the last part is read. A pickled source, as in a kept plan, is rebuilt from ``arguments``; loading fails if
     the ``facts`` from the header have changed.
     """
 
@@ -93,7 +93,7 @@ class NpySource(_FileSource):
 
 
 def content_of(source: Source) -> bytes:
-    """Read all bytes of a source. Raise FileError."""
+    """Read all bytes from a source. Raise FileError."""
     data = bytearray(source.size_bytes)
     source.read_into(memoryview(data))
     return bytes(data)
@@ -108,7 +108,7 @@ def _unchanged(kind: Callable[..., _FileSource], arguments: tuple[Any, ...], fac
 
 
 class ArraySource:
-    """An array's bytes (anything that `array_of` takes), little-endian and in C order.
+    """An array's bytes (of anything `array_of` takes), little-endian and in C order.
 
     ``descr`` and ``shape`` describe a NumPy array (``'<f4'``; ml_dtypes are raw bytes, as in files). Both are None for
     other buffers: the resource decides the meaning.
@@ -152,7 +152,7 @@ class GeneratedSource(NamedTuple):
         destination[count:] = bytes(len(destination) - count)
 
     def kept(self) -> GeneratedSource:
-        """Return this source with its bytes in memory."""
+        """Return this source with all bytes in memory."""
         data = bytearray(self.size_bytes)
         self.read_into(memoryview(data))
         return self._replace(pattern=bytes(data), content_bytes=self.size_bytes, rule=())
@@ -204,7 +204,7 @@ class ImageFileSource(_FileSource):
                 if start >= stop:
                     continue
                 view = destination[start - offset : stop - offset]
-                # None is the file's first aspect: its depths may serve an image of another format
+                # None is the file's first aspect: the depths may serve an image with another format
                 aspect = part.aspect if part.aspect == "stencil" else None
                 reader.read_into(view, part.level, start - part.offset_bytes, stop - start, aspect)
 
@@ -232,7 +232,7 @@ class ImageArraySource(ArraySource):
 
 
 class ZeroSource:
-    """Zeros, for formats that a device cannot clear."""
+    """Zeros, for formats a device cannot clear."""
 
     def __init__(self, size_bytes: int, levels: int) -> None:
         self.size_bytes = size_bytes
@@ -257,13 +257,13 @@ def _check_array(data: ArrayLike, uid: str, format: Format, width: int, height: 
     if data.shape not in allowed:
         texels = f"{width}x{height} texels of {format.name} are {shape} (height, width, items)"
         raise UsageError(f"input {uid!r} has the shape {data.shape}; {texels}")
-    kinds = "fV" if expected.kind == "f" else "uibV"  # integers of either sign, and raw bytes, as from files
+    kinds = "fV" if expected.kind == "f" else "uibV"  # signed and unsigned integers, and raw bytes, as from files
     if data.dtype.itemsize != expected.itemsize or data.dtype.kind not in kinds:
         raise UsageError(f"input {uid!r} is an array of {data.dtype}; texels of {format.name} are {expected}")
 
 
 class FilePart(NamedTuple):
-    """A part of the file at ``path``, which had this identity during planning.
+    """Part of the file at ``path``; the file had this identity during planning.
 
     Parts compare by the file's identity: comparing the content in large models takes too long.
     """
@@ -287,7 +287,7 @@ class FilePart(NamedTuple):
 
 
 ConstantData = FilePart | memoryview
-"""The bytes of a constant. Equal constants have equal bytes, so that runs share pipelines."""
+"""A constant's bytes. Equal constants have equal bytes, so runs share pipelines."""
 
 
 def _unchanged_part(*fields: Any) -> FilePart:

@@ -37,7 +37,7 @@ Report = Callable[[str, str, str], None]
 
 
 class CalledGraph(NamedTuple):
-    """A graph that a command runs. ``label`` names the graph in messages, and ``pointer`` is the file's place."""
+    """A graph for a command. ``label`` names the graph in messages, and ``pointer`` is the file's place."""
 
     body: GraphModule
     entry: GraphEntryPoint
@@ -55,7 +55,7 @@ def graph_dispatch(
     barrier: bool,
     report: Report,
 ) -> GraphDispatch | None:
-    """Return the operation that runs a graph with ``tensors``; None after reporting or noting an error."""
+    """Return the operation to run a graph with ``tensors``; None after reporting or noting an error."""
     problems, tables, entry = context.problems, context.tables, graph.entry
     before = len(problems.errors)
     _check_tensors(entry, tensors, report)
@@ -119,7 +119,7 @@ def spirv_dispatch(
         plan = tables.resources.get(binding.resource_ref)
         place = f"{pointer}/bindings/{number}"
         if plan is None:
-            continue  # planning the resource has reported its error
+            continue  # planning the resource has reported an error
         if plan.kind != "tensor":
             message = f"{plan.uid!r} is not a tensor; graphs take nothing else"
             problems.error("SR-BIND-003", f"{place}/resource_ref", message)
@@ -144,7 +144,7 @@ def spirv_dispatch(
 
 
 def _graph_constants(command: DispatchSpirvGraph, context: CommandContext) -> dict[int, GraphConstantPlan]:
-    """Return a command's constants by number, without constants that have reported errors."""
+    """Return a command's constants by number, without constants with reported errors."""
     constants: dict[int, GraphConstantPlan] = {}
     for number, uid in enumerate(command.graph_constants):
         source, constant = context.push_constants.sources.get(uid), context.scenario.resource(uid)
@@ -155,7 +155,7 @@ def _graph_constants(command: DispatchSpirvGraph, context: CommandContext) -> di
 
 
 def _data(source: Source) -> ConstantData:
-    """Return the bytes of a constant; a plain file stays on disk, so that large constants take no memory."""
+    """Return a constant's bytes; a plain file stays on disk, so large constants take no memory."""
     if isinstance(source, NpySource) and source.header.is_plain and source.size_bytes:
         with source.opened() as file:
             return FilePart(source.path, file.source.identity, file.header.data_offset, source.size_bytes)
@@ -184,7 +184,7 @@ def _check_tensors(entry: GraphEntryPoint, tensors: Mapping[Place, TensorPlan], 
         elif mismatch := _mismatch(port.tensor, tensor.description):
             report("bindings", mismatch[0], f"{what} is {port.tensor}; tensor {tensor.uid!r} {mismatch[1]}")
     places = _places(port for _, port in ports)
-    for owner, number in tensors.keys() - places.keys():  # tables and modules of the file disagree
+    for owner, number in tensors.keys() - places.keys():  # the file's tables and modules disagree
         has_none = f"where the graph {entry.name!r:.100} has neither an input nor an output"
         message = f"its tables have a resource at set {owner}, binding {number}, {has_none}; it has: {_listed(places)}"
         report("bindings", "SR-GRAPH-005", message)
@@ -216,13 +216,13 @@ def _mismatch(declared: Tensor, description: TensorDescription) -> tuple[str, st
     return None
 
 
-# Element types that graphs compute with. Normalized integers are for shaders only.
+# Element types for computing in graphs. Normalized integers are for shaders only.
 _KINDS = {"int": ("sint", "uint"), "uint": ("sint", "uint"), "bool": ("bool",)}
 
 
 def _is_for_graphs(format: Format, element: Scalar) -> bool:
     """Return whether graphs accept a format for this element type; drivers look operators up by the format.
 
-    Source: Vulkan specification, VkTensorDescriptionARM, the formats that correspond to OpTypeTensorARM's element type.
+    Source: Vulkan specification, VkTensorDescriptionARM, the formats for OpTypeTensorARM's element types.
     """
     return format.components == 1 and format.numeric in _KINDS.get(element.kind, (format.numeric,))

@@ -18,7 +18,7 @@ from scenario_runner.scenario.scenario import Problems
 _MOST_DIMENSIONS = 64
 _MOST_ELEMENTS = 2**48
 
-# Types in files by NumPy programs; the reference runner writes raw bytes, and ml_dtypes saves its types as V2 and V1.
+# Types in NumPy programs' files; the reference runner writes raw bytes, and ml_dtypes saves its own types as V2 and V1.
 _ALSO_READ = {
     "bfloat16": ("u2", "V2"),
     "float8e4m3": ("u1", "V1"),
@@ -31,7 +31,7 @@ _FORMATS_OF_TENSORS = frozenset(
 
 
 def is_open(resource: Any) -> bool:
-    """Return whether a tensor leaves a dimension to a graph or to its content; False for other resources."""
+    """Return whether a tensor leaves a dimension to a graph or the content; False for other resources."""
     return resource.kind == "tensor" and any(size <= 0 for size in resource.dims)
 
 
@@ -92,7 +92,7 @@ class TensorResolver(ResourceResolver):
 
 
 def _holds(dims: tuple[int, ...], source: Source, uid: str, pointer: str, problems: Problems) -> bool:
-    """Return whether content fits the fixed dimensions of an open shape; note an error if not."""
+    """Return whether content fits an open shape's fixed dimensions; note an error if not."""
     _, shape, place, code, name = _array_of(source, pointer)
     if shape is None or max(dims, default=0) < 1 or agrees(dims, shape):
         return True
@@ -110,7 +110,7 @@ def agrees(dims: tuple[int, ...], shape: tuple[int, ...]) -> bool:
 def _shape(
     tensor: Tensor, pointer: str, inferred: tuple[int, ...] | None, problems: Problems
 ) -> tuple[int, ...] | None:
-    """Return a tensor's shape, ``inferred`` for an open one; None after noting an error."""
+    """Return a tensor's shape, ``inferred`` if it is open; None after noting an error."""
     shape = tensor.dims
     if any(size <= 0 for size in shape):
         if inferred is None:
@@ -125,7 +125,7 @@ def _shape(
 
 
 def report_unknown_shape(tensor: Any, pointer: str, problems: Problems) -> None:
-    """Note an error for a tensor with open dimensions that no graph tells."""
+    """Note an error for a tensor with open dimensions no graph tells."""
     what = f"tensor {tensor.uid!r} has the shape {list(tensor.dims)}"
     message = f"{what}, and no graph of the scenario tells its dimensions of 0 or less"
     help = "give the shape, or bind the tensor to a graph whose shapes are fixed or follow from its inputs'"

@@ -1,4 +1,4 @@
-"""Isolated processes, and the needs of each process: signals, limits, progress, temporary files.
+"""Isolated processes, and the needs of every process: signals, limits, progress, temporary files.
 
 ::
 

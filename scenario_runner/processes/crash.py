@@ -24,7 +24,7 @@ _LIMIT_S: Final = 60.0
 _HANDLER: Final = "<signal handler called>"
 _FRAME: Final = re.compile(r"#\d+ ")
 _THREAD: Final = re.compile(r"^Thread (\d+) \(.*?LWP (\d+).*$", re.MULTILINE)
-# Frames of the interpreter, of the start of a thread, and at addresses without code.
+# Frames of the interpreter and of thread starts, and at addresses without code.
 _BOTTOM: Final = re.compile(
     r"(?: in |#\d+\s+)(?:_?Py|cfunction_|method_vectorcall|object_vacall|start_thread |clone3? )"
     r"|#\d+ +0x0+[0-9a-f]{0,4} in "
@@ -34,13 +34,13 @@ _OF_SYSTEM: Final = re.compile(r" (?:at \.\.?/|from \S*/lib(?:c|pthread)[.-])")
 
 
 class Crash(NamedTuple):
-    """The end of a process, as a predicate ("was ended by SIGSEGV"), and the work at that time.
+    """The way a process ended, as a predicate ("was ended by SIGSEGV"), and the work in progress.
 
     The process was doing ``what`` for the JSON pointer ``pointer``; ``work`` is the kind of work (`progress.doing`).
-    ``kind`` is the class of the error, and ``help`` replaces the usual help. ``code`` is the exit code, negative for a
+    ``kind`` is the error class, and ``help`` replaces the usual help. ``code`` is the exit code, negative for a
     signal, and ``seconds`` the time since the item began. ``stack`` is the Python stack, ``native_stack`` the result of
     `native_stack`, and ``output`` the end of standard error. The process had run ``before_count`` items before;
-    ``before`` has the last of them.
+    ``before`` has the last few.
     """
 
     end: str
@@ -66,7 +66,7 @@ class Crash(NamedTuple):
 
 
 class CorePattern(NamedTuple):
-    """The pattern for paths of core files, see core(5). With ``has_suffix``, the number of the process follows."""
+    """The pattern for core file paths, see core(5). With ``has_suffix``, the process id follows."""
 
     text: str
     has_suffix: bool = False
@@ -77,7 +77,7 @@ class CorePattern(NamedTuple):
         return self.has_suffix or "%p" in self.text or self.text.startswith(("|", "/"))
 
     def files_of(self, process: int) -> list[str]:
-        """Return the paths of core files that a process may have left in the current folder."""
+        """List core files that a process may have left in the current folder."""
         name = re.sub("%(.)", lambda match: str(process) if match[1] == "p" else "*", glob.escape(self.text))
         return glob.glob(name + (f".{process}" if self.has_suffix else ""))
 
@@ -94,10 +94,10 @@ def core_pattern() -> CorePattern:
 
 
 def native_stack(process: int, folder: str) -> str:
-    """Return the frames of the crashed thread up to the Python interpreter, and the path of the core file.
+    """Return the crashed thread's frames up to the Python interpreter, and the core file's path.
 
     A core file in ``folder``, the current folder of the process, moves to the current folder. The new name ends with
-    the number of the process.
+    the process id.
     """
     pattern = core_pattern()
     cores = [] if pattern.text.startswith("|") else pattern.files_of(process)
@@ -113,7 +113,7 @@ def native_stack(process: int, folder: str) -> str:
 
 
 def _frames(gdb: str, core: str, process: int) -> list[str]:
-    """Return the frames of the crashed thread, and of the thread that had called the driver."""
+    """Return the frames of the crashed thread and of the driver's caller."""
     command = [gdb, "-batch", "-nx", "-ex", f"thread apply all bt {_MOST_FRAMES}", sys.executable, core]
     with Program(
         command, _LIMIT_S, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
@@ -137,7 +137,7 @@ def _frames(gdb: str, core: str, process: int) -> list[str]:
 
 
 def _trimmed(shown: str) -> list[str]:
-    """Return the frames between the handler of the signal and the interpreter or the start of the thread."""
+    """Return the frames between the signal handler and the interpreter or the thread's start."""
     frames = [line for line in shown.splitlines() if _FRAME.match(line)]
     start = next((at for at, line in enumerate(frames, 1) if line.endswith(_HANDLER)), 0)
     frames = frames[start:]

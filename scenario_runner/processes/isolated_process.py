@@ -26,7 +26,7 @@ _APPENDED: Final = os.O_RDWR | os.O_CREAT | os.O_APPEND | getattr(os, "O_BINARY"
 def start_method() -> str:
     """Return how this process starts other processes: "fork" or "spawn".
 
-    A fork has only one thread, and would hang in a driver that this process has opened.
+    A fork has a single thread, and would hang in a driver that this process has opened.
     """
     try:
         with open("/proc/self/maps", encoding="utf-8", errors="replace") as maps:
@@ -37,7 +37,7 @@ def start_method() -> str:
 
 
 def start(method: str, function: Callable[..., int], *arguments: object) -> BaseProcess:
-    """Start a process that ignores Ctrl-C. The result of the function is the exit code. Raises OSError."""
+    """Start a process that ignores Ctrl-C. The function's result is the exit code. Raises OSError."""
     has_mask = hasattr(signal, "pthread_sigmask")
     mask = signal.pthread_sigmask(signal.SIG_BLOCK, INTERRUPTING) if has_mask else None
     main, current = sys.modules["__main__"], current_process()
@@ -90,7 +90,7 @@ class IsolatedProcess:
     """
 
     def __init__(self, method: str, faults: str, function: Callable[..., int], *arguments: object) -> None:
-        """Start the process. ``faults`` is the path of a file for the Python stack. Raises OSError."""
+        """Start the process. ``faults`` is the path to a file for the Python stack. Raises OSError."""
         self._faults = faults
         self._asks, asked = None, None
         if not _STACK_SIGNAL:
@@ -103,12 +103,12 @@ class IsolatedProcess:
         if self._leads_group:
             with suppress(OSError):  # both processes do this, since either may need the group first
                 os.setpgid(self.id, self.id)
-        # the pipe of multiprocessing would stay open in programs that the process starts
+        # multiprocessing's pipe would stay open in programs that the process starts
         self.end = os.pidfd_open(self.id) if hasattr(os, "pidfd_open") else None
         self.code: int | None = None
 
     def wait(self, timeout_s: float | None = None) -> bool:
-        """Wait for the end of the process. Return false if it does not end in time."""
+        """Wait until the process ends. Return false if it does not end in time."""
         if self.code is None:
             if self.end is None:
                 if timeout_s != 0:
@@ -128,7 +128,7 @@ class IsolatedProcess:
         return True
 
     def signal(self, number: int) -> None:
-        """Send a signal to the process and its group."""
+        """Send a signal to the process group, or to the process while the group may not exist yet."""
         with suppress(OSError):
             try:
                 os.killpg(self.id, number)
@@ -137,7 +137,7 @@ class IsolatedProcess:
                     os.kill(self.id, number)
 
     def kill(self) -> None:
-        """Kill the process and its group."""
+        """Kill the process with the process group."""
         self.signal(KILL)
 
     def ask_for_stack(self) -> None:
@@ -156,7 +156,7 @@ class IsolatedProcess:
         return ""
 
     def close(self) -> None:
-        """Release the descriptors of a process that has ended or is abandoned."""
+        """Release the descriptors of an ended or abandoned process."""
         if self._asks is not None:
             self._asks.close()
         if self.end is not None:

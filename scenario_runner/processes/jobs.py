@@ -1,4 +1,4 @@
-"""Options, jobs, events and devices of workers, and the two parts that the user of a pool provides: task and policy.
+"""Workers' options, jobs, events and devices, and the two parts that a pool's user provides: task and policy.
 
 Only the policy and the task look into items, outcomes and hints.
 """
@@ -15,7 +15,7 @@ DeviceRequest = str | tuple[str, ...] | None
 """A device by index or UUID, several devices by name, or None for the default device."""
 
 State = Literal["good", "failed", "spoiled", "grown"]
-"""The state of a process after an item: a spoiled one may be damaged, a grown one has too much memory or files."""
+"""A process's state after an item. A spoiled process may be damaged; a grown process has too much memory or files."""
 
 ENDING: Final = frozenset({"spoiled", "grown"})
 """The states that end a process."""
@@ -25,7 +25,7 @@ TIMEOUT_S: Final = 60.0
 
 
 class Task(Protocol):
-    """The work of a worker, which makes one task."""
+    """A worker's work. Each worker makes a single task."""
 
     def __init__(self, options: "WorkerOptions", device: str | None, announce: Callable[[float, str], None]) -> None:
         """Open the device. Raises ScenarioRunnerError.
@@ -49,36 +49,36 @@ class Task(Protocol):
 
     @staticmethod
     def devices(names: Sequence[str]) -> list[str]:
-        """Resolve names of devices into one request for each device. Raises NoDeviceError."""
+        """Resolve device names into a request for each device. Raises NoDeviceError."""
 
 
 class Policy(Protocol):
     """The user's decisions about items and attempts. A policy must be picklable."""
 
     def outcome(self, fields: dict[str, Json], before: Sequence[Any], before_count: int) -> Any:
-        """Make an outcome from the JSON of a task.
+        """Make an outcome from a task's JSON.
 
         The process had run ``before_count`` items before; ``before`` has the last of them. Raises ValueError,
         TypeError or LookupError for other JSON, since a worker may have damaged memory.
         """
 
     def crashed(self, item: Any, crash: Crash) -> object:
-        """Make the outcome of an item from a crash."""
+        """Make an item's outcome from a crash."""
 
     def again(self, hint: Any, attempts: Sequence[Any]) -> bool:
-        """Return whether an item with these outcomes, at least one, runs once more."""
+        """Return whether an item with these outcomes (never empty) runs again."""
 
 
 class WorkerOptions(NamedTuple):
-    """Options of a pool: devices, the number of workers, and their work.
+    """A pool's options: devices, the number of workers, and their work.
 
-    ``task`` names the class of the `Task` as "module:name". ``task_options`` are picklable options for the task.
+    ``task`` names the `Task` class as "module:name". ``task_options`` are picklable options for the task.
     ``devices`` are indexes, UUIDs or words that the task resolves; without any, the default device is used. ``jobs`` is
     the number of workers for each device; 0 chooses a number for the device.
 
     ``timeout_s`` is the default time limit of an attempt, and ``timeout_origin`` names who set it. The pool kills a
     worker after this time (`progress.ended_after_s`), or with ``if_quiet`` after this time without progress.
-    ``start_timeout_s`` is the time limit for the start of a worker.
+    ``start_timeout_s`` is the time limit for a worker's start.
 
     The pool replaces a worker after ``most_items`` items, or after a growth by ``most_bytes`` of memory or
     ``most_files`` open files. If a killed worker does not end within ``kill_wait_s``, the device is given up. With
@@ -164,9 +164,9 @@ Event = Began | Done | Returned | Note | tuple[Device, ...] | ScenarioRunnerErro
 """A message of the pool: the devices in use, or the error for a pool without any usable device, besides the above."""
 
 
-# While one worker waits for the GPU, another prepares work. Further workers only take memory of the device.
+# While one worker waits for the GPU, another prepares work. Further workers only take device memory.
 _JOBS_OF_GPU: Final = 2
-_MOST_FAILURES: Final = 3  # in a row, of workers that do not start
+_MOST_FAILURES: Final = 3  # failed worker starts in a row
 
 
 class UsedDevice:
@@ -191,7 +191,7 @@ class UsedDevice:
         return "" if self.error is None else self.error.problems[0].message
 
     def opened(self, about: Device) -> None:
-        """Note the properties of the device, which a worker has opened."""
+        """Note the properties of a device that a worker has opened."""
         self.is_known = True
         self.about = about._replace(choice=self.about.choice)
         self.jobs = self.jobs or (processors() if about.type == "cpu" else min(_JOBS_OF_GPU, processors()))
@@ -199,7 +199,7 @@ class UsedDevice:
     def most_workers(self, ready: int) -> int:
         """Return the number of workers to have now. ``ready`` workers have started.
 
-        Workers of a GPU start one after another: the start of a driver holds a lock of the whole system for long, and
+        A GPU's workers start in turn: a starting driver holds a system-wide lock for long, and
         the first workers are useful meanwhile. After a crash there is a spare worker.
         """
         if self.error is not None:

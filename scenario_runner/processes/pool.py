@@ -1,6 +1,6 @@
 """The pool: the process that starts, feeds, watches and ends workers.
 
-The pool is a fork server. It has imported everything and opened nothing. The user of the pool (`workers`) may have
+The pool is a fork server. It has imported everything and opened nothing. The pool's user (`workers`) may have
 threads and an open driver, and a fork survives neither. The fork server of multiprocessing ends when the system refuses
 a process, and it cannot load the modules that earlier workers needed.
 
@@ -47,12 +47,12 @@ from scenario_runner.processes.worker import resolve
 from scenario_runner.processes.worker_process import WorkerProcess
 
 _TICK_S: Final = 0.25  # between two looks at the deadlines
-_GATHER_S: Final = 0.005  # an outcome may wait so long for the next one, to be sent with it
+_GATHER_S: Final = 0.005  # an outcome may wait so long for the next outcome: both are sent together
 _SUPPLY: Final = 8  # items for each quick worker
 _RETRY_S: Final = 1.0  # until the next fork after the system has refused a fork
 _MOST_REFUSALS: Final = 10  # without any worker: processes that were killed may still be ending
-_STACK_S: Final = 0.3  # for the Python stack of a worker that hangs
-_CLOSED_S: Final = 5.0  # for a worker to end that has closed its connection
+_STACK_S: Final = 0.3  # for a hanging worker's Python stack
+_CLOSED_S: Final = 5.0  # for a worker to end after closing the connection
 _END_S: Final = 1.0  # for all workers, when this process ends
 
 # Errors of messages from a worker with damaged memory.
@@ -188,7 +188,7 @@ class _Pool:
         used = [worker for worker in self._in_state("idle") if worker.count]
         if missing > 0 and device is None and not starting and used:
             self._kill(used[0])  # the waiting items need a new process
-        # A quick worker gets a second item in advance. No item waits behind a repeated one, which may end its process
+        # A quick worker gets a second item in advance. No item waits behind a repeated item, which may end the process
         # again. The first items are left to workers that start.
         ahead = [job for job in self._waiting if not job.attempts][len(self._in_state("starting")) :]
         for busy in self._in_state("busy"):
@@ -224,7 +224,7 @@ class _Pool:
         self._events.append(Began(worker.queue[0].number, worker.place))
 
     def _start(self, device: UsedDevice) -> bool:
-        """Start a worker. Return false if the system refuses a process, or has refused one a moment ago."""
+        """Start a worker. Return false if the system refuses a process, or did so a moment ago."""
         if time.monotonic() < self._refused_until:
             return False
         place = next(place for place in count(1) if all(worker.place != place for worker in self._workers))
@@ -267,7 +267,7 @@ class _Pool:
         self._events.append(tuple(device.about._replace(given_up=device.given_up) for device in self._devices))
 
     def _room(self) -> int:
-        """Return the number of items to have here: one for each worker, and a supply for quick workers."""
+        """Return how many items to have here: one for each worker, and a supply for quick workers."""
         workers = sum(device.jobs or 1 for device in self._devices if device.error is None)
         return max(1, workers + _SUPPLY * sum(worker.is_quick for worker in self._workers))
 
@@ -355,7 +355,7 @@ class _Pool:
     # The end of workers
 
     def _look(self, heard: float) -> None:
-        """Handle the deadlines of workers that had passed at the time ``heard``."""
+        """Handle worker deadlines that had passed at the time ``heard``."""
         self._next_look = time.monotonic() + _TICK_S
         for worker in list(self._workers):
             worker.look()
@@ -376,7 +376,7 @@ class _Pool:
                 self._kill(worker, f"was not ready after {self._options.start_timeout_s:g} s")
 
     def _kill(self, worker: WorkerProcess, why: str = "") -> None:
-        """Kill a worker and its process group, and end its item at once: the process may take seconds to end.
+        """Kill a worker with the process group, and end the item at once: the process may take seconds to end.
 
         ``why`` is a predicate, such as "closed its connection". It is empty if the worker has done nothing wrong.
         """
@@ -386,7 +386,7 @@ class _Pool:
         self._lose(worker, is_failure=bool(why))
 
     def _lose(self, worker: WorkerProcess, *, is_failure: bool) -> None:
-        """End the item of a worker that has ended or was killed. Other workers get the item behind it."""
+        """End the item of an ended or killed worker. Other workers get the waiting item."""
         if is_failure and worker.has_begun:
             worker.device.spares = 1
             outcome = self._options.policy.crashed(worker.queue[0].item, worker.crash())
@@ -416,7 +416,7 @@ class _Pool:
             self._kill(other)
 
     def _ended(self, worker: WorkerProcess) -> None:
-        """Handle the end of a worker's process."""
+        """Handle a worker process that has ended."""
         with suppress(EOFError, BlockingIOError, *_INVALID):
             while True:  # messages from before the end
                 self._take(worker)

@@ -1,4 +1,4 @@
-"""Programs that this one starts: each has a time limit and ends with the process that started it."""
+"""Programs that this program starts. Each has a time limit and ends with the parent process."""
 
 import contextlib
 import os
@@ -15,7 +15,7 @@ from scenario_runner.processes.signals import KILL, kill_when_closed, signal_nam
 class Program(subprocess.Popen[bytes]):
     """A program in a new process group.
 
-    The group is killed after ``timeout_s`` seconds, at the end of the ``with`` block, and at the end of this process.
+    The group is killed after ``timeout_s`` seconds, when the ``with`` block ends, and when this process ends.
     So reads of the pipes need no time limit. Raises OSError if the program cannot be started, and LimitError if the
     system refuses a process or a thread.
     """
@@ -47,7 +47,7 @@ class Program(subprocess.Popen[bytes]):
             raise
 
     def kill(self) -> None:
-        """Kill the program, and its process group."""
+        """Kill the program with the process group."""
         with contextlib.suppress(OSError):
             if not hasattr(os, "killpg"):  # Windows
                 super().kill()

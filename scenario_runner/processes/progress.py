@@ -41,12 +41,12 @@ def share(descriptor: int = -1) -> None:
 
 
 def work() -> tuple[str, str, str]:
-    """Return the texts of the latest `doing`."""
+    """Return the latest texts from `doing`."""
     return ("", "", "") if _page is None else _texts(_page[_TEXT:])
 
 
 class Notes(NamedTuple):
-    """The notes of another process: `STARTED`, `CHANGES` and the texts of the latest `doing`."""
+    """Another process's notes: `STARTED`, `CHANGES` and the latest texts from `doing`."""
 
     started: int
     changes: int
@@ -71,7 +71,7 @@ def _texts(page: bytes) -> tuple[str, str, str]:
 
 
 def started(number: int) -> None:
-    """Note the number of an item that this worker begins."""
+    """Note the number of the item that begins."""
     numbers[STARTED] = number
     doing("")
 

@@ -19,7 +19,7 @@ INTERRUPTING: dict[int, str] = {
 }
 # The number of SIGKILL. Windows has no such signal, and takes the number for an exit code.
 KILL = getattr(_signal, "SIGKILL", 9)
-# The exit code of a shell for a process that was ended by a signal is this plus the number of the signal.
+# A shell's exit code for a process ended by a signal is this plus the signal number.
 EXIT_CODE_BASE = 128
 # One Ctrl-C may come twice: from the terminal, and from a process that waits for this process.
 _SAME_SIGNAL_S = 0.25
@@ -39,7 +39,7 @@ class Interrupted(KeyboardInterrupt):
 
 
 def handle(handler: Callable[[int, FrameType | None], None] | int) -> None:
-    """Set the handler of all `INTERRUPTING` signals, except ignored ones (nohup)."""
+    """Set the handler for all `INTERRUPTING` signals, except ignored ones (nohup)."""
     for number in INTERRUPTING:
         if _signal.getsignal(number) != _signal.SIG_IGN:
             _signal.signal(number, handler)
@@ -87,7 +87,7 @@ def hold() -> None:
 def kill_when_closed(pipe: int, owner: int) -> None:
     """Let Linux kill a process, or a process group ``-owner``, when the other end of a pipe is closed.
 
-    Only one process holds the other end, so the pipe is closed at the end of that process. ``pipe`` is the reading end,
+    Only one process holds the other end, so the pipe closes when the process ends. ``pipe`` is the reading end,
     and must stay open in the killed process (fcntl(2): F_SETOWN, F_SETSIG, O_ASYNC).
     """
     import fcntl
@@ -98,7 +98,7 @@ def kill_when_closed(pipe: int, owner: int) -> None:
 
 
 def signal_name(number: int) -> str:
-    """Return the name of a signal, such as 'SIGSEGV', or of an exception of Windows."""
+    """Return the name of a signal, such as 'SIGSEGV', or of a Windows exception."""
     from signal import Signals
 
     try:

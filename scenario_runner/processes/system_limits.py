@@ -1,4 +1,4 @@
-"""Limits of the system for threads and processes, and the error about a refused one."""
+"""System limits for threads and processes, and the error for a refused thread or process."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def refusal(what: str) -> LimitError:
 
 
 def _limits() -> Iterator[tuple[str, int, int, int]]:
-    """Yield the known limits for a new thread or process: name, amount in use, limit, and need of the new one."""
+    """Yield the known limits for a new thread or process: name, amount in use, limit, and amount needed."""
     try:
         import resource
     except ImportError:  # not on this system
@@ -56,7 +56,7 @@ def _limits() -> Iterator[tuple[str, int, int, int]]:
     stack, _ = resource.getrlimit(resource.RLIMIT_STACK)
     used = _number("/proc/self/statm")
     if address_space != resource.RLIM_INFINITY and used is not None:
-        # the stack of a thread is as large as this limit, or a few MiB without a limit
+        # a thread's stack is as large as this limit, or a few MiB without a limit
         stack = 2 << 20 if stack == resource.RLIM_INFINITY else stack
         yield "bytes of address space (ulimit -v)", used * resource.getpagesize(), address_space, stack
     processes, _ = resource.getrlimit(resource.RLIMIT_NPROC)
@@ -78,7 +78,7 @@ def _number(path: str) -> int | None:
 
 
 def _open_files(most: int) -> int:
-    """Return the number of open files of this process, at most ``most``: then no file can be opened to count."""
+    """Count this process's open files. Return ``most`` if no file can be opened to count."""
     try:
         return len(os.listdir("/proc/self/fd")) - 1
     except OSError:
@@ -86,8 +86,8 @@ def _open_files(most: int) -> int:
 
 
 def _threads_of_user() -> int:
-    """Return the number of threads of this user, by the real id, in all visible processes."""
-    from glob import glob  # for the message of an error
+    """Count this user's threads, by the real user id, in all visible processes."""
+    from glob import glob  # for an error message
 
     count = 0
     for path in glob("/proc/[0-9]*/status"):
@@ -104,7 +104,7 @@ def _threads_of_user() -> int:
 def control_groups(
     controller: str, groups: str = "/proc/self/cgroup", mounted: str = "/sys/fs/cgroup"
 ) -> Iterator[str]:
-    """Yield the folders of all control groups of this process, inner groups first (cgroups(7), both versions).
+    """Yield the folders of this process's control groups, inner groups first (cgroups(7), both versions).
 
     A container may not see the outer folders.
     """

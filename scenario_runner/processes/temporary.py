@@ -1,9 +1,9 @@
 """Temporary files and folders. Each name is noted before the file is made, and identifies the process.
 
 A process removes unfinished files at the end, after any interrupt. Later processes remove the files of killed
-processes. A name is ``<prefix><host>-<process id>-<start time>-<random><suffix>``. ``host`` identifies one boot of one
-machine and one PID namespace, for containers and machines that share a file system. The start time distinguishes a
-process from a later one with the same id.
+processes. A name is ``<prefix><host>-<process id>-<start time>-<random><suffix>``. ``host`` identifies a boot, a
+machine and a PID namespace, for containers and machines that share a file system. The start time distinguishes a
+process from a later process with the same id.
 """
 
 import atexit
@@ -14,7 +14,7 @@ import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 
-# Age at which files of other machines, and of earlier boots, are removed. Their processes may still run.
+# Age at which files from other machines or earlier boots are removed. Their processes may still run.
 _FOREIGN_AGE_S = 24 * 3600
 _UNKNOWN = "0"
 
@@ -25,7 +25,7 @@ _OPEN_FLAGS = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_CLOEXEC", 0)
 _owner: tuple[int, str] = 0, ""
 _list, _is_listed = -1, False
 _cleaned: set[tuple[str, str]] = set()
-# Paths to remove at the end of this process, in the order of creation, and a function for each path.
+# Paths to remove when this process ends, in creation order, each with a function.
 _made: dict[str, Callable[[str], object]] = {}
 
 if hasattr(os, "register_at_fork"):
@@ -112,13 +112,13 @@ def remove(path: str) -> None:
 
 @atexit.register
 def remove_all() -> None:
-    """Remove all noted paths, the last one first."""
+    """Remove all noted paths, the last first."""
     for path in reversed(list(_made)):
         remove(path)
 
 
 def make_folder(parent: str | None = None) -> str:
-    """Make a folder that stays until the end of this process. Raises OSError.
+    """Make a folder that stays until this process ends. Raises OSError.
 
     Without ``parent``, the folder is private, among the system's temporary files. Folders of killed processes are
     removed.
@@ -145,7 +145,7 @@ def temporary_folder(parent: str | None = None) -> Iterator[str]:
 
 
 def owner() -> str:
-    """Return the part of names that identifies this process."""
+    """Return the name part that identifies this process."""
     global _owner
     process_id = os.getpid()
     if _owner[0] != process_id:  # also after a fork
@@ -154,7 +154,7 @@ def owner() -> str:
 
 
 def remove_stale(folder: str, prefix: str = _PREFIX) -> None:
-    """Remove files and folders of this user's dead processes in a folder, once in the life of this process."""
+    """Remove the files and folders that this user's dead processes left in a folder, once per process."""
     if (folder, prefix) in _cleaned:
         return
     _cleaned.add((folder, prefix))

@@ -1,7 +1,7 @@
-"""The inside of a worker, which runs items one after another on one device. Any item may crash the worker.
+"""The inside of a worker, which runs items in turn on a single device. Any item may crash the worker.
 
 The pool sends pairs of number and item, pickled, at most one pair in advance. The worker sends lines of JSON over a
-stream socket. The pool checks these lines, since a driver may damage the memory of a worker::
+stream socket. The pool checks these lines, since a driver may damage the worker's memory::
 
     ["ready", Device]                                       after the start
     ["devices", requests]                                   after the start for several devices; the worker ends
@@ -41,7 +41,7 @@ _WITH_PATHS: Final = ("SCENARIO_RUNNER_", "VK_")  # environment variables
 
 
 def resolve(task: str) -> type[Task]:
-    """Import the class of a task."""
+    """Import a task's class."""
     module, _, name = task.partition(":")
     found: type[Task] = getattr(import_module(module), name)
     return found
@@ -95,7 +95,7 @@ def end_of(path: str | int) -> str:
 
 
 def own_output() -> str:
-    """Read the end of the standard output and error of this worker."""
+    """Read the end of this worker's standard output and error."""
     return end_of(_STANDARD_ERROR)
 
 

@@ -73,7 +73,7 @@ class WorkerProcess:
         return os.path.join(self._folder, name)
 
     def give(self, job: Job) -> None:
-        """Send an item, which runs after the current one. Raises OSError if the process has ended."""
+        """Send an item, which runs after the current item. Raises OSError if the process has ended."""
         data = pickle.dumps((job.number, job.item))
         sent = self.connection.send(data)
         if sent < len(data):  # the socket is full until the process reads
@@ -141,14 +141,14 @@ class WorkerProcess:
 
     @property
     def end(self) -> str:
-        """The end of the process, or the reason for killing it, as a predicate."""
+        """How the process ended, or why it was killed, as a predicate."""
         if self.why:
             return f"was killed, since it {self.why},"
         code = self.process.code or 0
         return f"was ended by {signal_name(-code)}" if code < 0 else f"ended by itself with exit code {code}"
 
     def crash(self) -> Crash:
-        """Describe the end of the process during an item."""
+        """Describe how the process ended during an item."""
         timed_out = self.state == "hanging"
         was_killed = not self.why and self.process.code == -KILL
         notes = progress.read(self._path(worker.PROGRESS))
@@ -174,12 +174,12 @@ class WorkerProcess:
         return DriverCrashError(f"a process that was to run scenarios {self.end} while {work}", help=_HELP_AT_START)
 
     def close_inherited(self) -> None:
-        """Release the descriptors of this worker in another worker, a fork of the pool."""
+        """Release this worker's descriptors in another worker, a fork of the pool."""
         self.connection.close()
         self.process.close()
 
     def close(self) -> None:
-        """Remove temporary files of a process that has ended or is abandoned, and release the descriptors."""
+        """Remove the temporary files of an ended or abandoned process, and release the descriptors."""
         temporary.remove_listed(self._path(worker.NAMES))
         self._open.close()
 

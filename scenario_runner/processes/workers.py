@@ -1,4 +1,4 @@
-"""Run items in separate processes: the interface of the pool."""
+"""Run items in separate processes: the pool's interface."""
 
 import atexit
 import socket
@@ -22,7 +22,7 @@ Item = TypeVar("Item")
 
 
 class Ended(NamedTuple):
-    """An item with the outcomes of all attempts, and the device of the last one.
+    """An item with the outcomes of all attempts, and the last attempt's device.
 
     ``left`` tells why no device is left for another attempt.
     """
@@ -35,9 +35,9 @@ class Ended(NamedTuple):
 
 
 class Workers(Generic[Item]):
-    """The user's side of a pool of workers, for one thread and a ``with`` block.
+    """The user's side of a worker pool, for a single thread and a ``with`` block.
 
-    Life cycle: created, which starts the process of the pool (`pool.main`); items run; closed, which ends the pool and
+    Life cycle: created, which starts the pool's process (`pool.main`); items run; closed, which ends the pool and
     all workers.
     """
 
@@ -50,10 +50,10 @@ class Workers(Generic[Item]):
     ) -> None:
         """Start the pool.
 
-        ``on_start`` receives each item that a worker begins, and the number of the worker. ``on_note`` receives
+        ``on_start`` receives each item that a worker begins, and the worker's number. ``on_note`` receives
         sentences about devices that are given up, and about workers that ended between items.
 
-        Raises LimitError if the system refuses a process, and UnsupportedError for core dumps outside of Linux.
+        Raises LimitError if the system refuses a process, and UnsupportedError for core dumps outside Linux.
         """
         if options.core_dumps and sys.platform != "linux":
             raise UnsupportedError("--core-dumps needs Linux")

@@ -1,4 +1,4 @@
-"""A scenario on one device with all that its commands change, in a process that may crash."""
+"""A scenario's run on a device, with all data that the commands change, in a process that may crash."""
 
 import os
 from collections.abc import Mapping
@@ -35,7 +35,7 @@ class DeviceDump(NamedTuple):
 def dump_on(device: str, scenario: str | ParameterizedFile, folder: str, arguments: Mapping[str, object]) -> DeviceDump:
     """Run a scenario on a device and dump everything after each command into ``folder``. No output is written.
 
-    ``arguments`` are keyword arguments of Runner. A crash, a hang or another error of the driver is an outcome. Raises
+    ``arguments`` are keyword arguments of Runner. A crash, a hang or another driver error is an outcome. Raises
     NoDeviceError, and the errors of a scenario that no device, or not this device, can run.
     """
     runner = {name: value for name, value in arguments.items() if name not in ("device", "timeout_s")}

@@ -29,14 +29,14 @@ from scenario_runner.validation import Options, validate_file
 RUNS: Final = 2
 """Runs for a failure that shows each time: all must fail."""
 FLAKY_RUNS: Final = 4
-"""Runs for a failure that shows sometimes: at least one must fail."""
+"""Runs for a failure that shows sometimes: at least one run must fail."""
 _VUID: Final = re.compile(r"\b(?:VUID|UNASSIGNED|SYNC-HAZARD)-[\w-]+")
 
 
 class Failure(NamedTuple):
     """A failure: the ``status`` of the run, and a sentence about it.
 
-    A crash has ``crash`` of the outcome and the ``kinds`` of the commands that were running. An error has ``codes``:
+    A crash has the outcome's ``crash`` and the ``kinds`` of the running commands. An error has ``codes``:
     VUIDs of the validation layer, then codes of this program. A wrong result has the first wrong ``output``, and
     ``content`` describes the wrong values.
     """
@@ -55,7 +55,7 @@ class Failure(NamedTuple):
         return any(code.startswith("SR-EXPECT-") for code in self.codes)
 
     def is_like(self, first: Failure) -> bool:
-        """Return whether this failure is the ``first`` one of a scenario again."""
+        """Return whether this failure repeats the scenario's ``first`` failure."""
         if self.status != first.status or self.crash != first.crash or self.output != first.output:
             return False
         if first.kinds and not first.kinds & self.kinds:
@@ -64,7 +64,7 @@ class Failure(NamedTuple):
 
 
 def failure_of(outcome: Outcome, tree: Mapping[str, Json], code: str | None) -> Failure | None:
-    """Return the failure of a run of the scenario ``tree``; None if the run succeeded.
+    """Return the failure in a run's outcome; None if the run succeeded. ``tree`` is the scenario.
 
     With a ``code`` or VUID, the failure is a message with this code, of any severity.
     """
@@ -135,10 +135,10 @@ class Trial(AbstractContextManager["Trial"]):
         return first
 
     def try_once(self, path: str, tree: Mapping[str, Json], first: Failure) -> Failure | None:
-        """Run a smaller scenario. Return the failure if it is the ``first`` one again, else None.
+        """Run a smaller scenario. Return the failure if it repeats the ``first`` failure, else None.
 
-        A crash must show in a new process too, since earlier runs may have damaged the process. For a hang one run is
-        enough: it ends the process, and takes long.
+        A crash must show in a new process too, since earlier runs may have damaged the process. For a hang a single
+        run is enough: it ends the process, and takes long.
         """
         last = None
         runs = 1 if first.status == "Timeout" else RUNS
@@ -179,7 +179,7 @@ def expect_item(item: Item, runners: Runners, _: None) -> Outcome:
 
 
 class DevicesTrial(Trial):
-    """Runs on two devices. The results of the first device are the expected results of the second."""
+    """Runs on two devices. The second device must give the first device's results."""
 
     has_expectations = False
 

@@ -1,4 +1,4 @@
-"""Packing: scenarios and all files that they read, in one folder and in a form that other runners take.
+"""Packing: scenarios and all files that they read, in a single folder and in a form for other runners.
 
 Files keep their relative places. A file that lies elsewhere under an absolute path goes to the folder ``files`` beside
 the scenario. An object in ``src`` becomes a file. Shaders get their includes inserted, since other runners search
@@ -99,7 +99,7 @@ def pack_archive(
     parameters: Mapping[str, Json] = _NONE,
     more: More = lambda scenario, taken: {},
 ) -> Packed:
-    """Write a ZIP file with the files of `pack` in a folder of the same name. Raises as `pack` does."""
+    """Write a ZIP file with the files of `pack` in a folder with the same name. Raises as `pack` does."""
     stem = os.path.splitext(os.path.basename(archive))[0]
     _check_utf8(stem)
     with temporary.temporary_folder() as folder, OutputFile(archive) as file:
@@ -159,7 +159,7 @@ class _Packing:
         self._taken[folder].add(name.casefold())
 
     def add(self, scenario: Scenario) -> str:
-        """Add a scenario and the files that it reads. Return the path in the folder. Raises as `pack` does."""
+        """Add a scenario and the scenario's input files. Return the path in the folder. Raises as `pack` does."""
         path, folder = os.path.abspath(str(scenario.path)), scenario.base_dir
         item = item_at(path)._replace(parameters=self._parameters)
         for file in (*load_expectations(item).named_files, *expected_files(item)):  # and the defaults
@@ -242,7 +242,7 @@ class _Packing:
 
 
 def _pushed_sizes(scenario: Scenario) -> dict[str, int]:
-    """Return the bytes of push constants of shaders and graphs by uid, in multiples of 4.
+    """Return the size of the push constants by uid of shader or graph: bytes, in multiples of 4.
 
     Other runners need push_constants_size in the scenario; without the key they drop the data.
     """

@@ -73,7 +73,7 @@ def minimal(parts: Sequence[_Part], fails: Callable[[list[_Part]], bool]) -> lis
 
 
 class OutOfTimeError(Exception):
-    """The reduction has exceeded its time limit."""
+    """The reduction has exceeded the time limit."""
 
 
 class Reduction:
@@ -90,7 +90,7 @@ class Reduction:
         self._trial = trial
         self._end_s = time.monotonic() + (limit_s or float("inf"))
         self._known: dict[str, bool] = {}
-        self._texts: dict[str, tuple[str, bytes]] = {}  # by the name of a module: the source text that it replaced
+        self._texts: dict[str, tuple[str, bytes]] = {}  # by module name: the replaced source text
         self.step = "first runs"
         self.tries = 0
         self.notes: list[str] = []
@@ -111,7 +111,7 @@ class Reduction:
 
     @property
     def sources(self) -> dict[str, bytes]:
-        """The source texts of shaders that modules have replaced, by file name."""
+        """The source texts of shaders replaced by modules, by file name."""
         used = [entry["shader"]["src"] for entry in self.tree["resources"] if "shader" in entry]
         return dict(text for module, text in self._texts.items() if module in used)
 
@@ -145,14 +145,14 @@ class Reduction:
             self.notes.append("the time limit came before the end")
 
     def write_files(self) -> None:
-        """Write the smallest scenario with its expectations."""
+        """Write the smallest scenario and that scenario's expectations."""
         self._write(self.tree)
         self._trial.complete(self.path, self.tree)
 
     # Trying
 
     def _fails(self, tree: dict[str, object]) -> bool:
-        """Return whether a scenario fails as the first one did. Such a scenario is the smallest so far."""
+        """Return whether a scenario fails as the original scenario did. Such a scenario is the smallest so far."""
         text = json.dumps(tree)
         if text not in self._known:
             self._known[text] = self._is_valid(tree) and self._try(tree, text)
@@ -206,7 +206,7 @@ class Reduction:
                 os.unlink(self._check_path)
 
     def _expect_only(self, name: str) -> None:
-        """Drop the expectations of other outputs, for "" of all: they would keep resources in the scenario."""
+        """Drop the expectations of other outputs, of all outputs for "": they would keep resources in the scenario."""
         stored = expected_files(expected_folder(self.path))
         for output in self._outputs(self.tree):
             for path in stored.get(output.file_name, ()) if output.name != name else ():
@@ -368,7 +368,7 @@ def _ask_about_each(tool: str, folder: str, fails: Callable[[str], bool]) -> Non
 
 
 def _fills(path: str, kind: str) -> Iterator[dict[str, object]]:
-    """Yield contents of one number that can replace a .npy file; none for files of images."""
+    """Yield single-number contents that can replace a .npy file; yield nothing for image files."""
     with suppress(ScenarioRunnerError):
         array = read_array(path)
         typed: dict[str, object] = {}

@@ -1,6 +1,6 @@
-"""Files of captured frames, and sinks that hash and list their files, for captures and dumps.
+"""Captured frames' files, and sinks to hash and list files, for captures and dumps.
 
-The files of a frame get their names together when the frame is complete, so that earlier frames stay after a failure.
+A frame's files get their names together when the frame is complete, so earlier frames stay after a failure.
 `manifest.json` lists them. Names and folders are checked before the run.
 """
 
@@ -32,7 +32,7 @@ _MOST_NAME_BYTES = 200  # most file systems take 255, with a number and an exten
 
 
 class FileNames:
-    """Gives each uid in a run its own file name."""
+    """Gives each uid in a run a file name."""
 
     def __init__(self) -> None:
         self._names: dict[str, str] = {}
@@ -52,7 +52,7 @@ class FileNames:
 
 
 class HashedFile(OutputFile):
-    """A file that hashes its content (SHA-256) during writing."""
+    """A file with a hash of the content (SHA-256), computed during writing."""
 
     def __init__(self, path: str | os.PathLike[str], size_bytes: int, *, files: OutputSet) -> None:
         super().__init__(path, size_bytes, files=files)
@@ -89,7 +89,7 @@ def read_list(path: str, mark: str) -> dict[str, Json] | None:
 def check_files(plan: Plan, folder: str, listing: str, mark: str, files: Iterable[tuple[str, str, str]]) -> None:
     """Raise FileError if files or their list cannot be written to a folder, or if the scenario uses them.
 
-    Each of ``files`` is a path, a resource's uid for the pointer of errors ("" for none), and words for the file.
+    Each of ``files`` is a path, a resource's uid for error pointers ("" for none), and words for the file.
     """
     taken, path_of_list = taken_files(plan), os.path.join(folder, listing)
     for path, uid, what in ((path_of_list, "", "the list of files"), *files):
@@ -110,10 +110,10 @@ def check_files(plan: Plan, folder: str, listing: str, mark: str, files: Iterabl
 
 
 def captured_files(plan: Plan, folder: str, repeat: int) -> Iterator[dict[str, dict[str, str]]]:
-    """Yield the files of each captured frame in order, by uid: the paths, and the names below ``folder``.
+    """Yield each captured frame's files in order, by uid: the paths, and the names below ``folder``.
 
     A name is ``frame_<id>/<uid>.<format>``, under ``iteration_<n>/`` when repeating. An image has a file in every
-    format that can hold the whole image. A number tells frames with equal ids apart.
+    format that can hold the whole image. Frames with equal ids get a number.
     """
     folders, file_names = FrameFolders(repeat), FileNames()
     for iteration in range(repeat):
@@ -143,14 +143,14 @@ class FrameFolders:
         self._seen: Counter[tuple[int, int]] = Counter()
 
     def name(self, iteration: int, frame_id: int) -> str:
-        """Return ``frame_<id>``, under ``iteration_<n>/`` when repeating; a number tells frames with one id apart."""
+        """Return ``frame_<id>``, under ``iteration_<n>/`` when repeating; frames with equal ids get a number."""
         self._seen[iteration, frame_id] += 1
         name = frame_folder(frame_id, self._seen[iteration, frame_id])
         return name if self._repeat == 1 else f"iteration_{iteration}/{name}"
 
 
 class ListedFiles(FileSink):
-    """A sink that hashes its files while it writes them, and then lists them. Raises FileError."""
+    """A sink that hashes files during writing, and then lists them. Raises FileError."""
 
     captures = True
 
@@ -160,7 +160,7 @@ class ListedFiles(FileSink):
 
     @abstractmethod
     def _create_listed(self, uid: str) -> Iterator[tuple[dict[str, object], ContentWriter, range]]:
-        """Create a resource's files, each with its entry for the list and its range of bytes."""
+        """Create a resource's files, each with a list entry and a byte range."""
 
     @abstractmethod
     def _is_last(self, uid: str) -> bool:
@@ -168,7 +168,7 @@ class ListedFiles(FileSink):
 
     @abstractmethod
     def _add(self, entries: list[dict[str, object]]) -> None:
-        """List files that have got their names."""
+        """List files which have got their names."""
 
     def _create_files(self, uid: str) -> Iterator[tuple[ContentWriter, range]]:
         for entry, writer, part in self._create_listed(uid):
@@ -194,7 +194,7 @@ class ListedFiles(FileSink):
 class CaptureFiles(ListedFiles):
     """Writes captured frames to folders in ``folder``. Errors have the resource's pointer.
 
-    Files get their names at the end of their frame, so that frames before a failure stay.
+    Files get their names when their frame ends, so frames before a failure stay.
     """
 
     def __init__(self, plan: Plan, folder: str, repeat: int) -> None:
@@ -209,7 +209,7 @@ class CaptureFiles(ListedFiles):
         self._listed = 0
 
     def check(self) -> None:
-        """Raise FileError for captures that cannot be written, or that would overwrite the scenario's files."""
+        """Raise FileError if captures cannot be written or would overwrite the scenario's files."""
         if any(frame.captures for frame in self._plan.frames):
             is_new = not os.path.lexists(self._folder)  # a new folder has no files in the way
             files = (

@@ -1,7 +1,7 @@
 """Capture tools around runs: RenderDoc inside this process, and gfxreconstruct's layer.
 
-The tools do not report a full disk, so the program checks each capture. Sources of the formats:
-renderdoc/serialise/rdcfile.cpp of RenderDoc 1.x, and framework/format/format.h of gfxreconstruct.
+The tools do not report a full disk, so the program checks each capture. Format sources:
+RenderDoc 1.x, renderdoc/serialise/rdcfile.cpp, and gfxreconstruct, framework/format/format.h.
 """
 
 import os
@@ -22,12 +22,12 @@ _GFXR_HOW = (
     "install gfxreconstruct (Debian and Ubuntu: apt install gfxreconstruct; elsewhere: the Vulkan SDK), or name the"
     " folder of its VkLayer_gfxreconstruct.json in VK_ADD_LAYER_PATH"
 )
-# The description of a layer without frames starts so. Newer layers know VK_EXT_frame_boundary and RenderDoc's label.
+# A layer without frames has a description starting so. Newer layers know VK_EXT_frame_boundary and RenderDoc's label.
 _WITHOUT_FRAMES = ("Version 0.",)
 
 
 class RenderDocCaptures:
-    """RenderDoc's captures of one Runner's runs, in ``folder``, which may change between runs.
+    """RenderDoc's captures from a Runner, in ``folder``, which may change between runs.
 
     Make this object before the first instance. `frame_capture.capture_request` explains the request. ``files`` lists
     all captures so far. Raises UsageError and UnsupportedError.
@@ -40,7 +40,7 @@ class RenderDocCaptures:
         self.files: list[str] = []
 
     def captures_of(self, plan: Plan) -> FrameCapture:
-        """Return the captures for one run. Raise UsageError for unknown frames and commands, and FileError."""
+        """Return the captures for a run. Raise UsageError for unknown frames and commands, and FileError."""
         check_folder_to_write(self.folder)
         captures = FrameCapture(self._renderdoc, self._request, plan, self.folder, self._keep)
         os.makedirs(self.folder, exist_ok=True)
@@ -62,11 +62,11 @@ class RenderDocCaptures:
 def set_up_gfxreconstruct(path: str) -> None:
     """Let gfxreconstruct's layer capture every later instance into ``path``.
 
-    The layer reads environment variables. Variables that are set stay, except the file. The layer is loaded next to the
-    driver, below the ML emulation layers, so that a layer version without tensors sees only calls that it knows.
+    The layer reads environment variables. Existing variables stay, except the file. The layer is loaded next to the
+    driver, below the ML emulation layers, so a layer version without tensors sees only known calls.
 
     Raises UnsupportedError if the layer is not installed. Raises FileError for a file that cannot be written, and for
-    an existing file that is no capture, because the layer replaces it at once.
+    an existing file other than a capture, because the layer replaces the file at once.
     """
     named, path = path, os.path.abspath(path)
     check_destination(path)
@@ -94,7 +94,7 @@ def set_up_gfxreconstruct(path: str) -> None:
     os.environ["GFXRECON_CAPTURE_FILE"] = path
     os.environ["GFXRECON_CAPTURE_FILE_TIMESTAMP"] = "false"
     os.environ.setdefault("GFXRECON_LOG_LEVEL", "error")
-    # by default the layer follows host writes only in buffers that begin with a page
+    # by default the layer follows host writes only in buffers beginning with a page
     os.environ.setdefault("GFXRECON_PAGE_GUARD_ALIGN_BUFFER_SIZES", "true")
 
 
@@ -116,11 +116,11 @@ def _not_whole(tool: str, path: str) -> Exception:
     return file_error(path, message, help="make room on the disk", code="SR-FILE-015")
 
 
-_RDC_HEADER = struct.Struct("<8sII")  # magic number, version, size of the header
+_RDC_HEADER = struct.Struct("<8sII")  # magic number, version, header size
 _RDC_VERSION = 0x102
-_RDC_SECTION = struct.Struct("<4sIQQQII")  # text or not, kind, size in the file, size, version, flags, size of the name
+_RDC_SECTION = struct.Struct("<4sIQQQII")  # text or not, kind, size in the file, size, version, flags, name size
 _GFXR_MAGIC = b"GFXR"
-_GFXR_HEADER = struct.Struct("<4sIII")  # magic number, version, number of options
+_GFXR_HEADER = struct.Struct("<4sIII")  # magic number, version, option count
 _GFXR_OPTION_BYTES = 8
 _GFXR_BLOCK = struct.Struct("<QI")  # size after this header, kind
 

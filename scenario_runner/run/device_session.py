@@ -37,7 +37,7 @@ StrPath = str | os.PathLike[str]
 
 
 class RunTools(NamedTuple):
-    """Tools around every run by a Runner; None for tools that nobody asked for.
+    """Tools around every run by a Runner; None for tools nobody asked for.
 
     Instrumentation, the pipeline cache and graph reports have requirements on the device. RenderDoc needs a queue for
     graphics.
@@ -53,12 +53,12 @@ class RunTools(NamedTuple):
 class DeviceOptions(NamedTuple):
     """The device to use and how to open it.
 
-    ``device`` is an index, a UUID or a part of a name; None takes the fastest kind. ``robustness`` asks for
+    ``device`` is an index, a UUID or part of a name; None takes the fastest kind. ``robustness`` asks for
     robust buffer and image access where the device has it. ``disabled_extensions`` are never enabled. ``validation``
-    loads the Khronos validation layer; with "report" its errors fail no run. ``ml_emulation`` tells when tensors and
-    graphs run through emulation layers: "auto" (where the device lacks them), "on" or "off". ``staging`` copies all
-    bytes on the device, even where the host could access resources in place. ``synchronization`` lets the validation
-    layer look for hazards. ``labels`` asks for object names and labels for tools.
+    loads the Khronos validation layer; with "report" validation errors fail no run. ``ml_emulation`` tells when
+    tensors and graphs run through emulation layers: "auto" (where the device lacks them), "on" or "off". ``staging``
+    copies all bytes on the device, even where the host could access resources in place. ``synchronization`` lets the
+    validation layer look for hazards. ``labels`` asks for object names and labels for tools.
     """
 
     device: str | None = None
@@ -72,10 +72,10 @@ class DeviceOptions(NamedTuple):
 
 
 class DeviceSession:
-    """Instance, physical device and device of a Runner, which derives from this class.
+    """A Runner's instance, physical device and device. Runner derives from this class.
 
     Life cycle: the session makes the instance and chooses the physical device when a run or a caller first asks for
-    either (``starting``: an instance that is being made already). `_device_for` opens the device for the first plan's
+    either (``starting``: an instance in the making). `_device_for` opens the device for the first plan's
     requirements, and reopens it when a later plan requires more. After a loss or a timeout it reopens instance and
     device. `_destroy` destroys everything except a device with unfinished work, which stays until the process ends.
     """
@@ -99,7 +99,7 @@ class DeviceSession:
         self._validation: Checks = "sync" if options.synchronization else bool(options.validation)
         self._validation_messages: list[str] = []
         self._validation_errors: list[tuple[str | None, str]] = []
-        self._raised = 0  # validation errors that have failed a run
+        self._raised = 0  # validation errors already raised by failed runs
         self._limits: tuple[PhysicalDevice, Limits] | None = None
         self._running = Lock()
 
@@ -110,7 +110,7 @@ class DeviceSession:
 
     @property
     def validation_messages(self) -> list[str]:
-        """Messages of the validation layer so far (empty without ``validation``)."""
+        """The validation layer's messages so far (empty without ``validation``)."""
         return self._validation_messages
 
     @property
@@ -120,7 +120,7 @@ class DeviceSession:
 
     @property
     def live_objects(self) -> dict[str, int]:
-        """The number of live device objects by kind; all zero after `close`.
+        """Counts of live device objects by kind; all zero after `close`.
 
         Objects for the next run are counted as pipelines, samplers, 'staging buffer', 'staging memory' and 'memory
         block'. A prepared scenario that ran twice also keeps buffers and other resources.
@@ -137,7 +137,7 @@ class DeviceSession:
     ) -> tuple[Printed, ...]:
         """Carry out a plan, hand the results to the sinks, and write captured frames to ``capture_dir``.
 
-        Return the messages that shaders printed. Raise UsageError while another thread runs a scenario.
+        Return messages printed by shaders. Raise UsageError while another thread runs a scenario.
         """
         if options.repeat < 1:
             raise UsageError(f"repeat is {options.repeat}, expected 1 or more")
@@ -207,11 +207,11 @@ class DeviceSession:
             opened[0].close()
 
     def release(self) -> None:
-        """Free pipelines, model constants and other objects that are kept for later runs.
+        """Free pipelines, model constants and other objects kept for later runs.
 
         The next run makes them again. The instance stays open, and prepared scenarios can still run.
         """
-        # drivers and layers keep parts of pipelines until their device closes, and the C library keeps freed memory
+        # drivers and layers keep pipeline parts until their device closes, and the C library keeps freed memory
         import ctypes
 
         from scenario_runner.plan import graph_files
@@ -222,7 +222,7 @@ class DeviceSession:
             ctypes.CDLL(None).malloc_trim(0)
 
     def _forget(self, name: object) -> None:
-        """Destroy the objects that are kept for a prepared scenario."""
+        """Destroy the objects kept for a prepared scenario."""
         if self._objects is not None and not self._objects.device.abandoned:
             self._objects.runs.drop(name)
 
@@ -323,7 +323,7 @@ class DeviceSession:
         return objects
 
     def _collect_needs(self, plan: Plan, instance: Instance, physical: PhysicalDevice) -> Enabled:
-        """Collect the needs of plan, options and tools. Raise UnsupportedError for missing features."""
+        """Collect needs from plan, options and tools. Raise UnsupportedError for missing features."""
         options, disabled = self._options, self._options.disabled_extensions
         needed = enabled_for(
             physical,
@@ -357,7 +357,7 @@ class DeviceSession:
 
 
 def _check_ml(plan: Plan, physical: PhysicalDevice, *, emulated: bool) -> None:
-    """Raise UnsupportedError for tensors and optical flows that the device does not support."""
+    """Raise UnsupportedError for tensors and optical flows the device does not support."""
     from scenario_runner.vulkan.tensors import exceeded_tensor_limits
 
     problems = exceeded_tensor_limits(plan, physical, emulated=emulated)
@@ -378,8 +378,8 @@ def _limit(limits: object, name: str) -> int | tuple[int, int, int]:
 def choose_devices(names: Sequence[str]) -> list[str]:
     """Choose devices by their names, each once, and return their UUIDs. Raise NoDeviceError.
 
-    "all" names the devices of the fastest kind. "gpus" names every device that can run scenarios, and a CPU only where
-    there is nothing else. Devices that share a UUID are returned by index.
+    "all" names the fastest kind's devices. "gpus" names every device able to run scenarios, and a CPU only where
+    there is nothing else. Devices sharing a UUID are returned by index.
     """
     devices = Instance().physical_devices
     words = {"all", "gpus"}.intersection(names)

@@ -1,4 +1,4 @@
-"""Dumps: a folder with files for each point in a run, and the index of all files, written and read.
+"""Dumps: a folder with files for each point in a run, and an index listing all files.
 
 A plan with dumps is split at these points into frames with captures and without a boundary.
 """
@@ -47,7 +47,7 @@ class DumpRequest(NamedTuple):
 
 
 class _Part(NamedTuple):
-    """One file for a resource: the end of the file name, a byte range, and NumPy type and shape for a .npy file.
+    """A resource's file: the file name's end, a byte range, and NumPy type and shape for a .npy file.
 
     A file for an image part has a mip level and an aspect.
     """
@@ -60,7 +60,7 @@ class _Part(NamedTuple):
 
 
 def _parts_of(plan: Any) -> list[_Part]:
-    """List a resource's files: one, or several for an image that no file format can hold."""
+    """List a resource's files: several only for an image no file format can hold."""
     whole = range(plan.size_bytes)
     if plan.npy is not None:
         return [_Part(codec_for(plan.kind).extension, whole, plan.npy)]
@@ -78,10 +78,10 @@ def _parts_of(plan: Any) -> list[_Part]:
 
 
 class DumpFiles(ListedFiles):
-    """Writes the dumps of one run.
+    """Writes a run's dumps.
 
     The session runs ``plan``, which is ``whole`` split at the dumps; ``whole`` names the outputs. A resource's files
-    appear when they are complete. The index lists every complete file at once, so that it survives a crash.
+    appear when they are complete. The index lists every complete file at once, so the index survives a crash.
     """
 
     def __init__(
@@ -113,8 +113,10 @@ class DumpFiles(ListedFiles):
         self._growing: GrowingIndex | None = None
 
     def check(self) -> None:
-        """Raise FileError for files that cannot be written or that the scenario uses; then remove the index of an
-        earlier dump, because the run replaces some of its files."""
+        """Raise FileError if a file cannot be written or the scenario uses it.
+
+        Then remove an earlier dump's index, because the run replaces some files.
+        """
         files = (
             (self._path(entry), "", "the dump")
             for iteration in range(self._repeat)
@@ -204,10 +206,10 @@ class DumpFiles(ListedFiles):
 
 
 class DumpEntry(NamedTuple):
-    """One file in a dump; ``command`` is None for the start of the run.
+    """A file in a dump; ``command`` is None for the start of the run.
 
-    ``element`` is the type that shaders give to a buffer's numbers. An image in several files has ``mip`` and, with
-    depth and stencil, an ``aspect``. An image in one file has ``mips`` levels there.
+    ``element`` is the number type shaders give a buffer. An image in several files has ``mip`` and, with
+    depth and stencil, an ``aspect``. An image in a single file has ``mips`` levels there.
     """
 
     iteration: int
@@ -226,12 +228,12 @@ class DumpEntry(NamedTuple):
 
     @property
     def key(self) -> tuple[object, ...]:
-        """The fields that find the same content in another dump."""
+        """The fields to find the same content in another dump."""
         return self[:6]
 
 
 class DumpIndex(NamedTuple):
-    """A dump. ``commands`` are the kinds of the scenario's commands; ``complete`` is false after a failed run."""
+    """A dump. ``commands`` are the scenario's command kinds; ``complete`` is false after a failed run."""
 
     folder: str
     complete: bool
@@ -240,7 +242,7 @@ class DumpIndex(NamedTuple):
 
 
 class GrowingIndex:
-    """The index of a dump during the run. It is valid JSON after each `add`, so that it survives a crash.
+    """A dump's index during the run. The file is valid JSON after each `add`, so it survives a crash.
 
     It replaces no file. A full disk leaves entries out.
     """

@@ -1,13 +1,13 @@
-"""Files about the data graphs of a run, with names and contents as in the reference runner.
+"""Files about a run's data graphs, with names and contents as in the reference runner.
 
 ``n`` is the graph pipeline's index in the plan:
 
-- ``Graph_Pipeline_<n>_Debug_Database.bin``: the debug database of a neural accelerator
-- ``Graph_Pipeline_<n>_Statistics_<mode>.bin``: the statistics of a neural accelerator
+- ``Graph_Pipeline_<n>_Debug_Database.bin``: a neural accelerator's debug database
+- ``Graph_Pipeline_<n>_Statistics_<mode>.bin``: a neural accelerator's statistics
 - ``EmulationLayerPipeline_<n>.json``: measurements by the emulation layers
-- ``Graph_Pipeline_<k>_Session_RAM_<i>.txt``: the memory number ``i`` of a session; ``k`` counts all such files
+- ``Graph_Pipeline_<k>_Session_RAM_<i>.txt``: a session's memory number ``i``; ``k`` counts all such files
 
-The file for ``--shader-instrumentation`` has metrics, and values for each basic block of each command, as JSON.
+The file for ``--shader-instrumentation`` has metrics, and values for each basic block in each command, as JSON.
 """
 
 import json
@@ -73,7 +73,7 @@ class GraphReportFiles:
     """Writes reports about graphs to existing folders. A report whose folder is None is not written.
 
     Emulation profiles need VMEL_GRAPH_PROFILING=1 in the environment; the object sets it unless you have set it. With
-    ``operators``, ``operator_times`` has the time of each operator in the latest run.
+    ``operators``, ``operator_times`` has each operator's time in the latest run.
     """
 
     def __init__(
@@ -143,7 +143,7 @@ class GraphReportFiles:
 
 
 def _write_or_warn(folder: str, name: str, parts: Sequence[bytes | memoryview | None], reason: str) -> None:
-    """Write the parts that there are, or warn with ``reason``."""
+    """Write existing parts, or warn with ``reason``."""
     there = [part for part in parts if part is not None]
     if there:
         _write(folder, name, there)
@@ -158,7 +158,7 @@ def _write(folder: str, name: str, parts: Iterable[bytes | memoryview]) -> None:
 
 
 def _rows(content: memoryview) -> Iterator[bytes]:
-    """Yield a hexadecimal dump in rows of 16 bytes, after a newline and the offset: ``00000000:   00 01 …``."""
+    """Yield a hexadecimal dump in 16-byte rows, after a newline and the offset: ``00000000:   00 01 …``."""
     step = _ROW_BYTES * _ROWS_AT_ONCE
     for start in range(0, len(content), step):
         digits = content[start : start + step].hex(" ").upper() + " "
@@ -166,7 +166,7 @@ def _rows(content: memoryview) -> Iterator[bytes]:
         yield "".join(f"\n{start + at // 3:08X}:   {digits[at : at + 3 * _ROW_BYTES]}" for at in rows).encode()
 
 
-# The JSON version. Raise it when a key changes its meaning.
+# The JSON version. Raise it when a key's meaning changes.
 SCHEMA = 1
 
 
@@ -174,7 +174,7 @@ FileVersion = tuple[int, int]
 
 
 def file_version(path: str) -> FileVersion:
-    """Return numbers that tell a file from a file that replaces it; zeros for a missing file."""
+    """Return numbers to tell a file from a replacement; zeros for a missing file."""
     with suppress(OSError):
         status = os.stat(path)
         return status.st_ino, status.st_mtime_ns
@@ -189,8 +189,8 @@ class InstrumentationFile:
     def __init__(self, path: str, replaced: FileVersion | None = None) -> None:
         """Start a file. Raise FileError if no file can be written to ``path``.
 
-        ``replaced`` is the version of the file to replace. Any other version is by a process that crashed later, and
-        its runs stay.
+        ``replaced`` is the file version to replace. Any other version is by a process which
+        crashed later, and the runs there stay.
         """
         check_destination(path)
         self.path = path
@@ -198,7 +198,7 @@ class InstrumentationFile:
         self._runs: list[dict[str, Json]] = _runs_in(path) if is_ours else []
 
     def add(self, scenario: str, device: str, measured: Instrumentation) -> None:
-        """Add the measurements from one run of ``scenario``, and write the file. Raise FileError."""
+        """Add measurements from a run of ``scenario``, and write the file. Raise FileError."""
         self._runs.append({"scenario": scenario, "results": measured.blocks})
         content = {
             "schema": SCHEMA,

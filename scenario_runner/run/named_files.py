@@ -1,4 +1,4 @@
-"""The files that a scenario names, for code that runs before there is a plan."""
+"""Files named by a scenario, for code before planning."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ _BOUNDARIES: Final = ("mark_boundary", "frame_boundary")
 
 
 class NamedFiles(NamedTuple):
-    """The files of a scenario. ``writes`` and ``reads`` are paths, and ``captures`` are (number of the frame, uid).
+    """A scenario's files. ``writes`` and ``reads`` are paths, and ``captures`` are (number of the frame, uid).
 
-    ``include_dirs`` are the folders of shader includes. ``texts`` are shader sources inside the scenario.
+    ``include_dirs`` are the folders for shader includes. ``texts`` are shader sources inside the scenario.
     """
 
     writes: tuple[str, ...] = ()
@@ -34,7 +34,7 @@ class NamedFiles(NamedTuple):
     texts: tuple[str, ...] = ()
 
     def on_disk(self) -> list[str]:
-        """Return the existing output files, recognized by their content. Inputs of the scenario are left out."""
+        """Return the existing output files, recognized by their content. The scenario's inputs are left out."""
         inputs = {file_key(path) for path in self.reads}
         return [
             path
@@ -58,7 +58,7 @@ class NamedFiles(NamedTuple):
 
 
 def named_files(text: str | bytes, base_dir: str, output_dir: str | None = None) -> NamedFiles:
-    """Return the files of a scenario with this text. Relative paths start from ``base_dir``.
+    """Return the files for a scenario with this text. Relative paths start from ``base_dir``.
 
     A wrong text names no files, and a run reports the errors.
     """
@@ -81,7 +81,7 @@ def named_files(text: str | bytes, base_dir: str, output_dir: str | None = None)
 
 
 def _paths(values: Iterable[object]) -> Iterator[str]:
-    """Yield the values that can be names of files."""
+    """Yield the values that can be file names."""
     for value in values:
         if value and isinstance(value, str) and "\0" not in value:
             with suppress(ValueError):

@@ -1,6 +1,6 @@
-"""Sinks receive a run's results. `OutputFiles` writes outputs to the files that the scenario names in ``dst``.
+"""Sinks receive a run's results. `OutputFiles` writes outputs to the scenario's ``dst`` files.
 
-The files of one run get their names together, after a good run. Every run checks the files on disk first, even with a
+A run's files get their names together, after a good run. Every run checks the files on disk first, even with a
 plan from the plan cache.
 """
 
@@ -21,7 +21,7 @@ from scenario_runner.plan import phases
 from scenario_runner.plan.plan import FramePlan, Plan, ResourcePlan
 
 Receive: TypeAlias = Callable[[str, memoryview], None]
-"""Takes the uid of a resource and its next bytes, which are valid during the call. All bytes of one resource come
+"""Takes a resource's uid and next bytes, which are valid during the call. All bytes for a resource come
 before the next resource."""
 
 
@@ -37,15 +37,15 @@ def share(pieces: Iterable[tuple[str, memoryview]], receivers: list[Receive]) ->
 
 
 class Sink:
-    """The receiver of a run's results, and a context manager around the run. This base class ignores the results.
+    """The receiver for a run's results, and a context manager around the run. This base class ignores the results.
 
-    ``captures`` is true for a sink that takes frames.
+    ``captures`` is true if the sink takes frames.
     """
 
     captures = False
 
     def check(self) -> None:
-        """Raise ScenarioRunnerError before the run for files that cannot be written."""
+        """Raise ScenarioRunnerError before the run if a file cannot be written."""
 
     def __enter__(self) -> Self:
         return self
@@ -65,9 +65,9 @@ class Sink:
 def create_resource_file(
     path: str, plan: ResourcePlan, create: CreateOutput, array: tuple[str, tuple[int, ...]] | None = None
 ) -> ContentWriter:
-    """Create a resource's file in the format that ``path`` names. Raise FileError.
+    """Create a resource's file in the format ``path`` names. Raise FileError.
 
-    ``array`` is the NumPy type and shape for an image part with its own file.
+    ``array`` is the NumPy type and shape for an image part in a separate file.
     """
     array = plan.npy or array
     if array is not None:
@@ -79,7 +79,7 @@ def create_resource_file(
 
 
 class FileSink(Sink):
-    """A sink that writes each resource to its files, which form one set."""
+    """A sink that writes each resource's files as a single set."""
 
     def __init__(self, plan: Plan, files: OutputSet, key: str = "") -> None:
         """``key`` follows the resource's pointer in errors."""
@@ -91,19 +91,19 @@ class FileSink(Sink):
 
     @abstractmethod
     def _create_files(self, uid: str) -> Iterator[tuple[ContentWriter, range]]:
-        """Create a resource's files one by one, each with a range in the resource's bytes."""
+        """Create a resource's files in turn, each with a range in the resource's bytes."""
 
     def _complete(self, uid: str) -> None:
-        """Handle the complete files of a resource."""
+        """Handle a resource's complete files."""
 
     def receive(self, uid: str, view: memoryview) -> None:
-        """Write the next bytes of a resource. Raise FileError with the resource's pointer."""
+        """Write a resource's next bytes. Raise FileError with the resource's pointer."""
         resource = self._plan.resources[uid]
         try:
             with phases.phase("store", "file", uid):
                 if not self._missing_bytes:
                     self._missing_bytes = resource.size_bytes
-                    for file in self._create_files(uid):  # `__exit__` discards these where the next one fails
+                    for file in self._create_files(uid):  # `__exit__` discards these if the next file fails
                         self._open.append(file)
                 begin = resource.size_bytes - self._missing_bytes
                 for writer, part in self._open:
@@ -117,7 +117,7 @@ class FileSink(Sink):
             raise at_resource(error, f"{resource.pointer}{self._key}") from error.__cause__
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        """Discard files that miss bytes."""
+        """Discard incomplete files."""
         open_files, self._open = self._open, []
         for file in open_files:
             with suppress(FileError):
@@ -135,7 +135,7 @@ class OutputFiles(FileSink):
         self._paths = {uid: path for uid, path in plan.outputs if path is not None}
 
     def check(self) -> None:
-        """Raise ScenarioError or FileError for a ``dst`` that cannot be written or that the scenario reads."""
+        """Raise ScenarioError or FileError if a ``dst`` cannot be written or the scenario reads it."""
         if self._paths:
             wrong = list(wrong_destinations(self._plan))
             if wrong:
@@ -159,7 +159,7 @@ class OutputFiles(FileSink):
 
 
 def wrong_destinations(plan: Plan) -> Iterator[Diagnostic]:
-    """Find each ``dst`` that cannot be written, that the scenario reads, or that two resources share.
+    """Find each unwritable ``dst``, and each ``dst`` read by the scenario or shared by two resources.
 
     Links and other names for an existing file count as the same file.
     """
@@ -215,12 +215,12 @@ def at_resource(error: FileError, pointer: str) -> FileError:
 
 
 def at_pointer(problem: Diagnostic, pointer: str) -> Diagnostic:
-    """Move a file's problem to the scenario entry that names the file."""
+    """Move a file's problem to the scenario entry naming the file."""
     return Diagnostic(problem.code, "error", pointer, f"{problem.path}: {problem.message}", problem.help)
 
 
 def file_key(path: str) -> tuple[int, int] | str:
-    """Return a key that all names for a file share: device and inode, or the absolute path of a missing file."""
+    """Return a key shared by all names for a file: device and inode, or the absolute path of a missing file."""
     try:
         status = os.stat(path)
     except (OSError, ValueError):

@@ -1,12 +1,12 @@
-"""The pipeline cache between processes: one file for each scenario, with the driver's cache data.
+"""The pipeline cache between processes: a file for each scenario, with the driver's cache data.
 
-In a folder that the user chose, a file has the scenario's name, as in the reference runner. Scenarios with equal names
-share a file. In the user's cache folder, the scenario's path is part of the name. A run loads a file only if it is
+In the user's chosen folder, a file has the scenario's name, as in the reference runner. Scenarios with equal names
+share a file. In the user's cache folder, the name includes the scenario's path. A run loads a file only if it is
 whole (checksum), belongs to this user alone, and fits the device and the driver: a driver may crash on other data. Any
 other file is ignored with a warning, and replaced.
 
-File: the bytes of vkGetPipelineCacheData, which begin with a VkPipelineCacheHeaderVersionOne. If the driver kept more
-than this header, 8 bytes magic, u64 size and u32 CRC-32 of these bytes (little endian) follow.
+File: the bytes from vkGetPipelineCacheData, which begin with a VkPipelineCacheHeaderVersionOne. If the driver kept more
+than this header, 8 bytes magic, these bytes' u64 size and u32 CRC-32 (little endian) follow.
 
 Scripts for the reference runner look for these messages.
 """
@@ -51,9 +51,9 @@ _MOST_NAME_BYTES = 100
 class PipelineCaching:
     """Keeps pipelines in files below the existing ``folder``, by default in ``cache_dir`` or the user's cache folder.
 
-    ``clear`` removes a scenario's file before its first use. With ``fail_on_miss``, a run with a loaded file raises
-    PipelineCacheMissError for each pipeline that is not in the file, and writes no file. ``creations`` has the driver's
-    feedback about pipelines that the last run created. A Runner creates each pipeline once.
+    ``clear`` removes a scenario's file before first use. With ``fail_on_miss``, a run with a loaded file raises
+    PipelineCacheMissError for each pipeline missing from the file, and writes no file. ``creations`` has the driver's
+    feedback about the last run's new pipelines. A Runner creates each pipeline once.
     """
 
     required = staticmethod(feedback_required)
@@ -66,7 +66,7 @@ class PipelineCaching:
         fail_on_miss: bool = False,
         cache_dir: str | None = None,
     ) -> None:
-        """Raise MissingFileError or FileError for a missing folder, or one that cannot be written to."""
+        """Raise MissingFileError or FileError for a missing or unwritable folder."""
         if folder is not None:
             check_existing_folder(os.fspath(folder))
         self._root = cache_dir or default_cache_dir()
@@ -78,7 +78,7 @@ class PipelineCaching:
         self.creations: list[Creation] = []
 
     def path_of(self, plan: Plan) -> str:
-        """Return a scenario's file, with its name; the cache folder adds a hash of its path, or of its shaders."""
+        """Return a scenario's file, by name; the cache folder adds a hash from the scenario's path or shaders."""
         if os.path.isfile(plan.name):
             path = os.path.realpath(plan.name)
             name, key = os.path.splitext(os.path.basename(path))[0], os.fsencode(path)
@@ -150,7 +150,7 @@ class PipelineCaching:
 def _store(path: str, cache: DriverCache, kept: bytes, folders: Sequence[str], physical: PhysicalDevice) -> bytes:
     """Store the driver's cache if it has new data, and return the data in the file; warn if it cannot be written.
 
-    If another process has replaced ``kept`` in the file since, merge its data.
+    If another process has replaced ``kept`` in the file since, merge the new data.
     """
     try:
         stored = b""
@@ -187,7 +187,7 @@ def _remove(path: str) -> None:
 
 
 def _load(path: str, physical: PhysicalDevice) -> bytes:
-    """Read the file for this device; return nothing for a missing file, or after a warning about a bad one."""
+    """Read the file for this device; return nothing for a missing file, or after a warning about a bad file."""
     try:
         data = _read(path, physical)
     except FileNotFoundError:
@@ -230,7 +230,7 @@ def _read(path: str, physical: PhysicalDevice) -> bytes:
 
 
 def _missed(creations: list[Creation], path: str, size_bytes: int) -> PipelineCacheMissError:
-    """Make the error for pipelines that are missing in the cache."""
+    """Make the error for pipelines missing in the cache."""
     help = f"run once without --fail-on-pipeline-cache-miss, which adds it to {path}"
     if size_bytes <= _HEADER.size:
         help = f"{path} has no pipelines: this driver keeps none in its pipeline cache"

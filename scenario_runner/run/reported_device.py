@@ -1,4 +1,4 @@
-"""A device of another machine, from a report by ``scenario-runner doctor --json``."""
+"""Another machine's device, from a report by ``scenario-runner doctor --json``."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ _BY_AXIS = frozenset({"maxComputeWorkGroupCount", "maxComputeWorkGroupSize"})
 
 
 def read_device(path: str, choice: str | None = None) -> ReportedDevice:
-    """Read a report's default device, or a device by index, UUID or part of the name.
+    """Read a report's default device, or a device by index, UUID or partial name.
 
-    Raises FileError for a file that is no report, and UsageError for an unknown device.
+    Raises FileError for a file other than a report, and UsageError for an unknown device.
     """
     try:
         report = json.loads(read_file(path))
@@ -54,7 +54,7 @@ def _chosen(devices: list[dict[str, object]], wanted: str | None, path: str) -> 
 
 
 def _limits_of(reported: Mapping[str, Json]) -> dict[str, Json]:
-    """Check the reported limits. Raise TypeError for a limit that is not a number."""
+    """Check the reported limits. Raise TypeError for a limit other than a number."""
     limits = {name: tuple(value) if isinstance(value, list) else value for name, value in reported.items()}
     for name in NAMES:
         value = limits.get(name, 0)
@@ -65,7 +65,7 @@ def _limits_of(reported: Mapping[str, Json]) -> dict[str, Json]:
 
 
 def _matrices_of(reported: list[dict[str, Json]] | None) -> list[MatrixSizes] | None:
-    """Read the cooperative matrices of a report; None where it lists none. Raises TypeError, KeyError or ValueError."""
+    """Read a report's cooperative matrices; None without a list. Raises TypeError, KeyError or ValueError."""
     if reported is None:
         return None
     rows = [MatrixSizes(**{name: row[name] for name in MatrixSizes._fields}) for row in reported]
@@ -76,7 +76,7 @@ def _matrices_of(reported: list[dict[str, Json]] | None) -> list[MatrixSizes] | 
 
 
 class _ReportedFeatures(FeatureTable):
-    """The features that a report lists."""
+    """The features listed in a report."""
 
     def __init__(self, device: ReportedDevice, features: Mapping[str, Mapping[str, bool]]) -> None:
         super().__init__(None, None, device.api_version, device.extensions)
@@ -87,7 +87,7 @@ class _ReportedFeatures(FeatureTable):
 
 
 class ReportedDevice:
-    """Answers the questions of `vulkan.capabilities` to a physical device from a report."""
+    """Answers `vulkan.capabilities`' questions to a physical device from a report."""
 
     def __init__(self, report: dict[str, Json]) -> None:
         self.name = str(report["name"])
@@ -121,7 +121,7 @@ class ReportedDevice:
         return next((index for index, flags in enumerate(self._queue_flags) if wanted <= flags), None)
 
     def findings(self, plan: Plan) -> Iterator[Diagnostic]:
-        """Yield a plan's requirements that this device does not meet."""
+        """Yield a plan's requirements this device does not meet."""
         yield from exceeded_limits(plan, self._limits, self.name)
         try:
             enabled_for(self, plan.requirements, emulated=self._emulated)  # type: ignore[arg-type]

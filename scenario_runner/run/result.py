@@ -1,4 +1,4 @@
-"""Results of runs as NumPy arrays, and prepared scenarios, which are planned once for many runs."""
+"""Run results as NumPy arrays, and prepared scenarios, planned once for many runs."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from scenario_runner.vulkan.printf import Printed
 
 
-# Titles of lists → their lines.
+# List titles → lines.
 Notes: TypeAlias = "Mapping[str, Sequence[object]]"
 StrPath = str | os.PathLike[str]
 
@@ -68,7 +68,7 @@ class Arrays(Mapping[str, "numpy.ndarray[Any, Any]"]):
         return len(self._data)
 
     def __repr__(self) -> str:
-        """Return a headline, then the kind, the type and the shape of each array."""
+        """Return a headline, then each array's kind, type and shape."""
         rows = [(repr(uid), self._kind(uid), str(array.dtype), str(array.shape)) for uid, array in self.items()]
         widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
         lines = ["  ".join(text.ljust(width) for text, width in zip(row, widths, strict=True)) for row in rows]
@@ -113,7 +113,7 @@ class Arrays(Mapping[str, "numpy.ndarray[Any, Any]"]):
     def array(self, uid: str, dtype: Any = "int8", shape: tuple[int, ...] = (-1,)) -> numpy.ndarray[Any, Any]:
         """Return a resource's bytes as an array with ``dtype`` and ``shape``, without a copy.
 
-        Raises KeyError for a resource that was not read back, and ValueError for another size.
+        Raises KeyError for a resource not read back, and ValueError for another size.
         """
         return numpy.frombuffer(self._bytes(uid), dtype=dtype).reshape(shape)
 
@@ -121,7 +121,7 @@ class Arrays(Mapping[str, "numpy.ndarray[Any, Any]"]):
         """Return an image's mip level as (height, width, items), without a copy.
 
         ``aspect`` chooses depth or stencil. A block-compressed level is (block rows, blocks in a row, bytes in a
-        block). Raises KeyError for a level that was not read back, and TypeError for a resource that is no image.
+        block). Raises KeyError for a level not read back, and TypeError for a resource other than an image.
         """
         data, plan = self._bytes(uid), self._plan.resources[uid]
         if not plan.is_image:
@@ -137,12 +137,12 @@ class Arrays(Mapping[str, "numpy.ndarray[Any, Any]"]):
 
 
 def _dtype(format: Format | None, descr: str) -> object:
-    """Return the NumPy type of items with the type ``descr`` in files."""
+    """Return the NumPy type for items with the type ``descr`` in files."""
     return descr if format is None or format.numeric not in ML_DTYPES else ml_dtype(format.numeric)
 
 
 class Frame(Arrays):
-    """The captures at one frame boundary. ``iteration`` counts the repetitions from 0."""
+    """The captures at a frame boundary. ``iteration`` counts the repetitions from 0."""
 
     def __init__(self, data: dict[str, bytearray], plan: Plan, frame_id: int, iteration: int) -> None:
         super().__init__(data, plan)
@@ -154,7 +154,7 @@ class Frame(Arrays):
 
 
 class Result(Arrays):
-    """The results of a run: outputs by uid, ``frames`` in order, and warnings.
+    """A run's results: outputs by uid, ``frames`` in order, and warnings.
 
     If the caller asked for them, ``timings`` has the run's times, and ``printed`` the messages from shaders in command
     order.
@@ -222,7 +222,7 @@ Execute: TypeAlias = (
 
 
 def inputs_of_call(inputs: object, *more: object) -> Inputs:
-    """Return a call's inputs: one mapping, one tuple of arrays, or arrays. Raise UsageError for a mixture."""
+    """Return a call's inputs: a mapping, a tuple of arrays, or arrays. Raise UsageError for a mixture."""
     if isinstance(inputs, tuple) and not more:
         return inputs
     if isinstance(inputs, Mapping):
@@ -248,7 +248,7 @@ class Prepared:
     """A scenario with its plan, from `Runner.prepare`, for use while the Runner is open.
 
     `Runner.prepare` compiles shaders, checks files and reads raw_data. Later changes on disk have no effect, except in
-    the sources of initial content, which each run reads. Only the first run logs warnings. From the second run on, the
+    the sources for initial content, which each run reads. Only the first run logs warnings. From the second run on, the
     Runner keeps small resources and recorded commands for the next run, until `close`.
     """
 
@@ -262,21 +262,21 @@ class Prepared:
     ) -> None:
         """``plan_with`` plans other inputs, ``by_uid`` names them, and ``execute`` carries out a plan.
 
-        ``forget`` destroys the objects that the Runner keeps under a name.
+        ``forget`` destroys the Runner's objects under a name.
         """
         self._scenario = scenario
         self._plan = plan_with({})
         self._plan_with = plan_with
         self._execute = execute
         self._by_uid = by_uid
-        self._kept = object()  # the name of the objects that the Runner keeps for this scenario
+        self._kept = object()  # names the objects kept by the Runner for this scenario
         self._forget = forget
         self._ran = False
-        self._context = copy_context()  # with the Runner's sandbox, where there is one
+        self._context = copy_context()  # with the Runner's sandbox, if any
 
     @property
     def plan(self) -> Plan:
-        """The plan of a run without inputs."""
+        """The plan for a run without inputs."""
         return self._plan
 
     def run(
@@ -290,17 +290,17 @@ class Prepared:
         dry_run: bool = False,
         timings: bool | Timings = False,
     ) -> Result:
-        """Run the scenario, with ``inputs`` for this run alone instead of the inputs that it was prepared with.
+        """Run the scenario, with ``inputs`` for this run alone instead of the prepared inputs.
 
         ``inputs`` are buffers, tensors, images and raw_data (push constants) by uid. A model's inputs may also be given
-        by position, name or binding number, as for `Runner.run`. ``timings`` may be the object that takes the
+        by position, name or binding number, as for `Runner.run`. ``timings`` may be the object for the
         measurements. The other arguments, the result and the errors are the same as for `Runner.run`.
         """
         measured = Timings() if timings is True else timings or None
         options = RunOptions(repeat, keep_state, dry_run)
         with self.placed_errors():
             arrays = self._by_uid(inputs_of_call(inputs, *more))
-            context = self._context.copy()  # a thread that does not wait for its turn gets the Runner's error
+            context = self._context.copy()  # a second thread at the same time gets the Runner's error
             return context.run(self._run, arrays, capture_dir, write_files, options, measured)
 
     def execute(
@@ -341,7 +341,7 @@ class Prepared:
         return result
 
     def close(self) -> None:
-        """Free the objects that the Runner keeps for further runs; a later `run` makes new ones."""
+        """Free the objects kept by the Runner for further runs; a later `run` makes new ones."""
         self._forget(self._kept)
 
     def __repr__(self) -> str:

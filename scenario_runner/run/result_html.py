@@ -28,13 +28,13 @@ from scenario_runner.scenario.scenario_html import (
 from scenario_runner.view.contents import Channel, Content, channels_of, has_colors, statistics_of
 from scenario_runner.view.picture import picture_of, shrink, value_range
 
-_MOST_OF_TEXT: Final = 5_000  # of one array, without a picture
-_SIDES: Final = (320, 160, 80, 40, 20)  # longest sides of a picture to try, in texels, until the picture has room
+_MOST_OF_TEXT: Final = 5_000  # for an array without a picture
+_SIDES: Final = (320, 160, 80, 40, 20)  # longest sides of a picture to try, in texels, until the picture fits
 _ENLARGED: Final = 128  # smaller pictures grow to this side
-_FAINT: Final = 8  # of 255
+_FAINT: Final = 8  # out of 255
 _MOST_TEXELS: Final = 1024  # longest side before a picture is shrunk; other texels are skipped
 _MOST_ELEMENTS: Final = 1 << 22  # for statistics
-_BUFFER: Final = ("uint8", "int32", "float32")  # for a buffer without one type of numbers in shaders
+_BUFFER: Final = ("uint8", "int32", "float32")  # for a buffer without a single number type in shaders
 _HEADING: Final = ("", "first values", "least", "greatest", "mean", "NaN", "infinite")
 
 
@@ -44,7 +44,7 @@ class Holder(Protocol):
     def __getitem__(self, uid: str) -> Array: ...
 
     def array(self, uid: str, dtype: str) -> Array:
-        """Return a resource's bytes as numbers with one type."""
+        """Return a resource's bytes as numbers with a given type."""
 
 
 def arrays_html(
@@ -65,7 +65,7 @@ def arrays_html(
 
 
 def _array(label: str, arrays: Holder, plan: Plan, uid: str, room: int) -> str:
-    """Show one array, with a picture of at most ``room`` bytes."""
+    """Show an array, with a picture in at most ``room`` bytes."""
     array, resource = arrays[uid], plan.resources[uid]
     kind = f"{resource.kind} {resource.format.name}" if resource.format else resource.kind
     title = f"<b>{cell_text(uid, 120)}</b> {label}{kind}, {array.dtype} {array.shape}"
@@ -74,13 +74,13 @@ def _array(label: str, arrays: Holder, plan: Plan, uid: str, room: int) -> str:
             channels = _channels(arrays, plan, uid)
             picture = _picture(channels, is_image=resource.is_image, room=room)
             rows = [row_of(_row(channel)) for channel in channels[:MOST_CHANNELS]]
-    except ScenarioRunnerError as error:  # blocks that cannot be decoded
+    except ScenarioRunnerError as error:  # undecodable blocks
         return f"<div>{title}<br>{cell_text(str(error))}</div>"
     return f"<div style='margin:4px 0 12px'>{title}<br>{picture}{table_of(_HEADING, rows)}</div>"
 
 
 def _channels(arrays: Holder, plan: Plan, uid: str) -> tuple[Channel, ...]:
-    """Split a resource into channels: colours, all tensor elements, or a buffer as one or several types."""
+    """Split a resource into channels: colours, all tensor elements, or a buffer as a known type or several types."""
     resource = plan.resources[uid]
     data = arrays.array(uid, "u1")
     if resource.is_image:

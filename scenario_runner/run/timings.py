@@ -1,4 +1,4 @@
-"""The times of a run on the host and on the device."""
+"""A run's times on the host and the device."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
@@ -22,10 +22,10 @@ class Work(NamedTuple):
 
 
 class DispatchTime(NamedTuple):
-    """One dispatch on the device; a command with a model has one for each segment.
+    """A dispatch on the device; a command with a model has a dispatch for each segment.
 
     ``iteration`` and ``frame`` count from 0, ``command`` is the index in the scenario. ``begin_ticks`` and
-    ``end_ticks`` are values of the device's counter. ``ticks`` and ``time_ns`` are right even if the counter wraps
+    ``end_ticks`` are the device counter's values. ``ticks`` and ``time_ns`` are right even if the counter wraps
     around in between.
     """
 
@@ -41,14 +41,14 @@ class DispatchTime(NamedTuple):
 
 
 class Timings:
-    """The measurements of one run; empty before it. ``clock`` has the host's spans.
+    """A run's measurements; empty before the run. ``clock`` has the host's spans.
 
     ``valid_bits`` is 0 on a device without timestamps; then ``why_none`` tells the reason, and there are no dispatches.
-    ``period_ns`` is the time of a device tick. ``calibrated_by`` is the extension that relates the device's counter to
+    ``period_ns`` is a device tick's time. ``calibrated_by`` is the extension that relates the device's counter to
     the host's clock, or None. ``warn`` logs a warning for a queue without timestamps.
     """
 
-    # Tells the extensions that relate the device's clock to the host's.
+    # Tells the extensions relating the device's clock to the host's.
     required = staticmethod(calibration_required)
 
     def __init__(self, *, warn: bool = True) -> None:
@@ -79,14 +79,14 @@ class Timings:
                 log.warning(__name__, "%s", self.why_none)
 
     def take(self, timestamps: Timestamps, session_bytes: Sequence[int]) -> None:
-        """Take the device's measurements, and the session memory of each graph pipeline."""
+        """Take the device's measurements, and each graph pipeline's session memory."""
         self.frames = timestamps.frames
         self._session_bytes = session_bytes
         self.calibrated_by = timestamps.device_clock.extension
 
     @cached_property
     def session_memory(self) -> list[tuple[str, int]]:
-        """Each graph dispatch by name, with the bytes in its session."""
+        """Each graph dispatch by name, with the session's bytes."""
         frames = self.plan.frames if self.plan is not None else ()
         operations = [
             operation for frame in frames for operation in frame.operations if not isinstance(operation, Barrier)
@@ -98,14 +98,14 @@ class Timings:
         ]
 
     def summary(self) -> str:
-        """Return one line: the device, the number and time of dispatches, and the host's phases."""
+        """Return a line: the device, the number and time of dispatches, and the host's phases."""
         host = ", ".join(f"{phase} {seconds * 1e3:.3g} ms" for phase, seconds in self.phases.items())
         total = sum(dispatch.time_ns for dispatch in self.dispatches) / 1e6
         dispatches = f", {counted(len(self.dispatches), 'dispatch')} in {total:.3g} ms" if self.dispatches else ""
         return f"{self.device}{dispatches}; host: {host}"
 
     def _works(self, operations: Iterable[Any]) -> Iterator[tuple[Work, Any]]:
-        """Yield operations in order with their names; each operation of a model has its own."""
+        """Yield operations in order with their names; each operation in a model has a separate name."""
         plan = self.plan
         assert plan is not None, "nothing is measured before a run"
         for command, group in groupby(operations, lambda operation: operation.command):
@@ -116,7 +116,7 @@ class Timings:
                 yield Work(command, MEASURED[kind], next(names, other)), operation
 
     def ticks_between(self, begin: int, end: int) -> int:
-        """Count the ticks between two values of the device's counter, which wraps around at its valid bits."""
+        """Count the ticks between two device counter values; the counter wraps around at the valid bits."""
         return (end - begin) & ((1 << self.valid_bits) - 1)
 
     @cached_property

@@ -1,6 +1,6 @@
 """Files with measured times: the reference runner's two JSON files, and traces for Perfetto and Chrome.
 
-Source: "Trace Event Format" of the Chromium project. Times are microseconds after the first event.
+Source: the Chromium project's "Trace Event Format". Times are microseconds after the first event.
 """
 
 import json
@@ -24,7 +24,7 @@ class TimingFiles(Timings):
     def __init__(self, paths: Mapping[str, str], scenario: str) -> None:
         """Create the files. ``paths`` has paths by option, as in `WRITERS`.
 
-        Raises UsageError for two uses of one file, and FileError for a file that cannot be written.
+        Raises UsageError if a file has two uses, and FileError for an unwritable file.
         """
         owners = {os.path.realpath(scenario): "the scenario"}
         for option, path in paths.items():
@@ -91,7 +91,7 @@ def profile(timings: Timings) -> str:
 
 
 def _total_ms(timings: Timings) -> float:
-    """Add up the time from the first to the last timestamp of each iteration."""
+    """Add up the time from the first to the last timestamp in each iteration."""
     first: dict[int, int] = {}
     last: dict[int, int] = {}
     for times in timings.frames:
@@ -119,7 +119,7 @@ _STEPS = {
     ("submit", "frame"): "Submit Commands",
     ("wait", "frame"): "Wait for Fence",
 }
-# The parts of the reference runner's "Time to Inference".
+# Parts in the reference runner's "Time to Inference".
 _BEFORE_INFERENCE = ("Scenario Setup", "Pipeline Setup", "Load Pipeline Cache")
 
 # Category, name, nanoseconds.
@@ -147,7 +147,7 @@ def counters(timings: Timings) -> str:
 def _counters(timings: Timings) -> Iterator[Counter]:
     spans, plan = timings.clock.spans, timings.plan
     assert plan is not None, "written after a run"
-    # one counter for each model; no time where a kept plan made reading it unnecessary
+    # a counter for each model; no time if a kept plan made reading unnecessary
     parsed = {span.subject: span.own_ns for span in spans if (span.phase, span.what) == ("parse", "VGF")}
     run = {name.partition("/")[0]: 0 for names in plan.names.values() for name in names}
     for uid, nanoseconds in (parsed or run).items():
@@ -156,7 +156,7 @@ def _counters(timings: Timings) -> Iterator[Counter]:
     filled = sum(span.own_ns for span in spans if span.phase == "upload" and span.iteration is None)
     total_bytes = sum(resource.size_bytes for resource in plan.resources.values()) or 1
     for resource in plan.resources.values():
-        if resource.pointer.startswith("/resources/"):  # the others lie inside of models
+        if resource.pointer.startswith("/resources/"):  # the others lie inside models
             yield "Scenario Setup", f"Load Resource: {resource.uid}", filled * resource.size_bytes // total_bytes
     in_models = {pipeline.label for pipeline in plan.pipelines if pipeline.pointer.endswith("/graph")}
     for span in spans:
@@ -184,7 +184,7 @@ _THREAD = 1
 
 
 def trace(timings: Timings) -> str:
-    """Return a trace's text: a track for the host's phases, and one for the device's frames and dispatches."""
+    """Return a trace's text: a track for the host's phases, and a track for the device's frames and dispatches."""
     origin_ns = min((span.begin_ns for span in timings.clock.spans), default=0)
     events = [
         _named("process_name", _HOST, "host"),
@@ -268,7 +268,7 @@ def host_ns(timings: Timings, times: FrameTimes, ticks: int) -> float:
 
 
 _PROFILE: Final = "--profiling-dump-path"
-# The writer of the file of each option.
+# The writer for each option's file.
 WRITERS: Final[Mapping[str, Callable[[Timings], str]]] = {
     _PROFILE: profile,
     "--perf-counters-dump-path": counters,

@@ -1,7 +1,7 @@
-"""Scenarios as data: the pydantic models of all resources and commands, the loader and the checks of references.
+"""Scenarios as data: the pydantic models of all resources and commands, the loader and the reference checks.
 
-``load`` and ``loads`` return a frozen `Scenario`. ``Scenario(resources=..., commands=...)`` builds one in code from the
-models. No code here needs a GPU.
+``load`` and ``loads`` return a frozen `Scenario`. ``Scenario(resources=..., commands=...)`` builds a scenario in
+code from the models. No code here needs a GPU.
 """
 
 from scenario_runner.scenario.commands import (

@@ -1,4 +1,4 @@
-"""The models of commands: dispatches of shaders and graphs, optical flows, frame boundaries and barriers."""
+"""The command models: shader and graph dispatches, optical flows, frame boundaries and barriers."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from operator import attrgetter

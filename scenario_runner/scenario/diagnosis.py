@@ -40,7 +40,7 @@ _RENAMED_KINDS = {"vgf": "graph", "constant": "graph_constant"}
 _COMMENTS = frozenset({"comment", "comments", "description", "note", "notes"})
 _COMMENT_MARKS = ("_", "$", "//", "#")
 
-# Most ignored keys of one object. Each costs a search for close names, and more are no dialect.
+# Most ignored keys in an object. Each costs a search for close names, and more are no dialect.
 _MOST_KEYS = 100
 # A change can uncover another fault, such as a fraction in a range that was too long.
 _MOST_ROUNDS = 3
@@ -65,7 +65,7 @@ class Diagnosis:
         self._may_have_null = may_have_null
 
     def read_root(self, tree: Json) -> dict[str, Json]:
-        """Check the keys of the root object, and return its two arrays. A missing or wrong array is empty."""
+        """Check the root object's keys, and return the two arrays. A missing or wrong array is empty."""
         problems = self.problems
         if not isinstance(tree, dict):
             problems.append(at((), f"expected an object with the keys 'resources' and 'commands', got {shown(tree)}"))
@@ -114,7 +114,7 @@ class Diagnosis:
 
 
 class _ReadEntry(NamedTuple):
-    """A corrected entry, with its kind and model (None for a wrong entry) and the findings about it."""
+    """A corrected entry with kind, model (None for a wrong entry) and findings."""
 
     entry: object
     key: str = ""
@@ -270,7 +270,7 @@ def _inside(value: Json, loc: Sequence[str | int]) -> Json:
 
 
 def _leading(value: object, loc: tuple[str | int, ...]) -> tuple[str | int, ...]:
-    """Return the steps of a location that exist in a value. pydantic adds steps for alternative types."""
+    """Return a location's steps that exist in a value. pydantic adds steps for alternative types."""
     for count, step in enumerate(loc):
         if not isinstance(value, (dict, list, tuple)) or isinstance(value, dict) != isinstance(step, str):
             return loc[:count]
@@ -295,7 +295,7 @@ def _is_ignored(key: object, names: tuple[str, ...]) -> bool:
         if not isinstance(key, str) or not key.encode():
             return False
     except UnicodeEncodeError:
-        return False  # half of a surrogate pair, which is an error of the file
+        return False  # half a surrogate pair: an error in the file
     is_comment = _is_comment(key)
     return is_comment or not (key in names or close_match(key, names))
 

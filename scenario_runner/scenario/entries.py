@@ -1,7 +1,7 @@
-"""The base classes of models, resources and commands, and types of values that several models share.
+"""The base classes for models, resources and commands, and value types that several models share.
 
 Models are frozen and strict. An unknown key, a fraction for an integer, or ``true`` for a number is an error. Then
-`diagnosis` decides whether a file may have it. Fields have the names of the JSON's keys. Only enum values can have
+`diagnosis` decides whether a file may have it. Fields are named like the JSON keys. Only enum values can have
 other spellings in a file.
 """
 
@@ -26,7 +26,7 @@ _FIELDS = "\n\n    Fields:"
 
 
 class _PlainSignature:
-    """The signature of a model for `inspect`: the fields as keyword arguments, also before pydantic builds it."""
+    """A model's signature for `inspect`: the fields as keyword arguments, also before pydantic builds it."""
 
     def __get__(self, instance: Model | None, model: type[Model]) -> Signature:
         types = get_type_hints(model)  # without the metadata of Annotated
@@ -67,7 +67,7 @@ class Model(ModelBase):
         # pydantic then parses without a call of this __init__, which is slow.
         __init__.__pydantic_base_init__ = True
 
-    # Docstrings repeat the descriptions of the fields, so that nobody writes them twice.
+    # Docstrings repeat the field descriptions, so that nobody writes them twice.
     @classmethod
     def __pydantic_init_subclass__(cls, **_: object) -> None:
         fields = "".join(f"\n    {name}: {field.description}" for name, field in cls.model_fields.items())
@@ -110,19 +110,19 @@ U32 = Annotated[int, Field(ge=0, le=0xFFFF_FFFF)]
 U64 = Annotated[int, Field(ge=0, le=0xFFFF_FFFF_FFFF_FFFF)]
 I64 = Annotated[int, Field(ge=-(2**63), le=2**63 - 1)]
 
-# The name of a resource, unique over all kinds.
+# A resource's name, unique over all kinds.
 Uid = Annotated[
     str, Field(min_length=1, description="Name of the resource, unique in the file."), AfterValidator(_no_nul)
 ]
 
-# The uid of a resource defined elsewhere in the file.
+# A uid whose resource is defined elsewhere in the file.
 Reference = Annotated[str, Field(min_length=1)]
 
 # A uid, or an empty string for none.
 OptionalReference = Annotated[str | None, AfterValidator(lambda text: text or None)]
 
 RequiredPath = Annotated[str, Field(min_length=1), AfterValidator(_path)]
-# A path, absolute or relative to the folder of the scenario; an empty string means none.
+# A path, absolute or relative to the scenario's folder; an empty string means none.
 OptionalPath = Annotated[str | None, AfterValidator(lambda text: _path(text) if text else None)]
 
 # strict=False accepts a list for the tuple. The items stay strict.
@@ -146,7 +146,7 @@ Use = tuple[str, str, frozenset[str]]
 # A field with uids → the allowed kinds of the resources. ``bindings.resource_ref`` is a field of each binding.
 Targets = Mapping[str, frozenset[str]]
 
-# Kinds of resources that a command can bind.
+# Resource kinds that a command can bind.
 STORAGE = frozenset({"buffer", "tensor", "image"})
 
 
@@ -218,7 +218,7 @@ def resource_of_class(resources: Resources, uid: str | None, model: type[R]) -> 
 
 
 def repeated(values: Iterable[object]) -> Iterable[tuple[int, int]]:
-    """Find repeated values. Yield the position of each repetition and the first position of the value."""
+    """Find repeated values. Yield each repetition's position and the value's first position."""
     seen: dict[object, int] = {}
     for index, value in enumerate(values):
         first = seen.setdefault(value, index)
@@ -234,7 +234,7 @@ def built(model: type[Model]) -> type[Model]:
 
 
 def build(model: type[Model]) -> None:
-    """Build the validator of a model.
+    """Build a model's validator.
 
     Before the first build, pydantic searches the installed distributions for plugins. The search takes 20 ms, even with
     PYDANTIC_DISABLE_PLUGINS, while the build takes half a millisecond. No model here uses a plugin, so an empty finder

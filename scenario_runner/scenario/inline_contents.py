@@ -1,4 +1,4 @@
-"""Content inside a scenario: an object in ``src`` with numbers for a resource, or with the text of a shader."""
+"""Content inside a scenario: an object in ``src`` with numbers for a resource, or with a shader's text."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from scenario_runner.errors.text import Json
 from scenario_runner.scenario.entries import U64, Model, OptionalPath, RequiredPath, wrong
 from scenario_runner.scenario.json_model import OBJECT, PATH
 
-# The type of an item → the code of `struct` for a number with as many bits.
+# Item type → `struct` code for a number with as many bits.
 STRUCT_CODES = {
     "bool": "?",
     "int8": "b",
@@ -175,12 +175,12 @@ def file_of(resource: object) -> str | None:
 
 
 def tells_shape(src: object) -> bool:
-    """Return whether ``src`` is an object for the shape of the resource, right or wrong."""
+    """Return whether ``src`` is an object for the resource's shape, right or wrong."""
     return isinstance(src, dict) and not src.keys().isdisjoint(("values", "count"))
 
 
 def shape_in(src: Json) -> tuple[int, ...] | None:
-    """Return the shape from an object in ``src``, before or after validation; None without one."""
+    """Return the shape from an object in ``src``, before or after validation; None without a shape."""
     keys: Mapping[str, Json] = src if isinstance(src, dict) else vars(src) if isinstance(src, Content) else {}
     if isinstance(keys.get("values"), list):
         try:

@@ -1,4 +1,4 @@
-"""The base class of models that read JSON, and the messages for errors that pydantic finds."""
+"""The base class for models that read JSON, and the messages for errors that pydantic finds."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -15,7 +15,7 @@ class ModelBase(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True, defer_build=True, protected_namespaces=())
 
-    # The key of the entry in the JSON; empty for parts of entries.
+    # The entry's key in the JSON; empty for parts of entries.
     kind: ClassVar[str] = ""
 
     # Fields for code only. JSON and the JSON Schema lack them.
@@ -29,11 +29,11 @@ class ModelBase(BaseModel):
 
     @classmethod
     def in_schema(cls, definition: dict[str, object]) -> dict[str, object]:
-        """Add values to the model's JSON Schema that validators accept beyond the types of the fields."""
+        """Add values to the model's JSON Schema that validators accept beyond the field types."""
         return definition
 
 
-# Names of the two forms of `src`. pydantic adds them to the places of errors.
+# Names of the two forms of `src`. pydantic adds these names to error places.
 PATH, OBJECT = "<path>", "<object>"
 OTHER_NAMES = {"data_type": "format", "range": "rangeND", "shader": "shader_ref", "graph": "graph_ref"}
 
@@ -60,7 +60,7 @@ def shown(value: object) -> str:
 
 
 def details_of(error: ValidationError) -> Iterator[Any]:
-    """Yield the errors of a failed validation from pydantic, with places as in the file."""
+    """Yield pydantic's errors from a failed validation, with places as in the file."""
     for detail in error.errors(include_url=False):
         yield {**detail, "loc": tuple(step for step in detail["loc"] if step not in (PATH, OBJECT))}
 
@@ -74,7 +74,7 @@ def findings(model: type[ModelBase], error: ValidationError) -> Iterator[Diagnos
 
 
 def problems_in_code(model: type[ModelBase], error: ValidationError) -> list[Diagnostic]:
-    """Return the problems of a model built in code. Messages begin with the field, because there is no file."""
+    """Return the problems in a model built in code. Messages begin with the field, because there is no file."""
     problems = []
     for finding in findings(model, error):
         steps = (finding.pointer or "").split("/")[1:]
@@ -132,7 +132,7 @@ _EXPECTED = {
 
 
 def unknown_key(model: type[ModelBase], loc: tuple[str | int, ...]) -> Diagnostic:
-    """Make the finding for an unknown key of a model or of a part of it."""
+    """Make the finding for an unknown key of a model or a model's part."""
     owner = part_of(model, loc[:-1])
     key = str(loc[-1])
     if key in owner.retired:
@@ -146,7 +146,7 @@ def unknown_key(model: type[ModelBase], loc: tuple[str | int, ...]) -> Diagnosti
 
 
 def name_of(model: type[ModelBase]) -> str:
-    """Name a model for messages: its key in the JSON, or the words of its class."""
+    """Name a model for messages: the JSON key, or the words of the class name."""
     return model.kind or re.sub(r"(?<=[a-z])(?=[A-Z])", " ", model.__name__).lower()
 
 

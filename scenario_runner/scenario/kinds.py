@@ -1,4 +1,4 @@
-"""The registry of kinds: the key, the model and the older spellings of each resource and command.
+"""The registry of kinds: each resource's and command's key, model and older spellings.
 
 Other packages have tables by kind: `plan.resolve` the resolvers, `vulkan.execute` the creators and
 `vulkan.frame_recording` the recorders.

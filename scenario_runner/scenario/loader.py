@@ -43,7 +43,7 @@ _NO_PARAMETERS: Final[Mapping[str, Json]] = {}
 def as_scenario(scenario: object) -> Scenario:
     """Return a `Scenario` for a path, for data like the JSON, or for a `Scenario`.
 
-    Raises the errors of `load`, and UsageError for other objects, such as a model of a framework.
+    Raises the errors of `load`, and UsageError for other objects, such as a framework's model.
     """
     if isinstance(scenario, Scenario):
         return scenario
@@ -96,7 +96,7 @@ def loads(
     base_dir: str | None = None,
     parameters: Mapping[str, Json] | None = None,
 ) -> Scenario:
-    """Parse the text of a scenario. Messages name ``path``, and relative paths start from ``base_dir``.
+    """Parse a scenario's text. Messages name ``path``, and relative paths start from ``base_dir``.
 
     ``parameters`` are the same as for `load`. The text must use each of them, and must use no others. Without
     parameters, ``${n}`` is plain text. Raises `ScenarioError` with every problem, or with the first syntax error.
@@ -129,7 +129,7 @@ def loads(
 
 
 class _Reading(NamedTuple):
-    """The entries of a scenario and the findings about them. ``has_null`` tells of nulls, which no scenario has."""
+    """A scenario's entries and the findings about them. ``has_null`` tells of nulls, which no scenario has."""
 
     resources: Entries
     commands: Entries
@@ -144,7 +144,7 @@ class _Reading(NamedTuple):
 
 
 def _read(tree: Json, *, in_code: bool = False, may_have_null: bool = False) -> _Reading:
-    """Read the data of a scenario: first the entries that follow the format, then a diagnosis of all others.
+    """Read a scenario's data: first the entries that follow the format, then diagnose all others.
 
     ``in_code`` accepts the fields for code, which no file has. ``may_have_null`` looks for nulls in the entries.
     """
@@ -195,7 +195,7 @@ def _scenario(
 
 
 def _boolean_mips(resources: Sequence[Json]) -> Iterator[Diagnostic]:
-    """Warn of booleans for the number of mip levels, which the models accept."""
+    """Warn of boolean mip level counts, which the models accept."""
     message = "a boolean number of mip levels is deprecated and means 1"
     for index, entry in enumerate(resources):
         if type(entry.get("image", {}).get("mips")) is bool:
@@ -205,9 +205,9 @@ def _boolean_mips(resources: Sequence[Json]) -> Iterator[Diagnostic]:
 def _diagnose(
     text: str, complete: str, path: str | None, parameters: Mapping[str, Json], reading: _Reading | None
 ) -> list[Diagnostic]:
-    """Return the problems of a wrong text in the order of the text, at least one. A syntax error stands alone.
+    """Return a wrong text's problems in text order, at least one. A syntax error stands alone.
 
-    ``complete`` is the text with the values of the parameters, and ``reading`` the data where Python could parse it.
+    ``complete`` is the text with parameter values, and ``reading`` the data where Python could parse it.
     """
     path = path or NO_FILE
     found, is_broken = faults(text, path)

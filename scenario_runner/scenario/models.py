@@ -1,4 +1,4 @@
-"""The models of entries that follow the format exactly: the fast path of reading, which diagnoses nothing."""
+"""The models for entries that follow the format exactly: the fast path for reading, which diagnoses nothing."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
@@ -11,7 +11,7 @@ from scenario_runner.scenario.kinds import Kind
 
 
 class Entries(NamedTuple):
-    """The entries of one array: their models, their kinds as the data spells them, and the indices of refused entries.
+    """An array's entries: models, kinds as the data spells them, and indices of refused entries.
 
     A refused entry has the model None and no kind until `diagnosis` reads it.
     """
@@ -22,7 +22,7 @@ class Entries(NamedTuple):
 
 
 def read_models(entries: Sequence[Json], kinds: Mapping[str, Kind], *, in_code: bool, may_have_null: bool) -> Entries:
-    """Validate the entries of an array. ``in_code`` accepts the fields for code; ``may_have_null`` refuses nulls."""
+    """Validate an array's entries. ``in_code`` accepts the fields for code; ``may_have_null`` refuses nulls."""
     models: list[Any] = []
     keys: list[str] = []
     refused: list[int] = []

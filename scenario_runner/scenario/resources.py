@@ -1,4 +1,4 @@
-"""The models of resources with data (buffer, tensor, image, raw_data), of memory groups and of barriers."""
+"""The models for resources with data (buffer, tensor, image, raw_data), memory groups and barriers."""
 
 from collections.abc import Iterator, Mapping
 from math import prod

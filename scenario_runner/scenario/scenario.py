@@ -94,7 +94,7 @@ def with_article(kind: str) -> str:
     return f"{'an' if kind[0] in 'aeiou' else 'a'} {kind}"
 
 
-# Most problems reported for one file.
+# Most problems reported for a file.
 MAX_PROBLEMS = 100
 
 # The name in messages for a text without a file.
@@ -108,7 +108,7 @@ class Scenario:
     `load` and `loads` read a scenario from a file or text. In code, use ``Scenario(resources=[...], commands=[...])``.
     Both check references and contradictions, and raise `ScenarioError` with every problem. Relative paths start from
     ``base_dir``. Only the loader sets the fields after ``warnings``: the kinds in the file's spelling, the text before
-    the replacement of parameters, and the values of the parameters.
+    parameters are replaced, and the parameter values.
     """
 
     resources: Sequence[Resource] = ()
@@ -226,7 +226,7 @@ def _check_kinds(name: str, entries: Sequence[object]) -> None:
 
 
 class Problems:
-    """A collector of errors and warnings about one scenario, each with a place in the file."""
+    """A collector of a scenario's errors and warnings, each with a place in the file."""
 
     def __init__(self, scenario: Scenario) -> None:
         self._scenario = scenario
@@ -265,7 +265,7 @@ class Problems:
                 self.error(problem.code, pointer, str(problem), problem.help)
 
     def raise_if_any(self) -> None:
-        """Raise one error with all errors so far, each once. The first error decides the class and the exit code."""
+        """Raise an error with all errors so far, without repeats. The first decides the class and the exit code."""
         errors = list(dict.fromkeys(self.errors or self.fallback_errors))
         if errors:
             raise error_of(errors)

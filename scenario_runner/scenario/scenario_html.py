@@ -32,7 +32,7 @@ def scenario_html(path: str | None, warnings: Sequence[object], lists: Mapping[s
 
 
 def _fields(entry: ModelBase) -> str:
-    """Format the given keys of an entry, or of a part of an entry."""
+    """Format the given keys of an entry or an entry's part."""
     return ", ".join(f"{key}: {_brief(value)}" for key, value in entry if key in entry.model_fields_set)
 
 
@@ -47,7 +47,7 @@ def _brief(value: object) -> str:
 
 
 def cell_text(text: str, longest: int = 300) -> str:
-    """Return a text as HTML on one line, in ASCII."""
+    """Return a text as a single line of ASCII HTML."""
     return escape(one_line(text, longest)).encode("ascii", "xmlcharrefreplace").decode()
 
 

@@ -63,7 +63,7 @@ def _entries(description: str, kinds: Mapping[str, Kind]) -> dict[str, object]:
 
 
 def _definition(model: type[Model], definition: dict[str, Json]) -> dict[str, Json]:
-    """Return pydantic's schema of a model without the fields for code, and with the keys that files require."""
+    """Return a model's pydantic schema without the fields for code, and with the keys that files require."""
     cleaned: dict[str, Json] = without_null(definition)
     cleaned["description"] = model.summary()
     properties = {name: part for name, part in cleaned["properties"].items() if name not in model.code_only}

@@ -89,7 +89,7 @@ class Shader(Sourced):
 
     @classmethod
     def in_schema(cls, definition: dict[str, Json]) -> dict[str, Json]:
-        del definition["properties"]["type"]["default"]  # it depends on the name of the file
+        del definition["properties"]["type"]["default"]  # it depends on the file name
         return definition
 
     @property
@@ -148,7 +148,7 @@ def substitution_contradictions(
 
 
 def target_contradictions(targets: Sequence[str], inside: str, key: str) -> Iterator[Diagnostic]:
-    """Report nodes of a graph that are named twice."""
+    """Report graph nodes that are named twice."""
     for index, first in repeated(targets):
         message = f"the node {targets[index]!r:.100} is already the target of entry {first}"
         yield error("SR-CONFLICT-004", f"{inside}/{index}/{key}", message)

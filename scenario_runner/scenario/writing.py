@@ -28,7 +28,7 @@ _SHADER_EXTENSIONS = {"compute": ".comp", "vertex": ".vert", "fragment": ".frag"
 
 
 def to_json(resources: Sequence[Resource], commands: Sequence[Model]) -> str:
-    """Return the text of a scenario. Raise ScenarioError for content that code gave."""
+    """Return a scenario's text. Raise ScenarioError for content that code gave."""
     for resource in resources:
         name = _content_field(resource)
         if name is not None:
@@ -67,7 +67,7 @@ def _text(entries: Sequence[tuple[Resource, dict[str, object]]], commands: Seque
 
 
 def _body(model: Model) -> dict[str, Json]:
-    """Return the body of an entry without defaults and without fields for code."""
+    """Return an entry's body without defaults and without fields for code."""
     return model.model_dump(mode="json", exclude_unset=True, exclude_none=True, exclude=set(model.code_only))
 
 
@@ -77,7 +77,7 @@ def _content_field(resource: Resource) -> str | None:
 
 
 def _move(body: dict[str, Json], base_dir: str, folder: str) -> None:
-    """Make the paths of inputs relative to ``folder`` instead of ``base_dir``."""
+    """Make input paths relative to ``folder`` instead of ``base_dir``."""
 
     def moved(path: str) -> str:
         if os.path.isabs(path):
@@ -89,7 +89,7 @@ def _move(body: dict[str, Json], base_dir: str, folder: str) -> None:
 
     if isinstance(body.get("src"), str):
         body["src"] = moved(body["src"])
-    if "text" in body.get("src", ()):  # its includes start from the scenario's folder
+    if "text" in body.get("src", ()):  # includes in the text start from the scenario's folder
         body["include_dirs"] = [".", *body.get("include_dirs", ())]
     if "include_dirs" in body:
         body["include_dirs"] = [moved(path) for path in body["include_dirs"]]
@@ -127,7 +127,7 @@ def free_name(name: str, taken: set[str]) -> str:
 
 
 def extension_of(resource: object) -> str:
-    """Return the extension of a file for the content of a resource."""
+    """Return the file extension for a resource's content."""
     match resource:
         case Shader():
             return {"SPIR-V": ".spv", "HLSL": ".hlsl"}.get(resource.type) or _SHADER_EXTENSIONS[resource.stage]
@@ -140,7 +140,7 @@ def extension_of(resource: object) -> str:
 
 
 def _write(path: str, resource: Any, files: ExitStack) -> None:
-    """Write the content of a resource. The file gets its name when ``files`` ends without an error."""
+    """Write a resource's content. The file gets the final name when ``files`` ends without an error."""
     content = getattr(resource, _content_field(resource) or "")
     if isinstance(resource, Shader | Graph):
         data = content.encode("utf-8", "surrogatepass") if isinstance(content, str) else memoryview(content)
@@ -175,7 +175,7 @@ def _array(resource: Any, content: ArrayLike) -> numpy.ndarray[Any, Any]:
 
 
 def _from_bytes(resource: Any, content: ArrayLike) -> numpy.ndarray[Any, Any]:
-    """Return bytes as an array with the type and the shape of the resource."""
+    """Return bytes as an array with the resource's type and shape."""
     import numpy
 
     data = memoryview(content).tobytes()

@@ -1,7 +1,8 @@
 """Compiles many shaders at once: equal texts once, cached modules not at all, the others in parallel.
 
-A process compiles many shaders if its compiler supports that, else one. If a shader in a batch does not compile, the
-preferred compiler compiles it alone, and its messages become a problem (see `shaders.compilers.compile_jobs`).
+A process compiles many shaders if the compiler supports batches, else a single shader. If a shader in a batch does not
+compile, the preferred compiler compiles it alone, and its messages become a problem (see
+`shaders.compilers.compile_jobs`).
 """
 
 from __future__ import annotations
@@ -28,12 +29,12 @@ def compile_all(
 ) -> list[bytes]:
     """Compile the requests. Return their SPIR-V modules in order (bytes of 32-bit little-endian words).
 
-    ``compiler`` names the GLSL compiler (see `find_compilers`), ``jobs`` limits the number of processes (default: one
-    per core), ``timeout_s`` the seconds of each process.
+    ``compiler`` names the GLSL compiler (see `find_compilers`). ``jobs`` limits the processes (default: the number of
+    cores), ``timeout_s`` the seconds of each process.
 
-    All failures are reported together, in an error of the first problem's class. CompileError has a problem for each
-    rejected shader. CompilerNotFoundError means that no compiler supports a shader, FileError that a source cannot be
-    read, ScenarioError that build_options are wrong. KeyboardInterrupt ends all processes and is raised again.
+    One error of the first problem's class reports all failures. CompileError has a problem for each rejected shader.
+    CompilerNotFoundError: no compiler supports a shader. FileError: a source cannot be read. ScenarioError:
+    build_options are wrong. KeyboardInterrupt ends all processes and is raised again.
     """
     compiled = compile_each(
         requests, compiler=compiler, cache_dir=cache_dir, use_cache=use_cache, jobs=jobs, timeout_s=timeout_s

@@ -1,9 +1,9 @@
-"""One shader to compile, its ``build_options``, and the assembled text for the compiler.
+"""A shader to compile, the ``build_options``, and the assembled text for the compiler.
 
 The assembled text is the source with includes, macros and version inserted.
 
 Because ``#include`` is expanded here, every compiler searches alike and needs no extension. The cache is sound, too:
-its key is the compiled text, so that a new file earlier in the search path changes the key. ``#line`` directives keep
+the compiled text is the key, and a new file earlier in the search path changes that text. ``#line`` directives keep
 each line's number and file. Files have numbers, because names in directives need an extension.
 
 A compiler resolves other includes itself (``#include MACRO``, a directive split by a backslash). Such a module depends
@@ -44,7 +44,7 @@ _NONE = BuildOptions()
 def parse_build_options(text: str, base_dir: str = "") -> BuildOptions:
     """Parse a string of options, quoted as for a shell. Relative ``-I`` folders start at ``base_dir``.
 
-    Raises ScenarioError without a place, with one problem for each wrong option. The caller knows the place.
+    Raises ScenarioError without a place, with a problem for each wrong option. The caller knows the place.
     """
     if not text or text.isspace():
         return _NONE
@@ -115,8 +115,8 @@ TARGETS = ("vulkan1.0", "vulkan1.1", "vulkan1.2", "vulkan1.3", "vulkan1.4")
 class CompileRequest(NamedTuple):
     """A source as the scenario's ``shader`` resource describes it.
 
-    Either ``path`` names the file, or ``source`` is the text and ``name`` its name in messages. ``build_options`` is
-    the scenario's string (see `parse_build_options`); a relative ``-I`` in it starts at ``base_dir``, the scenario's
+    Either ``path`` names the file, or ``source`` is the text, called ``name`` in messages. ``build_options`` is the
+    scenario's string (see `parse_build_options`); a relative ``-I`` in it starts at ``base_dir``, the scenario's
     folder. ``include_dirs`` are searched in order, after the folder of the including file. ``label`` is the shader's
     uid. ``target`` is the oldest Vulkan version that the module must run on. A source that needs a newer version
     (GL_ARM_tensors) gets it.
@@ -192,9 +192,9 @@ _DIRECTIVE = (
 class ShaderSource:
     """The source of a request with includes, macros and version inserted: ``text`` is for the compiler.
 
-    ``files`` names its parts: index i has the number ``FIRST_FILE + i``, and the source itself is first. ``contents``
-    has their bytes, ``missing`` the includes that were not found. ``opaque`` means that the compiler resolves an
-    include itself (see `own_include`). The module then depends on more than the text, and no cache may keep it.
+    ``files`` names the parts: index i has the number ``FIRST_FILE + i``, and the source itself is first. ``contents``
+    has the files' bytes, ``missing`` the includes not found. ``opaque`` means that the compiler resolves an include
+    itself (see `own_include`). The module then depends on more than the text, and no cache may keep it.
     """
 
     def __init__(
@@ -265,7 +265,7 @@ class ShaderSource:
     def _expand(
         self, text: bytes, first: int, index: int, folders: tuple[str, ...], open_files: tuple[str, ...]
     ) -> bytes:
-        """Return ``text``, which begins at line ``first`` of file ``index``, with its includes inserted."""
+        """Return ``text``, which begins at line ``first`` of file ``index``, with includes inserted."""
         self._size_bytes += len(text)
         if self._size_bytes > MAX_BYTES:
             message = f"with its includes the shader has more than {MAX_BYTES >> 20} MiB"
@@ -299,13 +299,13 @@ class ShaderSource:
     def _include(self, raw: bytes, folders: tuple[str, ...], open_files: tuple[str, ...]) -> bytes:
         """Return the text of an included file, or an #error, which only counts if the compiler reaches it."""
         name, shown = os.fsdecode(raw).replace("\\", "/"), re.sub(rb"[^A-Za-z0-9_./ -]", b"?", raw)
-        # Search the folder of the including file, the folders of its includers, then the include folders.
+        # Search the including file's folder, the includers' folders, then the include folders.
         for folder in (*reversed(folders), *self._dirs):
             path = os.path.normpath(os.path.join(folder, name))
             check_path(path)
             if not os.path.isfile(path):
                 continue
-            # A second inclusion is allowed: guards make it empty. A deeper one has no guards.
+            # A second inclusion is allowed: guards make it empty. A deeper inclusion has no guards.
             if open_files.count(path) > 1 or len(open_files) >= MAX_DEPTH:
                 return b'#error the include file "%s" includes itself, or is nested too deep\n' % shown
             data = read_source(path).removeprefix(b"\xef\xbb\xbf")
@@ -322,7 +322,7 @@ class ShaderSource:
 
 
 def assemble(request: CompileRequest, options: BuildOptions, *, marks_lines: bool = True) -> ShaderSource:
-    """Read the source and all of its includes.
+    """Read the source and all includes.
 
     Raises FileError for a file that is missing, irregular or too large, and SandboxError for a forbidden file.
     """
@@ -345,7 +345,7 @@ def assemble(request: CompileRequest, options: BuildOptions, *, marks_lines: boo
 
 
 def inlined(request: CompileRequest) -> bytes | None:
-    """Return the source of a request with its includes inserted, for other programs; None if it includes nothing.
+    """Return a request's source with includes inserted, for other programs; None without includes.
 
     Macros stay in the build options. Raises FileError, also for an include that the compiler would resolve.
     """

@@ -1,8 +1,7 @@
 """Checks SPIR-V modules from outside before a driver sees them: by own rules, then by spirv-val if it is installed.
 
-spirv-val knows SPIR-V and the extensions of its time. Unknown numbers are not counted as errors (`complaint`). The
-verdict is cached by content, so that a module is checked once. Modules that a compiler made for this program are not
-checked.
+spirv-val only knows extensions older than itself. Unknown numbers are not counted as errors (`complaint`). The verdict
+is cached by content, so that a module is checked once. Modules that a compiler made for this program are not checked.
 """
 
 import os
@@ -22,7 +21,7 @@ from scenario_runner.shaders.spirv import Module, read_module
 
 TIMEOUT_S = 30.0
 # The newest environment of all versions since 2022: it accepts every SPIR-V version of Vulkan. Features for layouts and
-# execution modes are checked against the device, so that everything is allowed here.
+# execution modes are checked against the device, so everything is allowed here.
 OPTIONS = (
     "--target-env",
     "vulkan1.3",
@@ -38,7 +37,7 @@ _ERROR = re.compile(r"^error: (?:line \d+: )?(.+)", re.M)
 
 
 def validator_version(validator: Validator) -> str | None:
-    """Return the validator's version, such as "2023.1"; None if it does not print one."""
+    """Return the validator's version, such as "2023.1"; None if it prints no version."""
     try:
         done = Processes().run([validator.path, "--version"], folder=None, timeout_s=TIMEOUT_S)
     except (OSError, LimitError):
@@ -89,7 +88,7 @@ def check_modules(
     # the program's version stands for the options and our own rules
     identity = repr((program_version(), validator and validator.identity)).encode("utf-8", "backslashreplace") + b"\n"
     complaints: dict[str, SpirvError] = {}
-    verdicts: dict[bytes, str] = {}  # the validator's error about a module, empty for a valid one
+    verdicts: dict[bytes, str] = {}  # the validator's error about a module, empty if valid
     extended: dict[bytes, bool] = {}  # modules to validate, and whether they have extensions
     for uid, (name, code) in modules.items():
         if code in verdicts or code in extended:

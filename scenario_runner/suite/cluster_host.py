@@ -1,6 +1,6 @@
-"""Functions that workers of Dask call on their hosts: they keep files and run shards of items.
+"""Functions called by Dask workers on other hosts: they keep files and run shards.
 
-A host receives each file once and keeps it in the user's cache folder, named by the SHA-256 of the content. A run uses
+A host receives each file once and keeps the file in the user's cache folder, named by the content's SHA-256. A run uses
 copies. The file /a/b of the first host, which started the suite, becomes SCRATCH/a/b, so relative paths stay valid.
 Results name the paths of the first host.
 """
@@ -38,8 +38,8 @@ _IDLE_S: Final = 60.0  # without a shard; the suite may have been killed
 class SentItem(NamedTuple):
     """An item for another host.
 
-    ``files`` maps the paths of all files that a run reads, on the first host, to the SHA-256 of the content.
-    ``absolute`` lists the files that the scenario or its expectations name by absolute paths.
+    ``files`` maps each path on the first host that a run reads to the content's SHA-256. ``absolute`` lists the files
+    with absolute paths in the scenario or expectations.
     """
 
     item: Item
@@ -88,7 +88,7 @@ def _refuse_to_keep(path: str, reason: str) -> NoReturn:
 
 
 def describe() -> dict[str, str]:
-    """Return the name of this host, and the version and hash of the program."""
+    """Return this host's name, and the program's version and hash."""
     return {"host": socket.gethostname(), "version": version.__version__, "program": program_hash({})}
 
 
@@ -105,7 +105,7 @@ def missing(hashes: Iterable[str]) -> list[str]:
 
 
 def receive(files: Mapping[str, bytes]) -> None:
-    """Keep files. A file that has changed since it was hashed is dropped."""
+    """Keep files. Drop a file if the content no longer has the hash."""
     for hash, data in files.items():
         if hashlib.sha256(data).hexdigest() == hash:
             try:
@@ -118,12 +118,12 @@ class Layout:
     """A folder with copies of the files of items. Life cycle: items are placed and run; `clear` removes the copies."""
 
     def __init__(self, folder: str) -> None:
-        """Choose a folder, which need not exist. Messages of a run must not contain its path by chance."""
+        """Choose a folder, which need not exist. Messages of a run must not contain the folder's path by chance."""
         self._folder = folder
         self._placed: dict[str, str] = {}
 
     def place(self, job: SentItem) -> Item:
-        """Copy the files of an item into the folder, and return the item with the new paths.
+        """Copy an item's files into the folder, and return the item with the new paths.
 
         Raises ScenarioRunnerError for a missing file, with the code HOST_CANNOT_KEEP_FILES if this host is the cause.
         """
@@ -152,11 +152,11 @@ class Layout:
         return item._replace(path=self.here(item.path), expectations=expectations, defaults=defaults)
 
     def here(self, path: str) -> str:
-        """Translate a path of the first host into a path of this host."""
+        """Translate a path on the first host into a path on this host."""
         return self._folder + os.path.abspath(path)
 
     def there(self, outcome: Outcome) -> Outcome:
-        """Translate all paths in an outcome into paths of the first host."""
+        """Translate all paths in an outcome into paths on the first host."""
         text = json.dumps(outcome.as_json()).replace(json.dumps(self._folder)[1:-1], "")
         return Outcome.of_json(json.loads(text))
 
@@ -167,7 +167,7 @@ class Layout:
 
 
 class Reply(NamedTuple):
-    """The answer of a host to a shard: either the hashes of files that the host ``lacks``, or results.
+    """A host's answer to a shard: either the hashes of files that the host ``lacks``, or results.
 
     ``problem`` tells why the host can run nothing more. Items without a result must run on another host.
     """
@@ -182,7 +182,7 @@ class Reply(NamedTuple):
 
 
 class _HostSession:
-    """The worker processes of a suite on this host, which stay from shard to shard.
+    """A suite's worker processes on this host, which stay from shard to shard.
 
     Life cycle: created for the first shard; `run` for each shard; closed at the end of the suite, or after a minute
     without a shard.
@@ -241,7 +241,7 @@ class _HostSession:
                 unplaced.append(result._replace(host=socket.gethostname()))
 
 
-# The keys of these three are keys of suites.
+# Each key here identifies a suite.
 _sessions: dict[str, _HostSession] = {}
 _timers: dict[str, threading.Timer] = {}
 _ended: set[str] = set()
@@ -251,7 +251,7 @@ _one_shard_at_a_time = threading.Lock()
 def run_shard(key: str, options: WorkerOptions, shard: Sequence[SentItem], is_complete: bool) -> Reply:
     """Run a shard of the suite with this key. A host that lacks files returns only their hashes.
 
-    With ``is_complete`` the shard runs even if files are missing. The folder of results in ``options`` belongs to the
+    With ``is_complete`` the shard runs even if files are missing. The results folder in ``options`` belongs to the
     first host.
     """
     begun = time.monotonic()
@@ -294,7 +294,7 @@ def _end(key: str) -> None:
 
 
 def take(key: str, name: str) -> bytes:
-    """Read and remove a file about a failure. The name is relative to the folder of results."""
+    """Read and remove a file about a failure. The name is relative to the results folder."""
     path = os.path.join(_sessions[key].results, name)
     with open(path, "rb") as file:
         data = file.read()

@@ -1,4 +1,4 @@
-"""Items on the hosts of a cluster: the counterpart of `suite_workers` with Dask.
+"""Items on a cluster's hosts: the counterpart of `suite_workers` with Dask.
 
 The user names the scheduler, or it is started here with workers on this machine. Dask schedules shards of items.
 `cluster_host` has the functions that run on the hosts.
@@ -123,25 +123,25 @@ def workers_of(client: Client) -> dict[str, Json] | None:
 
 
 RESOURCE: Final = "vulkan"
-"""If some workers of Dask have this resource, a suite uses only these, each for one shard at a time."""
+"""If some Dask workers have this resource, a suite uses only these workers, each for a single shard at a time."""
 
 MOST_LOSSES: Final = 3
 """Losses of all hosts of a shard before the items of the shard run alone."""
 
 _RETRIES: Final = 2  # of Dask, after an error
-_SHARDS_PER_HOST: Final = 2  # one runs, one waits there
+_SHARDS_PER_HOST: Final = 2  # a running shard and a waiting shard
 _SHARD_S: Final = 4.0  # the intended duration of a shard
 _FIRST_ITEMS: Final = 1  # of a shard; a host may run each of them for long
 _MOST_ITEMS: Final = 50
 _BATCH_BYTES: Final = 8 << 20
 _LOOK_S: Final = 0.5
 _PATIENCE_S: Final = 60.0
-_LATE_S: Final = 5.0  # to wait for other hosts after one that cannot be used
+_LATE_S: Final = 5.0  # to wait for other hosts after an unusable host
 _END_S: Final = 10.0
 
 
 class _Shard(NamedTuple):
-    """Items that run together on one of the ``hosts`` (addresses).
+    """Items that run together on any of the ``hosts`` (addresses).
 
     ``losses`` counts how often all hosts of the shard were lost. While a ``suspect`` runs, no other shard
     does: an item of a lost shard may end each host that runs it.
@@ -156,8 +156,8 @@ class _Shard(NamedTuple):
 class ClusterWorkers:
     """Life cycle: connected to the cluster; `run` once; closed.
 
-    Each shard of items is a future of Dask. Dask chooses the host, and chooses again if that host is lost. A first
-    future on each host checks that the host has this program.
+    Each shard is a Dask future. Dask chooses the host, and chooses again after a loss of the host. A first future on
+    each host checks that the host has this program.
     """
 
     def __init__(
@@ -266,7 +266,7 @@ class ClusterWorkers:
         return 1 if has_suspect else _SHARDS_PER_HOST * len(self._hosts)
 
     def _has_more(self) -> bool:
-        """Return whether a shard waits, after making one of the next items if necessary."""
+        """Return whether a shard waits. If necessary, first make a shard from the next items."""
         if not self._waiting and (items := tuple(islice(self._items, self._shard_items))):
             self._waiting.append(_Shard(items))
         return bool(self._waiting)
@@ -274,7 +274,7 @@ class ClusterWorkers:
     def _call(
         self, function: Callable[..., object], *arguments: object, hosts: Iterable[str], **options: Any
     ) -> Future[Any]:
-        """Submit a call of a function of this program to one of the hosts."""
+        """Submit a call to a function in this program, for any of the hosts."""
         future = self._client.submit(
             _unpickling_call(), pickle.dumps((function, arguments)), workers=list(hosts), pure=False, **options
         )
@@ -282,7 +282,7 @@ class ClusterWorkers:
         return future
 
     def _submit(self, shard: _Shard, host: str | None = None, lacks: Collection[str] = ()) -> None:
-        """Submit a shard to all hosts, or to one host together with files that the host lacks."""
+        """Submit a shard for any host, or for ``host`` together with the files that this host lacks."""
         hosts = self._hosts if host is None else (host,)
         arguments = (remote.run_shard, self._key, self._options, shard.items, host is not None)
         needs = [self._call(remote.receive, batch, hosts=hosts) for batch in _batches(shard.items, lacks)]
@@ -376,7 +376,7 @@ class ClusterWorkers:
             self._waiting.appendleft(shard._replace(items=left))
 
     def _fetch(self, address: str, result: Result) -> None:
-        """Copy files about failures into the folder of the results."""
+        """Copy files about failures into the results folder."""
         checks = (check for attempt in result.attempts for check in attempt.outputs)
         for name in dict.fromkeys(name for check in checks for name in check.files.values()):
             try:
@@ -386,7 +386,7 @@ class ClusterWorkers:
                 self._note(f"a file about the failure of {result.item.id} was not copied from its host: {error}")
 
     def _lost(self, shard: _Shard, losses: int, why: str) -> Iterator[Result]:
-        """Run a lost shard again, or each item of the shard alone. An item that was lost alone is a crash."""
+        """Run a lost shard again, or each item alone. An item lost alone is a crash."""
         if losses < MOST_LOSSES:
             self._waiting.appendleft(shard._replace(losses=losses))
         elif len(shard.items) > 1:
@@ -403,7 +403,7 @@ class ClusterWorkers:
         self._problems.found("SR-CLUSTER-004", None, message, problem.help, severity="warning")
 
     def _missing(self) -> Iterator[Result]:
-        """Yield the other items as Missing. Raises the first error of a host if no item has run."""
+        """Yield the other items as Missing. Raises the first host error if no item has run."""
         if not self._has_results:
             message = f"the cluster had no worker for {self._patience_s:.0f} s"
             help = "start workers: dask worker SCHEDULER --nworkers 1 --nthreads 1"

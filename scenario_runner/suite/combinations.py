@@ -28,7 +28,7 @@ _LONGEST_TEXT: Final = 100  # of a value in the name of an item
 
 
 def file_text(path: str | None) -> str:
-    """Read a scenario or expectations. The text is empty if the file is unreadable: its run reports that."""
+    """Read a scenario or expectations. For an unreadable file, the text is empty and the run reports the error."""
     with suppress(OSError, ValueError):
         if path and not is_model(path) and not is_stream(path):
             return read_file(path, MAX_SCENARIO_BYTES).decode("utf-8-sig")
@@ -36,7 +36,7 @@ def file_text(path: str | None) -> str:
 
 
 def variants(item: Item, read: Callable[[str | None], str] = file_text) -> list[Item]:
-    """Return the items of all combinations in order. An item without valid combinations stays one item.
+    """Return an item for each combination, in order. An item without valid combinations stays a single item.
 
     ``read`` is `file_text`, or a cache of it.
     """
@@ -52,7 +52,7 @@ def variants(item: Item, read: Callable[[str | None], str] = file_text) -> list[
 
 @lru_cache(FILES_KEPT)
 def _combinations_of(text: str, used: frozenset[str]) -> list[tuple[str, dict[str, object]]]:
-    """Return ids and values of the combinations of used parameters. A wrong file has none."""
+    """Return ids and values for each combination of used parameters. A wrong file has no combinations."""
     from pydantic import ValidationError  # takes 50 ms, and so does the model
 
     from scenario_runner.suite.expectations.format import Parameters
@@ -130,7 +130,7 @@ def problems_of(
 
 
 def scenario_path(item: Item) -> str | ParameterizedFile:
-    """Return the path of an item's scenario, together with the values of its parameters."""
+    """Return the path of an item's scenario, together with parameter values."""
     return ParameterizedFile(item.path, values_of_scenario(item, item.parameters)) if item.parameters else item.path
 
 
@@ -141,7 +141,7 @@ def values_of_scenario(
     needs_expectations: bool = False,
     read: Callable[[str | None], str] = file_text,
 ) -> dict[str, object]:
-    """Return the values of parameters that the scenario uses, and of parameters that nobody offers.
+    """Return the values for parameters used by the scenario, and for parameters that nobody offers.
 
     Raises ScenarioError if the scenario, or with ``needs_expectations`` also the expectations, lack values for offered
     parameters. Messages begin with the id of the item.
@@ -169,7 +169,7 @@ def _declared(item: Item, read: Callable[[str | None], str]) -> tuple[str, str]:
 
 @lru_cache(FILES_KEPT)
 def _tree(text: str) -> dict[str, object]:
-    """Return the keys about parameters in a file, or nothing if there are none or the file is not JSON."""
+    """Return a file's keys about parameters. Without such keys or valid JSON, return nothing."""
     with suppress(ValueError):
         tree = parse(text, is_lenient=True) if f'"{KEY}"' in text else None
         if isinstance(tree, dict) and KEY in tree:

@@ -71,7 +71,7 @@ class Discovery:
         try:
             is_folder = stat.S_ISDIR(os.stat(path).st_mode)
         except (OSError, ValueError):
-            is_folder = False  # the item is missing, and its run says so
+            is_folder = False  # the item is missing, and the run says so
         if is_folder:
             folder = os.path.abspath(path)
             self._searched = {}
@@ -90,7 +90,7 @@ class Discovery:
             self._refuse("SR-SUITE-006", name, f"the list cannot be read: {reason_of(error)}", help)
 
     def _standard_input(self) -> Iterator[str]:
-        """Yield lines as they arrive. Invalid UTF-8 stays in the names, which are refused one by one."""
+        """Yield lines as they arrive. Invalid UTF-8 stays in the names; a caller refuses each such name."""
         with open(self._input, encoding="utf-8-sig", errors="surrogateescape", closefd=False) as lines:
             yield from lines
 
@@ -167,7 +167,7 @@ class Discovery:
         return False
 
     def _item(self, path: str, beside: Container[str] | None = None, variant: str = "") -> Iterator[Item]:
-        """Yield the items of a scenario or a model: one for each combination of parameters, or only ``variant``."""
+        """Yield an item for each parameter combination of a scenario or model, or only the item ``variant``."""
         id = path.removeprefix(self._below).replace(os.sep, "/")
         if not _is_plain(id):
             self._not_plain(None, path)
@@ -247,7 +247,7 @@ def scenario_with(path: str, parameters: Mapping[str, Json]) -> str | Parameteri
 
 
 def is_item(path: str, beside: Container[str] | None = None) -> bool:
-    """Return whether a file is a scenario, or a model with expectations of its own. Raises OSError.
+    """Return whether a file is a scenario, or a model with expectations. Raises OSError.
 
     Beside a scenario with the same name, the expectations belong to the scenario.
     """
@@ -260,7 +260,7 @@ def is_item(path: str, beside: Container[str] | None = None) -> bool:
 
 
 def _is_other(name: str) -> bool:
-    """Return whether the name of a .json file shows that the file is no scenario."""
+    """Return whether a .json file's name rules out a scenario."""
     return name in _OTHER_NAMES or is_expectations_file(name)
 
 
@@ -333,7 +333,7 @@ def _is_scenario(path: str) -> bool:
 
 
 def is_expectations_file(path: str) -> bool:
-    """Return whether a name is a name of expectations."""
+    """Return whether a file name belongs to expectations."""
     name = os.path.basename(path)
     return name == _FILE or name.endswith(f".{_FILE}")
 

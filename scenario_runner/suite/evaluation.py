@@ -1,4 +1,4 @@
-"""The run of one item in this process, which compares results as they come from the device.
+"""An item's run in this process, with comparisons as results come from the device.
 
 ::
 
@@ -109,7 +109,7 @@ class ItemRun(Sink):
         convert(model)
 
     def compare(self, bound: Bound, actual: memoryview) -> None:
-        """Take one complete output."""
+        """Take a complete output."""
         raise NotImplementedError
 
     def _chosen_runner(self) -> Runner:
@@ -129,11 +129,11 @@ class ItemRun(Sink):
         return self
 
     def frame(self, iteration: int, frame: FramePlan) -> Receive:
-        """Open the receiver of the captures of a frame."""
+        """Open the receiver for a frame's captures."""
         return self._receiver(f"{self._frames.name(iteration, frame.frame_id) if frame.captures else ''}/")
 
     def outputs(self) -> Receive:
-        """Open the receiver of the outputs."""
+        """Open the receiver for outputs."""
         return self._receiver("")
 
     def _receiver(self, folder: str) -> Receive:
@@ -146,7 +146,7 @@ class ItemRun(Sink):
             if bound is None:
                 return
             size = self._plan.resources[uid].size_bytes
-            if view.nbytes < size:  # most resources come in one piece
+            if view.nbytes < size:  # most resources come in a single piece
                 held += view
                 if len(held) < size:
                     return
@@ -167,7 +167,7 @@ class ItemRun(Sink):
 
 
 def error_codes(error: ScenarioRunnerError) -> list[str]:
-    """Return the sorted codes of all errors of a run."""
+    """Return the sorted codes of all errors in a run."""
     return sorted({problem.code for problem in error.problems if problem.severity == "error"})
 
 
@@ -189,7 +189,7 @@ def run_item(item: Item, runners: Runners, options: EvaluationOptions | None = N
 
 
 def of_error(error: ScenarioRunnerError, status: Status | None = None, reason: str = "") -> Outcome:
-    """Make the outcome of an item from an error. The default status depends on the type of the error."""
+    """Make an item's outcome from an error. The default status depends on the error type."""
     if status is None:
         status = "NotSupported" if isinstance(error, UnsupportedError) else "Missing"
         status = "MissingTool" if isinstance(error, MissingToolError) else status
@@ -286,7 +286,7 @@ class _Evaluation(ItemRun):
         return Outcome(bad[0].status, reason=reason, diagnostics=warnings, outputs=outputs, lines=self._lines)
 
     def compare(self, bound: Bound, actual: memoryview) -> None:
-        """Check an output, and write files about a failed one."""
+        """Check an output, and write files if the check fails."""
         check = check_output(bound, actual)
         if check.status != "Pass":
             self._add_line(check.name, self.expectations.pointer_to(check.name))
@@ -298,7 +298,7 @@ class _Evaluation(ItemRun):
         self._checks.append(check)
 
     def _with_evidence(self, check: OutputCheck, bound: Bound, actual: memoryview, folder: str) -> OutputCheck:
-        """Replace the files about an output of an earlier run, and return the check with the new files."""
+        """Replace an earlier run's files about an output, and return the check with the new files."""
         from scenario_runner.suite.evidence import remove_evidence, write_evidence
 
         remove_evidence(bound, folder, self.item.id)
@@ -365,7 +365,7 @@ def check_output(bound: Bound, actual: memoryview) -> OutputCheck:
 
 
 def _sentence(bound: Bound, mismatch: Mismatch, allowed: int) -> str:
-    """Return a sentence about the wrong elements of an output."""
+    """Return a sentence about an output's wrong elements."""
     count = mismatch.total - mismatch.ignored
     noun = "compared element" if mismatch.ignored else "element"
     text = f"{share_of(mismatch.wrong, count, noun)} wrong"

@@ -119,7 +119,7 @@ def _has_colors(plane: Plane) -> bool:
 
 
 def _layers(plane: Plane, flat: Array) -> list[Array]:
-    """Split a flat array of a plane, or of a channel of an image, into pictures."""
+    """Split a flat array of a plane or image channel into pictures."""
     array = flat.reshape(plane.shape if plane.image is None else plane.shape[:2])
     return list(numpy.moveaxis(array, -1, 0)) if _has_colors(plane) else [array]
 

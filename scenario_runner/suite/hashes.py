@@ -77,7 +77,7 @@ _known: dict[tuple[int, ...], _Source] = {}  # by identity, size and times of a 
 
 
 def dependencies(item: Item) -> list[tuple[str, str]]:
-    """Return paths and SHA-256 of all files that a run of an item reads. Missing and unreadable files have no hash."""
+    """Return paths and SHA-256 of all files read by an item's run. Missing and unreadable files have no hash."""
     with around(item.path, *item.defaults):
         text, check = texts_of(item)
         own = [(path, file_hash(path)) for path in (item.path, item.expectations) if path]
@@ -204,7 +204,7 @@ def _source(path: str) -> _Source:
     with suppress(OSError, ValueError, SandboxError):
         check_path(path)
         status = os.stat(path)
-        # scenarios name one file by different paths
+        # scenarios name the same file by different paths
         known = status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns
         if stat.S_ISREG(status.st_mode):  # reading a pipe would wait, and a device may be endless
             if known not in _known:

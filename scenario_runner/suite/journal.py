@@ -135,7 +135,7 @@ class Journal:
         self.close()
 
     def _check_place(self) -> None:
-        """Check that the file is still at its path, otherwise results would be lost. Raises FileError."""
+        """Check that the path still leads to the open file, otherwise results would be lost. Raises FileError."""
         try:
             self.is_lost = not os.path.samestat(os.stat(self.path), os.fstat(self._descriptor))
         except FileNotFoundError:
@@ -228,7 +228,7 @@ class Incomplete(NamedTuple):
 
 
 class MergedJournals:
-    """The results of journals by the ids of items. The last result of an item counts.
+    """Journal results by item id. An item's last result counts.
 
     Iteration follows the order of ids. A folder stands for the journal in it. Damaged lines, contradictions between
     journals, and unusable journals are reported as problems. Raises FileError if no journal is usable.
@@ -256,7 +256,7 @@ class MergedJournals:
             problems.found(problem.code, problem.path, problem.message, problem.help, line=problem.line)
 
     def incomplete(self) -> Iterator[Incomplete]:
-        """Yield journals that lack results of their last suite. Unusable journals come first."""
+        """Yield journals that lack results from the last suite. Unusable journals come first."""
         for path in self.unusable:
             yield Incomplete(path, "incomplete", "the journal cannot be read")
         for path, run in {run.path: run for run in self.runs}.items():  # the last run in each journal

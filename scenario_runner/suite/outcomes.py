@@ -17,7 +17,7 @@ from scenario_runner.errors.text import Json
 _NOTHING: Final[Mapping[str, Json]] = {}
 
 Status = Literal["Pass", "Warn", "Fail", "NotSupported", "MissingTool", "Skip", "Crash", "Timeout", "Missing"]
-"""The status of one attempt. Missing: the scenario or the expectations are unusable. MissingTool: this machine lacks a
+"""An attempt's status. Missing: the scenario or the expectations are unusable. MissingTool: this machine lacks a
 tool (`MissingToolError`)."""
 
 NOT_RUN: Final = frozenset({"NotSupported", "MissingTool", "Skip"})
@@ -38,7 +38,7 @@ class Item(NamedTuple):
     ``id`` is the name in lists and reports: the path of the scenario with "/", relative to the root of the suite if
     possible. ``path`` is absolute. ``expectations`` is the path of the file with expectations, or None without such a
     file. ``defaults`` lists the files ``suite.json`` of the folder and the folders above, the nearest first.
-    ``parameters`` has the values of one combination by name; ``variant``, such as ``[4-true]``, then ends the id.
+    ``parameters`` has a combination's values by name; ``variant``, such as ``[4-true]``, then ends the id.
     """
 
     id: str
@@ -50,7 +50,7 @@ class Item(NamedTuple):
 
 
 class OutputCheck(NamedTuple):
-    """The result of comparing one output, or one captured frame of an output.
+    """The result of comparing an output, or an output's captured frame.
 
     ``name`` is the uid of the resource, or "frame/uid" for a captured frame. ``message`` is a sentence about the
     difference, empty for a Pass. ``metrics`` has measured errors by name. ``worst`` lists index, expected value and
@@ -67,7 +67,7 @@ class OutputCheck(NamedTuple):
 
 
 class Outcome(NamedTuple):
-    """The outcome of one attempt of an item.
+    """The outcome of an attempt to run an item.
 
     ``reason`` is a sentence about a status other than Pass. ``exit_code`` is the exit code of ``scenario-runner run``
     for the same scenario (see `errors`). ``diagnostics`` are JSON from `Diagnostic.as_json`. ``printed`` has the first

@@ -22,7 +22,7 @@ class SuiteProblems:
 
     @contextmanager
     def together(self) -> Iterator[None]:
-        """Collect errors in a block, and raise them as one error at the end."""
+        """Collect errors in a block, and raise them as a single error at the end."""
         self._held = []
         with self.holding():
             yield

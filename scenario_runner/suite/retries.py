@@ -10,7 +10,7 @@ from scenario_runner.suite.verdicts import Expected, judged
 
 
 class Rules(NamedTuple):
-    """The number of attempts of an item: ``repeat`` good ones, and ``retries`` more after an unexpected one."""
+    """The number of attempts for an item: ``repeat`` good attempts, and ``retries`` more after an unexpected status."""
 
     retries: int = 1
     repeat: int = 1

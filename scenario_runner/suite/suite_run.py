@@ -183,7 +183,7 @@ class Selection(NamedTuple):
     """Every ``fraction``-th item from number ``fraction_start`` on; the first item has the number 1.
 
     ``shuffle`` is the seed of a random order. Items with an id in ``first`` come first. Both need all items before the
-    first one runs.
+    first item runs.
     """
 
     fraction: int = 1

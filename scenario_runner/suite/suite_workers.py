@@ -126,6 +126,6 @@ class SuiteWorkers(Workers[Item]):
             yield result._replace(device=ended.device.uuid, driver=ended.device.driver)
 
     def run_one(self, item: Item, expected: Expected = UNLISTED) -> Result:
-        """Run one item. Raises the same errors as `run_items`."""
+        """Run an item. Raises the same errors as `run_items`."""
         (result,) = self.run((item,), lambda name: expected)
         return result

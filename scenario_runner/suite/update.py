@@ -29,7 +29,7 @@ from scenario_runner.suite.worker_task import Runners
 
 
 class Change(NamedTuple):
-    """The change of an expectation of an ``output`` in the file ``path``. ``message`` tells how the output was wrong.
+    """A changed expectation for an ``output`` in the file ``path``. ``message`` tells how the output was wrong.
 
     ``digest`` is the SHA-256 of the output's content and shape, or "" if the file holds more. A "kept" expectation
     stays, since the output is right.

@@ -55,7 +55,7 @@ def not_run(verdicts: Iterable[str], count: int, reason: str) -> str:
 
 
 def judged(status: str, expected: str | None) -> str:
-    """Return the verdict on one attempt, by the status that a baseline expects."""
+    """Return the verdict on an attempt, by the status that a baseline expects."""
     if expected is None or status == "MissingTool":
         return status
     if listed(status) == listed(expected):

@@ -77,7 +77,7 @@ class Sampler(ModelBase):
 
 
 class Resource(ModelBase):
-    """One input or output; the keys lack the prefix ``input_<index>_`` or ``output_<index>_``."""
+    """An input or output; the keys lack the prefix ``input_<index>_`` or ``output_<index>_``."""
 
     vkformat: str = Field(
         min_length=1,
@@ -161,7 +161,7 @@ _MOST_FINDINGS: Final = 100
 
 
 class Reader:
-    """A reader of the attributes of one operation. ``findings`` are errors and warnings with pointers into them."""
+    """A reader of an operation's attributes. ``findings`` are errors and warnings with pointers into the attributes."""
 
     def __init__(self, operation: str) -> None:
         self.operation = operation
@@ -199,7 +199,7 @@ class Reader:
         )
 
     def _sorted(self, tree: dict[str, object]) -> dict[str, object]:
-        """Return the keys of the shader. Sort the keys of inputs and outputs by index, and note unknown keys."""
+        """Return the shader's keys. Sort the keys of inputs and outputs by index, and note unknown keys."""
         shader: dict[str, object] = {}
         for key, value in tree.items():
             indexed = _INDEXED.fullmatch(key)
@@ -278,7 +278,7 @@ class Reader:
         return f"/{direction}_{index}_{next(iter(self._resources[direction][index]))}"
 
     def _view(self, name: str, values: dict[str, Json]) -> View | None:
-        """Read one input or output; None after an error."""
+        """Read an input or output; return None after an error."""
         before = len(self.findings)
         if isinstance(values.get("sampler"), dict):
             self._check_sampler(values["sampler"], f"/{name}_sampler")
@@ -324,7 +324,7 @@ class Reader:
                 self._number(f"{pointer}/{key}", name, numbers)
 
     def _check_view(self, view: View, descriptor_type: str) -> None:
-        """Report contradictions between the keys of one input or output."""
+        """Report contradictions between the keys of an input or output."""
         problem = _format_problem(view.format, view.descriptor_type)
         if problem:
             message = f"{view.format.name} {problem}, but {view.name}_vkdescriptortype is {descriptor_type}"

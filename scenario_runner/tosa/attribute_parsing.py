@@ -1,6 +1,6 @@
 """Parsing of attributes from JSON, which gives every problem a line and column.
 
-A file holds one object or a list of objects. Each object is either the attributes themselves, or an operation with
+A file holds an object or a list of objects. Each object is either the attributes themselves, or an operation with
 ``domain_name``, ``operator_name`` and ``implementation_attrs``, as in the description of the conversion.
 """
 
@@ -89,7 +89,7 @@ _ATTRIBUTES, _NAME, _DOMAIN = "implementation_attrs", "operator_name", "domain_n
 
 
 class Examined(NamedTuple):
-    """One operation of a file: the attributes, None after an error, and the findings about them.
+    """An operation in a file: the attributes, None after an error, and the findings about them.
 
     An operation of another domain is no shader and is not examined. ``types`` are known if the file is a model.
     """

@@ -39,7 +39,7 @@ def attributes_of_shader(
     """Make the attributes of the compute shader in the file ``path``, as data for `json.dump`.
 
     A variable that the shader writes becomes an output, every other variable an input, in the order of sets and
-    bindings. Formats come from the declarations; an open format becomes the widest one. ``workgroups`` is the value of
+    bindings. Formats come from the declarations; an open format becomes the widest format. ``workgroups`` gives
     workgroup_sizes, by default the shader's local size. With ``spirv`` the attributes have the compiled module instead
     of the source. Raises FileError, CompileError and ShaderError, and UsageError for a source with includes.
     """
@@ -97,7 +97,7 @@ def _resources(slots: Iterable[Slot]) -> dict[str, object]:
 
 
 def _format(variable: DescriptorBinding) -> str:
-    """Name the format of a declaration, or a format for its type."""
+    """Name a declaration's format, or a format for the declared type."""
     if variable.tensor is not None:
         return _format_named(variable.tensor.element, 1)
     if variable.block is not None:

@@ -66,7 +66,7 @@ class _Part(ModelBase):
 
 
 class Compliance(_Part):
-    """The compliance mode of an output; a key with the suffix ``_info`` has its parameters."""
+    """The compliance mode of an output; a key with the suffix ``_info`` has the mode's parameters."""
 
     model_config = ConfigDict(extra="allow")
     mode: ModeName
@@ -101,7 +101,7 @@ class Description(_Part):
 
 
 class _Record(_Part):
-    """The record in a folder of the suite: the hash of the sources, and the outcome of the import."""
+    """The record in a suite folder: the hash of the sources, and the import's outcome."""
 
     digest: str
     outcome: Outcome
@@ -129,7 +129,7 @@ class Imported(NamedTuple):
 
 
 class References(NamedTuple):
-    """The program of the reference model, and the schema that it reads."""
+    """The reference model's program and schema."""
 
     program: str
     schema: str
@@ -182,7 +182,7 @@ def find_tests(paths: Iterable[str]) -> Iterator[Test | ScenarioRunnerError]:
 def import_tests(tests: Sequence[Test], output: str, jobs: int) -> Iterator[Imported]:
     """Write a folder of the suite ``output`` for each test, and yield the outcomes as they come.
 
-    A folder appears complete or not at all. A folder that the same programs made from the same files is kept. Raises
+    A folder appears complete or not at all. An existing folder from the same programs and files is kept. Raises
     MissingPackageError without converter or reference model.
     """
     reference, converter = find_reference(), find_converter()
@@ -229,7 +229,7 @@ def _imported(test: Test, target: str, reference: References, programs: str) -> 
 
 
 def read_description(folder: str) -> Description:
-    """Read desc.json and look for the files that it names. Raises FileError for an unusable test."""
+    """Read desc.json and look for the named files. Raises FileError for an unusable test."""
     path = os.path.join(folder, DESCRIPTION)
     try:
         with open(path, "rb") as file:
@@ -259,7 +259,7 @@ def read_description(folder: str) -> Description:
 
 
 def _digest(folder: str, description: Description, programs: str) -> str:
-    """Return the SHA-256 of everything that the import of a test depends on."""
+    """Return the SHA-256 of all data that affects a test's import."""
     hash = hashlib.sha256(programs.encode())
     for name in (DESCRIPTION, description.tosa_file, *description.ifm_file):
         with open(os.path.join(folder, name), "rb") as file:

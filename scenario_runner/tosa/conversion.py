@@ -30,7 +30,7 @@ _Problem = tuple[str, Severity, CustomOperation | None, str, str | None]
 class ConvertedModel(NamedTuple):
     """A converted model: the ``parts`` of a VGF file in order, with warnings and notes about the model.
 
-    ``source`` is the model that was converted; ``layers`` are the outputs that are results of operators.
+    ``source`` is the converted model; ``layers`` are the outputs computed by operators.
     """
 
     parts: Sequence[bytes | memoryview]
@@ -60,8 +60,8 @@ def convert(
     """Convert a TOSA model to VGF. Custom operations of the domain com.arm.VulkanCustomShader become compute segments.
 
     ``model`` is the path or the content of a file with MLIR text, MLIR bytecode or a TOSA FlatBuffer. ``output`` is the
-    file to write, which appears complete or not at all; without it nothing is written. ``function`` chooses one of
-    several functions; the default is the only function, or ``main``.
+    file to write, which appears complete or not at all; without it nothing is written. ``function`` chooses
+    among several functions; the default is the only function, or ``main``.
 
     By default a shader's dispatch has ``workgroup_sizes`` workgroups. With ``dispatch="cover-output"``
     ``workgroup_sizes`` is the local size, and the dispatch covers the shader's first result; checked shaders use the
@@ -72,7 +72,7 @@ def convert(
     results of operators into further outputs: all results for "*", otherwise results with a matching name or operator
     (`model_layers.expose`).
 
-    Raises FileError, ScenarioError with all problems of the model and its shaders, and UnsupportedError if the
+    Raises FileError, ScenarioError with all problems of the model and shaders, and UnsupportedError if the
     converter is missing or refuses the model.
     """
     if dispatch not in DISPATCHES:
@@ -165,12 +165,12 @@ def _stop_at(findings: Iterable[Diagnostic], path: str, *, strict: bool = False)
 
 
 def _placed(findings: Iterable[Diagnostic], path: str) -> ScenarioRunnerError:
-    """Make an error of findings; each message begins with the path of the model."""
+    """Make an error from findings; each message begins with the model's path."""
     return error_of(findings).of_scenario(path)
 
 
 def _labels(model: Model, function: Function) -> Iterator[tuple[str, CustomOperation]]:
-    """Label each shader for messages: its name, and the line if the name is not unique."""
+    """Label each shader for messages: the name, and the line if several shaders share the name."""
     names = [shader.name for shader in function.shaders]
     for number, shader in enumerate(function.shaders):
         label = shader.name or "custom operation"
@@ -212,11 +212,11 @@ def _examined(
 
 
 def _covering_workgroups(shape: Sequence[int], view: View, local_size: Sequence[int]) -> tuple[int, int, int]:
-    """Count the workgroups that have one invocation for each element of a value.
+    """Count the workgroups with an invocation for each element of a value.
 
     x counts the last dimension (an image's width), y the dimension before it, and z all others together. For a buffer
-    and workgroups of one dimension, x counts all elements. A last dimension that holds the format's components counts
-    as one element.
+    and one-dimensional workgroups, x counts all elements. A last dimension that holds the format's components counts
+    as a single element.
     """
     sizes = list(shape)
     if view.format.components > 1 and sizes and sizes[-1] == view.format.components:
@@ -229,7 +229,7 @@ def _covering_workgroups(shape: Sequence[int], view: View, local_size: Sequence[
 
 
 def find_problems(model: Model, function: Function) -> Iterator[Diagnostic]:
-    """Yield the problems of a function, with lines of operations if the file is text."""
+    """Yield the problems of a function, with the operations' lines if the file is text."""
     others = [other.name for other in model.functions if other is not function]
     if others:
         message = f"only the function {function.name!r} is converted, not {', '.join(map(repr, others))}"

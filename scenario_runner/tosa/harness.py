@@ -1,6 +1,6 @@
 """The module for TOSA's official harness: ``tosa_verif_run_tests --sut-module scenario_runner.tosa.harness``.
 
-The harness (package tosa-tools) calls `TosaSUTRunner.runTestGraph` for each test and judges the files that it writes.
+The harness (package tosa-tools) calls `TosaSUTRunner.runTestGraph` for each test and judges the written files.
 """
 
 import os
@@ -18,7 +18,7 @@ _REFUSALS = frozenset({ScenarioError.exit_code, FileError.exit_code, Unsupported
 
 
 class TosaSUTRunner(TosaTestRunner):  # type: ignore[misc]
-    """A runner of the harness's tests on a Vulkan device; each test has its own process.
+    """A runner for the harness's tests on a Vulkan device; each test runs in a separate process.
 
     Arguments of the module are options of ``scenario-runner run``, as in
     ``--sut-module-args scenario_runner.tosa.harness:--device=1``.

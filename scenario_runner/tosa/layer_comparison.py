@@ -1,7 +1,7 @@
 """Comparison of a TOSA model layer by layer with expected results.
 
 Expected results come from a framework's files, from TOSA's reference model (the package tosa-tools) or from another
-device. Every layer is content of a single channel, since its last dimension may have thousands of entries.
+device. Every layer has a single channel, since the last dimension may have thousands of entries.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _REASON: Final = re.compile(r"ERROR_IF\(\) fails AT .*\n(.+)")  # the reference 
 
 
 class LayerResult(NamedTuple):
-    """The comparison of a layer with the array called ``expected``, if there is one.
+    """The comparison of a layer with the array called ``expected``, if any.
 
     ``wrong`` counts elements. ``error`` is the greatest error, infinite if only one side is a number, and ``relative``
     the error divided by the greatest expected magnitude. ``worst`` lists elements as (index, actual, expected, error).
@@ -109,7 +109,7 @@ class LayeredModel:
         return [name for name in names if name not in arrays]
 
     def run(self, runner: Runner) -> dict[str, Content]:
-        """Run the model and return the results of the layers by name. Raises the errors of `Runner.run`."""
+        """Run the model and return the layers' results by name. Raises the errors of `Runner.run`."""
         vgf, model = read_vgf(self._vgf_path), BareModel(self._vgf_path)
         uids = {binding["id"]: binding["resource_ref"] for binding in model.command["bindings"]}
         arrays = list(self.inputs.values())
@@ -154,7 +154,7 @@ class LayeredModel:
 
 
 def _reference(content: bytes, inputs: list[Array]) -> list[Array]:
-    """Compute the outputs with the reference model. Raises ValueError with the error that it prints."""
+    """Compute the outputs with the reference model. Raises ValueError with the printed error."""
     from tosa_reference_model import GraphStatus, run
 
     with TemporaryFile() as printed:
@@ -216,9 +216,9 @@ def match(
     """Find the layer of each array.
 
     The layer has the name of the array. Otherwise it is the last layer of the same type and shape that was lowered from
-    a node or module with the name of the array. Case and punctuation count only if they decide between names.
+    a node or module with the array's name. Case and punctuation count only if they decide between names.
 
-    Return contents by name of the layer (two if the order of dimensions is ambiguous), and the names of arrays without
+    Return contents by layer name (two if the order of dimensions is ambiguous), and the names of arrays without
     a layer. Raises FileError for an array that does not fit the layer of the same name.
     """
     by_name = {_plain(name): layer for layer in layers for name in (layer.tensor, layer.name)}
@@ -295,13 +295,13 @@ def judge(
 
 
 def _against(actual: Channel, content: Content) -> tuple[Channel, Array]:
-    """Return the expected channel, and the errors of the actual one."""
+    """Return the expected channel, and the errors of the actual channel."""
     (expected,) = content.channels
     return expected, element_errors(actual.raw, expected.raw, actual.element, expected.element)
 
 
 def _distance(compared: tuple[str, Channel, Array]) -> tuple[int, float]:
-    """Return how far a layer is from the expected one: the number of infinite errors, and the sum of the others."""
+    """Measure a layer's distance from the expected values: count infinite errors, and add up the others."""
     errors = compared[2]
     is_finite = numpy.isfinite(errors)
     with numpy.errstate(over="ignore"):
@@ -309,9 +309,9 @@ def _distance(compared: tuple[str, Channel, Array]) -> tuple[int, float]:
 
 
 def sources_of(result: LayerResult, results: Sequence[LayerResult]) -> dict[str, str]:
-    """Return the verdicts of the layers that a layer reads, nearest first. An input of the model has "input".
+    """Return the verdicts of a layer's input layers, nearest first. An input of the model has "input".
 
-    A layer without an expected array is followed by the layers that it reads itself.
+    A layer without an expected array is followed by that layer's inputs.
     """
     by_name = {other.layer.name: other for other in results}
     sources: dict[str, str] = {}

@@ -1,8 +1,8 @@
 """Layers of a model judged by TOSA's rules.
 
 TOSA has rules for single operators. So each operator is cut out of the model, and the reference model computes it in
-precise mode from the inputs that the device had computed. Errors of earlier operators do not count. The generator of
-tosa-tools gives the compliance mode and its parameters. Importing this module needs the package tosa-tools.
+precise mode from the inputs computed by the device. Errors of earlier operators do not count. The generator of
+tosa-tools gives the compliance mode and the mode's parameters. Importing this module needs the package tosa-tools.
 """
 
 import json
@@ -40,7 +40,7 @@ _EXPECTED: Final = "expected.npy"
 
 
 def judge_by_tosa(model: LayeredModel, actual: Mapping[str, Content], layers: Iterable[Layer]) -> Iterator[LayerResult]:
-    """Judge ``layers`` of a model; ``actual`` are the results of all layers.
+    """Judge ``layers`` of a model; ``actual`` has all layers' results.
 
     A custom operator has no verdict, nor has an operator that the reference model refuses; the message tells the
     reason. Raises MissingPackageError without the package tosa-tools.
@@ -99,7 +99,7 @@ _SUMMANDS: Final[dict[str, Callable[[Sequence[Sequence[int]], Any], int]]] = {
 
 
 def _rule(layer: Layer, model: bytes, inputs: Mapping[str, Channel], result: Channel) -> tosa_rules.TosaRule:
-    """Make the rule for a layer, without expected values. Its operator is the last one in the model."""
+    """Make the rule for a layer, without expected values. The layer's operator is the model's last operator."""
     block = TosaGraph.GetRootAs(model).Regions(0).Blocks(0)
     operator = block.Operators(block.OperatorsLength() - 1)
     row = next(row for row in TosaTestGen.TOSA_OP_LIST.values() if row["op"] == operator.Op())
@@ -130,6 +130,6 @@ def _rule(layer: Layer, model: bytes, inputs: Mapping[str, Channel], result: Cha
     output = SimpleNamespace(name="", dtype=type, shape=list(result.raw.shape))
     described = TosaBuildGen.tensorComplianceMetaData(None, row, types, arguments, output, None)
     compliance = Compliance.model_validate(described)
-    if compliance.mode == "DOT_PRODUCT":  # the limit of the variance only fits the data of TOSA's tests
+    if compliance.mode == "DOT_PRODUCT":  # the variance limit only fits the data of TOSA's tests
         compliance.parameters["variance_error_bound"] = sys.float_info.max
     return tosa_rules.TosaRule(compliance.mode, compliance.data_type, result.raw, None, compliance.parameters)

@@ -17,7 +17,7 @@ Language = Literal["SPIR-V", "GLSL", "HLSL", ""]
 
 
 class View(NamedTuple):
-    """The shader's view of one operand or result.
+    """The shader's view of an operand or result.
 
     ``name`` is the prefix of the view's keys, such as "input_0". ``descriptor_type`` is a VkDescriptorType
     (`ml.vgf_model`). ``logical_type`` is the value of ``_type``, or empty.
@@ -48,7 +48,7 @@ class View(NamedTuple):
 
 
 class PushConstant(NamedTuple):
-    """One push constant."""
+    """A push constant."""
 
     name: str
     size_bytes: int
@@ -105,7 +105,7 @@ Types = tuple[Sequence[ValueType], Sequence[ValueType]]
 
 
 class Attributes(NamedTuple):
-    """The attributes of one custom operation, which is called ``operation``.
+    """The attributes of a custom operation, which is called ``operation``.
 
     ``code`` is a SPIR-V module as bytes or a source as text. A placeholder has the ``code`` None and an empty
     ``language``. ``inputs`` describe the operands in order, ``outputs`` the results. ``warnings`` are about legal but
@@ -143,7 +143,7 @@ _NARROWED: Final = {"i64": "i32", "f64": "f32"}  # by the converter
 
 
 class Value(NamedTuple):
-    """A value at a use or at its definition."""
+    """A value where an operation defines or uses it."""
 
     name: str
     type: ValueType
@@ -167,10 +167,10 @@ class Value(NamedTuple):
 
 
 class CustomOperation(NamedTuple):
-    """One ``tosa.custom``; ``name`` is the operator_name.
+    """A ``tosa.custom`` operation; ``name`` is the operator_name.
 
-    ``attributes`` is the text of implementation_attrs, ``attributes_span`` the place of this string with its quotes.
-    ``span`` is the place of the whole operation with its results. ``line`` counts from 1.
+    ``attributes`` is the text of implementation_attrs, ``attributes_span`` the place of this string with the quotes.
+    ``span`` is the place of the whole operation with the results. ``line`` counts from 1.
     """
 
     name: str
@@ -194,7 +194,7 @@ class CustomOperation(NamedTuple):
 
 
 class Shader(NamedTuple):
-    """A shader of a function: the operation, its attributes, and the workgroup count of its dispatch."""
+    """A shader of a function: the operation, the attributes, and the workgroup count to dispatch."""
 
     operation: CustomOperation
     attributes: Attributes

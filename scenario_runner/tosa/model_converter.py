@@ -1,4 +1,4 @@
-"""Calls of Arm's model-converter, which lowers TOSA to SPIR-V graphs, and the errors that it reports.
+"""Calls of Arm's model-converter, which lowers TOSA to SPIR-V graphs, and the reported errors.
 
 The program belongs to the PyPI package ai_ml_sdk_model_converter. The package's command is a Python script around the
 program; this module calls the program directly.
@@ -65,7 +65,7 @@ def find_converter() -> str | None:
 
 
 class ConverterCall:
-    """One call of the converter, which runs in the background until `result` or the end of the ``with`` block."""
+    """A call of the converter, which runs in the background until `result` or the end of the ``with`` block."""
 
     def __init__(self, model: Input, options: Sequence[str] = (), *, dump: bool = False) -> None:
         """Start the converter; with ``dump`` standard error is a pipe. Raises UnsupportedError without a converter."""
@@ -79,7 +79,7 @@ class ConverterCall:
             self._said = stack.enter_context(TemporaryFile())
             program = os.path.abspath(converter)
             try:
-                # in its own folder: elsewhere a file may be called "-", which the converter would read
+                # in a separate folder: elsewhere a file may be called "-", which the converter would read
                 self.program = stack.enter_context(
                     Program(
                         [program, "-i", path, "-o", self._output, *options],
@@ -98,7 +98,7 @@ class ConverterCall:
             self._stack = stack.pop_all()
 
     def result(self) -> memoryview:
-        """Wait for the converter and map the file that it wrote. Raises ScenarioRunnerError."""
+        """Wait for the converter and map the output file. Raises ScenarioRunnerError."""
         with self:
             if self.program.wait():
                 self._said.seek(0)
@@ -155,7 +155,7 @@ def dump(model: Input, before: str = "") -> str:
 
 
 def _refused_options(options: Sequence[str], output: bytes) -> UsageError | None:
-    """Make the error for options of the user that the converter rejects; None for other errors."""
+    """Make the error for user options that the converter rejects; return None for other errors."""
     if not options or b"Error creating parser" not in output:
         return None
     reason = output.decode(errors="replace").splitlines()[0][:_LONGEST_REASON]

@@ -41,7 +41,7 @@ def parse_flatbuffer(content: Content) -> tuple[Function, str]:
     """Read the function in a FlatBuffer, and the first operator that reads a value before it is made.
 
     The converter fails on such an operator without a message; the second result is that message, or empty. The
-    ``attributes_span`` of a custom operation is the place of the reference to its attributes. Raises DamagedError.
+    ``attributes_span`` of a custom operation is the place of the reference to the attributes. Raises DamagedError.
     """
     file = Tables(content.part, content.size_bytes)
     block = first_block(file)
@@ -104,7 +104,7 @@ _CHUNK_SIZE_BYTES = 1 << 20
 class Source(NamedTuple):
     """The source of a model; messages call it ``name``.
 
-    A FlatBuffer in a file may be large: ``content`` is None, and the file is read in parts. A plain model has one
+    A FlatBuffer in a file may be large: ``content`` is None, and the file is read in parts. A plain model has a single
     function and no custom operations, so that the converter can read it unchanged. ``function`` and ``problem`` are the
     results of `parse_flatbuffer`.
     """
@@ -167,7 +167,7 @@ def open_source(model: str | os.PathLike[str] | bytes, name: str = "<memory>") -
 def _is_one_operation(content: bytes) -> bool:
     """Return whether the module in MLIR bytecode holds a single operation, which is a function.
 
-    Source: MLIR bytecode format. The operations' section begins with the block of the module; the region of the module
+    Source: MLIR bytecode format. The operations' section begins with the module's block; the module's region
     is a section within it.
     """
     file = BytesIO(content)
@@ -186,7 +186,7 @@ def _is_one_operation(content: bytes) -> bool:
 
     try:
         file.seek(len(_BYTECODE))
-        number()  # the version of the format; the name of the producer follows
+        number()  # the format version; the producer's name follows
         file.seek(content.index(0, file.tell()) + 1)
         kind, end = section()
         while kind != _OPERATIONS_SECTION:
@@ -205,7 +205,7 @@ def _is_one_operation(content: bytes) -> bool:
 
 @contextmanager
 def converter_errors(source: Source, model: Model | None = None, findings: Iterable[Diagnostic] = ()) -> Iterator[None]:
-    """Turn errors of the converter into errors of the model.
+    """Turn converter errors into model errors.
 
     ``model`` is given if the converter reads another text than the source. The error repeats ``findings`` about
     operations that were left to the converter, since they may be the reason.
@@ -232,7 +232,7 @@ def unreadable(path: str, message: str, help: str | None = None) -> ScenarioRunn
 
 
 def parse_model(source: Source) -> Model:
-    """Parse a model with its custom operations.
+    """Parse a model, including custom operations.
 
     Raises FileError if it is not a TOSA model, and UnsupportedError if it is bytecode and the converter is missing.
     """

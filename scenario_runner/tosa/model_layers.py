@@ -71,7 +71,7 @@ class Layer(NamedTuple):
 
 
 def expose(source: tosa.Source, pattern: str = "*") -> tuple[tosa.Source, tuple[Layer, ...]]:
-    """Turn layers into further outputs of a model. ``pattern`` (* and ?) matches names and operators of layers.
+    """Turn layers into further outputs of a model. ``pattern`` (* and ?) matches layers' names and operators.
 
     The converter first turns MLIR into a FlatBuffer. Return the model with named outputs, and all layers that are
     outputs, in the order of operators. Raises UsageError if no layer matches, and ScenarioRunnerError
@@ -105,9 +105,9 @@ def expose(source: tosa.Source, pattern: str = "*") -> tuple[tosa.Source, tuple[
 
 
 def cut(model: bytes, tensor: str, known: Collection[str]) -> tuple[bytes, list[str]]:
-    """Cut the operator of a tensor out of a model, with the operators of its inputs except ``known`` tensors.
+    """Cut a tensor's operator out of a model, with the operators that compute the inputs, except ``known`` tensors.
 
-    Return a FlatBuffer with this single output, and the names of its inputs.
+    Return a FlatBuffer with this single output, and the input names.
     """
     file, block = _tables(model)
     inputs: dict[str, int] = {}
@@ -135,7 +135,7 @@ def cut(model: bytes, tensor: str, known: Collection[str]) -> tuple[bytes, list[
 
 
 def _tables(data: bytes | bytearray) -> tuple[Tables, int]:
-    """Return the tables of a model, and the position of its block."""
+    """Return a model's tables, and the block's position."""
     file = Tables(lambda at, size: memoryview(data)[at : at + size], len(data))
     return file, tosa.first_block(file)
 

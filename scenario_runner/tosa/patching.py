@@ -30,7 +30,7 @@ class Skeleton(NamedTuple):
 def patched(
     skeleton: Skeleton, function: Function, shaders: Sequence[Shader], path: str
 ) -> tuple[Sequence[bytes | memoryview], list[Diagnostic]]:
-    """Return the parts of the model's file with its shaders, or the contradictions between the shaders."""
+    """Return the parts of the model's file, shaders included, or the contradictions between the shaders."""
     vgf = _named(_Patch(skeleton, function, shaders).model(), function)
     problems = find_problems(vgf, path)
     return () if problems else vgf_parts(vgf), problems
@@ -53,7 +53,7 @@ def _named(vgf: Vgf, function: Function) -> Vgf:
 
 
 class _Patch:
-    """The rows of a model: the rows of the skeleton, to which views are added."""
+    """The model's rows: the skeleton's rows and added views."""
 
     def __init__(self, skeleton: Skeleton, function: Function, shaders: Sequence[Shader]) -> None:
         vgf = self._skeleton = skeleton.vgf
@@ -199,7 +199,7 @@ class _Patch:
 
 
 def skeleton_in(converted: Vgf, function: Function, simplified: Callable[[], Function]) -> Skeleton:
-    """Return the skeleton that the converter made. ``simplified`` returns the function after simplification."""
+    """Return the converter's skeleton. ``simplified`` returns the function after simplification."""
     if [segment.type for segment in converted.segments] == ["compute"]:  # the converter mixes up such operands
         return skeleton_of(simplified())
     skeleton = Skeleton(_with_merged_results(converted, function), equal_operands(function))
@@ -220,7 +220,7 @@ def _lacks_operands(skeleton: Skeleton) -> bool:
 
 
 def _with_merged_results(converted: Vgf, function: Function) -> Vgf:
-    """Merge the segments of placeholders to one segment for each shader, and number modules and segments anew."""
+    """Merge the placeholders' segments to a segment for each shader, and number modules and segments anew."""
     segments: list[Segment] = []
     of_shader: dict[int, int] = {}
     for segment in converted.segments:

@@ -5,8 +5,8 @@ next binding, and the entry point names the shader. So the skeleton shows which 
 whatever the shader's attributes are. `patching` then inserts the attributes. For a model of shaders alone,
 `patching.skeleton_of` makes the skeleton without the converter.
 
-A shader with several results has a placeholder for each result, because the converter orders the results of one
-operation by their use without recording the order. `patching` merges the segments again.
+A shader with several results has a placeholder for each result, because the converter orders an operation's
+results by their use without recording the order. `patching` merges the segments again.
 """
 
 import json
@@ -29,7 +29,7 @@ def entry_point(number: int, result: int = 0) -> str:
 
 
 def shader_and_result(entry_point: str) -> tuple[int, int]:
-    """Return the numbers of the shader and of its result from the name of a placeholder's entry point."""
+    """Return the numbers of the shader and the result from the name of a placeholder's entry point."""
     _, shader, result = entry_point.split("_")
     return int(shader), int(result)
 
@@ -37,7 +37,7 @@ def shader_and_result(entry_point: str) -> tuple[int, int]:
 def with_placeholders(source: Source, model: Model, function: Function) -> Input:
     """Return the model with only this function, and with placeholders for its shaders. Lines of text keep their place.
 
-    A FlatBuffer has no room for several placeholders of one shader: such a model becomes text.
+    A FlatBuffer has no room for several placeholders of a shader: such a model becomes text.
     """
     if model.text is None:
         spans = {shader.attributes_span for shader in function.shaders if len(shader.results) == 1}
@@ -122,7 +122,7 @@ def _attributes(number: int, result: int, shader: CustomOperation) -> str:
 def equal_operands(function: Function) -> Sequence[tuple[int, ...]]:
     """List the bindings of operands in the skeleton by shader: (0, 0, 1) for the operands (a, a, b).
 
-    The converter binds each value once, at its position among the different operands.
+    The converter binds each value once, at the value's position among the different operands.
     """
     places = []
     for shader in function.shaders:
@@ -133,7 +133,7 @@ def equal_operands(function: Function) -> Sequence[tuple[int, ...]]:
 
 
 def simplified(source: Source, model: Model, function: Function) -> Function:
-    """Let the converter simplify a function, and return it with one placeholder for each shader.
+    """Let the converter simplify a function, and return it with a placeholder for each shader.
 
     The converter replaces an operation without effect, such as a reshape to the same shape, by the operand, and drops
     values without a reader. Raises ScenarioRunnerError, and NotUnderstoodError for text that `parse_text` cannot read.

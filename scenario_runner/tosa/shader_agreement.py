@@ -70,7 +70,7 @@ def check_workgroup_sizes(attributes: Attributes, interface: Interface, types: T
         severity = warning
         message = f"{list(counts)} is the local size of the shader; it is used as the number of workgroups: {runs}"
     elif invocations * (1 if images else _ELEMENTS) < most_elements:
-        severity = note  # one invocation may make many more elements
+        severity = note  # an invocation may make many more elements
         message = f"{runs} are {invocations} invocations, but the largest output has {most_elements} elements or texels"
     else:
         return []
@@ -107,7 +107,7 @@ def _check_places(attributes: Attributes, slots: Mapping[tuple[int, int], Slot])
 
 
 class CheckedShader(NamedTuple):
-    """A shader with its SPIR-V module, the interface of its entry point, and findings.
+    """A shader with the SPIR-V module, the entry point's interface, and findings.
 
     A placeholder and a shader that does not compile have neither module nor interface. ``findings`` do not repeat the
     warnings of `Attributes`.
@@ -137,7 +137,7 @@ def check_shaders(
     cache_dir: str | None = None,
     use_cache: bool = True,
 ) -> list[CheckedShader]:
-    """Compile shaders side by side, and compare each with its attributes and the ``types`` of its operation.
+    """Compile shaders side by side, and compare each with the operation's attributes and ``types``.
 
     ``compiler`` names the GLSL compiler. Errors of shaders are findings. Raises UsageError if the environment names a
     compiler or validator that does not exist.

@@ -36,7 +36,7 @@ class NotUnderstoodError(Exception):
 
 
 class Text(NamedTuple):
-    """A string: its value, and its place with the quotes."""
+    """A string: the value, and the string's place with the quotes."""
 
     value: str
     span: tuple[int, int]
@@ -62,7 +62,7 @@ def escaped(value: str) -> str:
 
 
 class Cursor:
-    """A position in the text. Reading moves it behind the text that was read."""
+    """A position in the text. Reading moves it behind the text just read."""
 
     def __init__(self, text: str, at: int = 0) -> None:
         self.text = text
@@ -114,7 +114,7 @@ class Cursor:
                 raise self.expected(f"',' or {closing!r}")
 
     def skip_brackets(self) -> None:
-        """Skip the next bracket with its content."""
+        """Skip the next bracket and everything inside it."""
         self.at = self.next + 1
         while self.text[self.skip_entry()] == ",":
             self.at += 1
@@ -132,14 +132,14 @@ class Cursor:
         raise NotUnderstoodError(f"a bracket before the offset {self.at} is not closed")
 
     def skip_location(self) -> None:
-        """Skip a location if one is next."""
+        """Skip a location, if present."""
         if self.match(_LOCATION):
             self.skip_brackets()
 
     def attributes(self, *, is_inner: bool = False) -> dict[str, object]:
         """Read a dictionary of attributes. A string becomes `Text`, an inner dictionary a dict, any other value None.
 
-        Dictionaries within an inner one, which may be nested to any depth, become None too.
+        Dictionaries within an inner dictionary, which may be nested to any depth, become None too.
         """
         self.expect("{")
         attributes: dict[str, object] = {}
@@ -172,7 +172,7 @@ class Cursor:
         return tensor_type(self.text[match.start() : self.at])
 
     def types(self) -> list[ValueType]:
-        """Read one type, or several types in parentheses, each with or without attributes."""
+        """Read a type, or several types in parentheses, each with or without attributes."""
         if not self.take("("):
             return [self.type()]
         types = []
@@ -204,7 +204,7 @@ _RESULT = re.compile(rf"({VALUE})(?::([0-9]{{1,6}}))?")
 _CUSTOM = r'(?:"tosa\.custom"|tosa\.custom(?![\w.$]))'
 # The search stops at results with their custom operation, at strings and comments (they may hold anything), at braces,
 # and at keywords. Most alternatives begin with a fixed character, so that Python's engine is fast. A list of
-# results is one match, since an operation may have thousands.
+# results is a single match, since an operation may have thousands.
 _STOP = re.compile(
     rf"(?P<results>{_RESULT.pattern}(?:\s*,\s*{_RESULT.pattern})*)(?:\s*=\s*(?P<custom>{_CUSTOM}))?|"
     rf"{STRING}|//[^\n]*|[{{}}]|"
@@ -281,13 +281,13 @@ def _names(entry: object, key: str) -> tuple[str, ...] | None:
 
 
 def _with_body(function: Function, text: str, at: int) -> Function:
-    """Parse the body of a function from the offset ``at`` on. Return the function with its operations."""
+    """Parse the body of a function from the offset ``at`` on. Return the function and all operations in it."""
     operations: list[CustomOperation] = []
     nested: list[CustomOperation] = []
     spans: list[tuple[int, int]] = []
     returned: tuple[Value, ...] | None = None
     start, depth = at, 1
-    counted, line = 0, 1  # an offset, and the number of its line
+    counted, line = 0, 1  # an offset, and the line's number
     while depth:
         match = _STOP.search(text, at)
         if match is None:
@@ -335,7 +335,7 @@ def _return(text: str, at: int) -> tuple[tuple[Value, ...], int]:
 
 
 def _custom(text: str, match: re.Match[str], line: int) -> CustomOperation:
-    """Parse a custom operation; ``match`` has its results and its name."""
+    """Parse a custom operation; ``match`` has the operation's results and name."""
     names = [
         f"{name}#{number}"
         for name, count in _RESULT.findall(match["results"] or "")

@@ -35,7 +35,7 @@ _NUMBERS: Final = {"sfloat": "float", "sint": "int", "uint": "uint"}
 
 
 def check_variables(view: View, slot: Slot, type: ValueType) -> Iterator[Diagnostic]:
-    """Compare a view of an operand or result with the variables at its binding."""
+    """Compare an operand's or result's view with the variables at the same binding."""
     expected_type = TYPE_OF_KIND.get(slot.kind)
     if expected_type is None:
         return  # `slots_of` reports it
@@ -99,7 +99,7 @@ def element_of(block: Struct) -> Scalar | None:
 def _reads_as(element: Scalar, format: Format) -> bool:
     """Return whether numbers of a format fit the shader's ``element``.
 
-    Words of 32 bits may hold anything, since smaller types need features of the device.
+    Words of 32 bits may hold anything, since smaller types need device features.
     """
     if (element.kind == "uint" and element.width_bits == 32) or format.is_packed or format.is_compressed:
         return True
@@ -211,7 +211,7 @@ _UNKNOWN = ValueType(None, "")
 
 
 def views_and_types(attributes: Attributes, types: Types | None) -> Iterator[tuple[View, ValueType]]:
-    """Yield each view with the type of its operand or result. An unknown type has no shape and no format."""
+    """Yield each view with the operand's or result's type. An unknown type has no shape and no format."""
     for views, known in zip((attributes.inputs, attributes.outputs), types or ((), ()), strict=True):
         yield from zip(views, chain(known, repeat(_UNKNOWN)), strict=False)
 

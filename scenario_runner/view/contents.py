@@ -1,4 +1,4 @@
-"""The contents of a file as channels of numbers, with statistics.
+"""A file's contents as numeric channels, with statistics.
 
 A file holds an image of any format, or an array. A viewer may reinterpret the bytes of an array.
 
@@ -31,7 +31,7 @@ _UNDECODABLE = ("VK_FORMAT_BC4_SNORM_BLOCK",)  # by Pillow
 
 
 class Channel(NamedTuple):
-    """One channel; ``raw`` has all axes of the content but the axis of channels.
+    """A channel; ``raw`` has all axes of the content but the channel axis.
 
     ``full_range`` is the least and greatest value of a normalized colour; None for other numbers.
     """
@@ -52,16 +52,16 @@ class Channel(NamedTuple):
         return self.element.peak if self.full_range is None else float(self.full_range[1])
 
     def text(self, at: int) -> str:
-        """Return the value of one element, counted in memory order, as text."""
+        """Return an element's value as text; elements are counted in memory order."""
         return self.element.text(self.raw.reshape(-1)[at : at + 1])
 
 
 @dataclass(frozen=True, slots=True)
 class Content:
-    """The content of one file; ``title`` describes it in a few words.
+    """The content of a file; ``title`` describes it in a few words.
 
     ``channels`` are the channels of an image, or the last axis of an array with three or more axes. With
-    ``has_channel_axis`` an index into the file's array ends with the number of the channel.
+    ``has_channel_axis`` an index into the file's array ends with the channel number.
     """
 
     path: str
@@ -85,7 +85,7 @@ class Content:
         return (*places, self.first_channel + channel) if self.has_channel_axis else tuple(places)
 
     def select(self, name: str) -> Content:
-        """Return the content with one channel, by name or number. Raises UsageError with the names of all channels."""
+        """Return the content with only this channel (a name or number). Raises UsageError with all channel names."""
         names = [channel.name.lower() for channel in self.channels]
         if name.lower() in names:
             index = names.index(name.lower())
@@ -147,8 +147,8 @@ def read_content(
 ) -> Content:
     """Read a file: level ``mip`` of an image, or an array.
 
-    ``element`` and ``shape`` reinterpret the bytes of a .npy file. One length of ``shape`` may be -1, which takes the
-    rest. Raises FileError, and UsageError for an option that this kind of file does not have.
+    ``element`` and ``shape`` reinterpret the bytes of a .npy file. A single -1 in ``shape`` takes the rest.
+    Raises FileError, and UsageError for an option that this kind of file does not have.
     """
     codec = codec_of(path)
     if not isinstance(codec, ArrayCodec):
@@ -196,7 +196,7 @@ def _read_array(path: str, element: Element | None, shape: tuple[int, ...] | Non
 
 
 def content_of(name: str, array: Array, element: Element | None = None) -> Content:
-    """Return an array in memory as content of one channel. Raises TypeError unless the items are numbers."""
+    """Return an array in memory as single-channel content. Raises TypeError unless the items are numbers."""
     array = numpy.ascontiguousarray(array, array.dtype.newbyteorder("=")).reshape(array.shape)
     element = element or next((known for known in ELEMENTS.values() if numpy.dtype(known.type) == array.dtype), None)
     if element is None:
@@ -206,7 +206,7 @@ def content_of(name: str, array: Array, element: Element | None = None) -> Conte
 
 
 def _range_of_texels(array: Array) -> tuple[int, int] | None:
-    """Return the range of 8-bit or 16-bit colours if an array has the shape of an image that a run wrote, else None."""
+    """Return the range of 8-bit or 16-bit colours if an array has the shape of a written image, else None."""
     is_image = array.ndim == 4 and array.shape[0] == 1 and 1 <= array.shape[3] <= 4
     if not is_image or not numpy.issubdtype(array.dtype, numpy.unsignedinteger) or array.dtype.itemsize > 2:
         return None
@@ -214,7 +214,7 @@ def _range_of_texels(array: Array) -> tuple[int, int] | None:
 
 
 def read_image(path: str, codec: Codec, mip: int) -> Content:
-    """Read one level of an image file. Raises FileError."""
+    """Read a level of an image file. Raises FileError."""
     format, file_width, file_height, count = codec.read_header(path)
     assert format is not None, "files of images name a format"
     if mip >= count:
@@ -248,7 +248,7 @@ def has_numbers(format: Format) -> bool:
 
 
 def channels_of(name: str, format: Format, aspect: str, width: int, height: int, data: Array) -> tuple[Channel, ...]:
-    """Return the channels of one aspect of an image from the bytes of a Vulkan copy. Raises FileError."""
+    """Return the channels of an image aspect from the bytes of a Vulkan copy. Raises FileError."""
     if format.is_compressed:
         return _decoded(name, format, width, height, data.tobytes())
     if aspect == "stencil":
@@ -277,7 +277,7 @@ def _narrow(name: str, unused_bits: int) -> Element:
 
 
 def _unpacked(format: Format, packed: Array) -> tuple[Channel, ...]:
-    """Return the channels of packed texels, one integer each; ``channel_bits`` count from the highest bit down."""
+    """Return the channels of packed texels, a single integer each; ``channel_bits`` count from the highest bit down."""
     fields: dict[str, tuple[Array, int]] = {}
     offset = sum(format.channel_bits)
     for name, bits in zip(format.channels, format.channel_bits, strict=True):
@@ -309,7 +309,7 @@ def _unpacked(format: Format, packed: Array) -> tuple[Channel, ...]:
 
 
 def _decoded(path: str, format: Format, width: int, height: int, data: bytes) -> tuple[Channel, ...]:
-    """Let Pillow decode the blocks of one level to 8-bit channels."""
+    """Let Pillow decode a mip level's blocks to 8-bit channels."""
     from PIL import Image
 
     plain = format_named(format.name.replace("_SRGB_", "_UNORM_"))  # Pillow lacks some sRGB formats
@@ -317,7 +317,7 @@ def _decoded(path: str, format: Format, width: int, height: int, data: bytes) ->
     error = file_error(path, f"holds blocks of {format.name!r}, which cannot be shown", help=help)
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # about large images: the size of the file has confirmed this one
+            warnings.simplefilter("ignore")  # about large images: the file size has confirmed the extent
             with Image.open(io.BytesIO(format_header(plain, width, height, 1) + data), formats=("DDS",)) as picture:
                 array = numpy.asarray(picture).reshape(height, width, -1)
     except Exception as failure:  # Pillow raises any error of a parser

@@ -1,4 +1,4 @@
-"""Pictures of numbers: arrays and images as 8-bit colours, shrunk to the size of the display."""
+"""Pictures of numbers: arrays and images as 8-bit colours, shrunk to the display size."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def picture_of(content: Content, limits: tuple[float, float]) -> Array:
     """Return 8-bit colours of the shape (height, width, 3), or (height, width, 4) with alpha.
 
     ``limits`` are the values for black and white in the channel with the most bits; for fewer bits they are scaled.
-    The outer axes of an array lie under each other; an array of one axis is a row. NaN is magenta.
+    The outer axes of an array lie under each other; a one-dimensional array is a row. NaN is magenta.
     """
 
     channels = shown_channels(content)
@@ -62,7 +62,7 @@ def picture_of(content: Content, limits: tuple[float, float]) -> Array:
     greatest = max((channel.full_range[1] for channel in colors if channel.full_range), default=1)
     for number, channel in enumerate(colors):
         values = channel.numbers.reshape(height, width)
-        share = channel.full_range[1] / greatest if channel.full_range else 1.0  # 31/63 of the red of R5G6B5
+        share = channel.full_range[1] / greatest if channel.full_range else 1.0  # 31/63 for the red of R5G6B5
         shade = _shades(values, (limits[0] * share, limits[1] * share), channel)
         no_number |= numpy.isnan(values)
         picture[..., number : number + 1 if len(colors) > 1 else 3] = shade[..., None]

@@ -1,8 +1,8 @@
 """The only package that calls Vulkan: it receives a plan and sources of bytes, and returns bytes.
 
-``ffi`` has the types of the Vulkan C API from the `vulkan` package. Only the generated type module of that package is
-loaded: its wrappers take three times as long to import, and open the loader on the way. Both ways of loading give the
-same types in one process.
+``ffi`` has the types of the Vulkan C API from the `vulkan` package. Only the package's generated type module is loaded:
+the wrappers take three times as long to import, and open the loader on the way. Both ways of loading give the same
+types in a process.
 """
 
 import os
@@ -28,7 +28,7 @@ def _package_types() -> Handle:
     assert spec is not None
     assert spec.loader is not None
     module = module_from_spec(spec)
-    # Registered under its real name, so that a later `import vulkan` reuses this module instead of a second set of
+    # Registered under the real name, so that a later `import vulkan` reuses this module instead of a second set of
     # types.
     sys.modules[name] = module
     try:

@@ -25,7 +25,7 @@ _SHADING_RATE: Final = ("VkPhysicalDeviceFragmentShadingRateFeaturesKHR", "primi
 _ATOMIC_INT64: Final = ("VkPhysicalDeviceShaderImageAtomicInt64FeaturesEXT", "shaderImageInt64Atomics")
 _ATOMIC_FLOAT: Final = "VkPhysicalDeviceShaderAtomicFloatFeaturesEXT"
 _ATOMIC_FLOAT2: Final = "VkPhysicalDeviceShaderAtomicFloat2FeaturesEXT"
-# A member has the same meaning in every structure, so that its name stands for the feature.
+# A member means the same in every structure, so the member's name stands for the feature.
 IMPLIED: Final[dict[str, tuple[str, str]]] = {
     # VUID-VkPhysicalDeviceVariablePointersFeatures-variablePointers-01431
     "variablePointers": ("VkPhysicalDeviceVulkan11Features", "variablePointersStorageBuffer"),
@@ -44,7 +44,7 @@ IMPLIED: Final[dict[str, tuple[str, str]]] = {
     "sparseImageFloat32AtomicAdd": (_ATOMIC_FLOAT, "shaderImageFloat32AtomicAdd"),
     "sparseImageFloat32AtomicMinMax": (_ATOMIC_FLOAT2, "shaderImageFloat32AtomicMinMax"),
 }
-"""The member of a feature → (structure, member) of the feature that must be enabled with it."""
+"""A feature's member → (structure, member) of the feature that must be enabled with it."""
 
 
 def dependent_extensions(
@@ -52,8 +52,8 @@ def dependent_extensions(
 ) -> tuple[set[str], list[Diagnostic]]:
     """Add the extensions that ``extensions`` depend on. Return all of them, and the problems found.
 
-    Of several alternatives, the device's first in the registry's order is added. If a driver has an extension without
-    its dependencies, the driver is trusted. An extension that the user disabled is a problem.
+    Among alternatives, the device's first in registry order is added. A driver that has an extension without the
+    dependencies is trusted. An extension disabled by the user is a problem.
     """
     from scenario_runner.vulkan._generated.extensions import DEPENDENCIES
 
@@ -95,7 +95,7 @@ _COMPANIONS: Final[dict[str, tuple[str, ...]]] = {
     ),
     "SPV_KHR_fma": ("ShaderFmaFeaturesKHR", "shaderFmaFloat16", "shaderFmaFloat32", "shaderFmaFloat64"),
 }
-"""A capability or extension of SPIR-V → a structure of features, without VkPhysicalDevice, and its members."""
+"""SPIR-V capability or extension → a feature structure's name without VkPhysicalDevice, and the members."""
 
 _EXTENDED_TYPES = ("VkPhysicalDeviceVulkan12Features", "shaderSubgroupExtendedTypes")
 _STORES = (
@@ -151,9 +151,9 @@ def emulation_obstacle(physical: PhysicalDevice) -> str | None:
     return f"it lacks {' and '.join(lacking)}, which the layers need" if lacking else None
 
 
-# Vulkan forbids enabling it beside its successor.
+# Vulkan forbids enabling it beside the successor.
 _SUPERSEDED = frozenset({"VkPhysicalDeviceBufferDeviceAddressFeaturesEXT"})
-# Old names of capabilities that became part of a newer extension.
+# Old names of capabilities that a newer extension includes.
 _RENAMED = {"GroupNonUniformPartitionedNV": "GroupNonUniformPartitionedEXT"}
 _LACKING = "SR-FEATURE-001"
 _ROBUSTNESS2 = "VkPhysicalDeviceRobustness2FeaturesKHR"
@@ -169,7 +169,7 @@ _FRAME_BOUNDARY = ("VkPhysicalDeviceFrameBoundaryFeaturesEXT", "frameBoundary")
 
 
 class Enabled(NamedTuple):
-    """Features and extensions for opening a device, and whether its queue must support graphics."""
+    """Features and extensions for opening a device, and whether the queue must support graphics."""
 
     features: frozenset[Feature] = frozenset()
     extensions: frozenset[str] = frozenset()
@@ -206,7 +206,7 @@ def enabled_for(
 
     ``emulated`` means that the ML emulation layers show the device, ``graphics`` that captures need a graphics queue.
 
-    Raises UnsupportedError with a sentence for each missing capability: the shader, its capability, and the feature,
+    Raises UnsupportedError with a sentence for each missing capability: the shader, the capability, and the feature,
     extension or property that would bring it.
     """
     disabled = disabled_extensions
@@ -246,7 +246,8 @@ def enabled_for(
         needs.extensions.add(FRAME_BOUNDARY)  # a layer brings it, and layers need not report features
     extensions = needs.extensions
     if needs.features or extensions:  # most scenarios need neither features nor extensions
-        # A device supports the features that a feature implies. If its driver does not report them, nothing is added.
+        # A device supports all features that another feature implies. If the driver does not report them, nothing is
+        # added.
         needs.add_available([IMPLIED[feature.member] for feature in needs.features if feature.member in IMPLIED])
         extensions |= {feature.extension for feature in needs.features if feature.extension}
         extensions, problems = dependent_extensions(physical, extensions, disabled)
@@ -317,7 +318,7 @@ class _Needs:
         self.lack("SR-FEATURE-002", needed.pointer, message, help)
 
     def add_matrices(self) -> None:
-        """Compare the cooperative matrices of all shaders with the combinations that the device supports."""
+        """Compare all shaders' cooperative matrices with the device's combinations."""
         combinations, supported = self._physical.matrices, []
         if combinations is None:
             return
@@ -369,7 +370,7 @@ def known_features() -> frozenset[str]:
 
 
 def lacks_feature(physical: PhysicalDevice, member: str) -> bool:
-    """Return whether no structure of a device has a feature of this name."""
+    """Return whether no device structure has a feature with this name."""
     structures = [CORE] if member in CORE_FEATURES else []
     structures += [name for name, (_, _, _, members) in FEATURES.items() if member in members]
     return not any(physical.features.find(structure, member) for structure in structures)

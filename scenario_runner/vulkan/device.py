@@ -1,4 +1,4 @@
-"""An open device: its objects, counted until they are destroyed, and the submissions to its queue.
+"""An open device, the count of its objects, and the submissions to the queue.
 
 Life cycle:
 
@@ -116,7 +116,7 @@ class Device:
         self.live: Counter[str] = Counter()
         self.memory_bytes = 0
         self.graph_reports: Any = None  # a `graph_pipelines.GraphReports`, if reports are wanted
-        self.driver_cache: Any = None  # the `pipeline.DriverCache` of a run, if one is wanted
+        self.driver_cache: Any = None  # a run's `pipeline.DriverCache`, if wanted
         self.samplers: LruCache[Handle] = LruCache(_MOST_SAMPLERS)
         self._stack = ExitStack()
         family = physical.queue_family(graphics=enabled.graphics)
@@ -126,14 +126,14 @@ class Device:
         self.has_graphics = bool(flags & vk.QUEUE_GRAPHICS_BIT)
         seen = vk.MEMORY_PROPERTY_HOST_VISIBLE_BIT | vk.MEMORY_PROPERTY_HOST_COHERENT_BIT
         own = seen | vk.MEMORY_PROPERTY_DEVICE_LOCAL_BIT
-        # The host may use resources in place if the device shares its memory (integrated and software devices).
+        # The host may use resources in place if host and device share memory (integrated and software devices).
         self.unified_memory = (
             not staging
             and physical.type in ("cpu", "integrated")
             and any(kind & own == own for kind, _ in physical.memory_types)
         )
         self.mapped_types = [self.unified_memory and kind & seen == seen for kind, _ in physical.memory_types]
-        """For each memory type, whether the host reads and writes its resources directly."""
+        """For each memory type, whether the host reads and writes resources directly."""
         chain, _keep = chain_of(enabled.features)
         info = new(
             "VkDeviceCreateInfo",
@@ -202,7 +202,7 @@ class Device:
 
 
 class CommandPool:
-    """A VkCommandPool with buffers that can be recorded again one by one."""
+    """A VkCommandPool with buffers that can be recorded again separately."""
 
     def __init__(self, device: Device, stack: ExitStack) -> None:
         self._device = device
@@ -235,17 +235,16 @@ class CommandPool:
             raise
 
 
-# Signal handlers run between two waits. A signalled fence ends a wait at once, so that the slice costs nothing.
+# Signal handlers run between two waits. A signalled fence ends a wait at once, so the slice costs nothing.
 _SLICE_S = 0.1
 # Command buffers in one submission: preparation, upload, frame and readback.
 _MOST_JOINED = 4
-# Seconds that submitted work may take after Ctrl-C before its objects are abandoned instead of destroyed.
+# Seconds that submitted work may take after Ctrl-C. If it takes longer, its objects are abandoned, not destroyed.
 _GRACE_S = 2.0
 
 
 class Submission:
-    """A fence, destroyed with ``stack``, and the work that it stands for: one submission at a time, used again and
-    again."""
+    """A reusable fence, destroyed with ``stack``, and the submitted work that signals it, one submission at a time."""
 
     def __init__(self, device: Device, stack: ExitStack) -> None:
         self._device = device

@@ -1,4 +1,4 @@
-"""Executes one plan on one device, frame by frame, with objects that all runs on the device share."""
+"""Executes a plan on a device, frame by frame, with objects that all runs on the device share."""
 
 from __future__ import annotations
 
@@ -52,12 +52,12 @@ class DeviceObjects:
 
     @cached_property
     def submission(self) -> Submission:
-        """The submission for the frames of one run."""
+        """The submission for a run's frames."""
         return Submission(self.device, self._stack)
 
     @cached_property
     def transfer(self) -> Transfer:
-        """The transfer of bytes into and out of resources, with its staging memory."""
+        """The transfer of bytes into and out of resources, with staging memory."""
         return Transfer(self.device, self._stack)
 
     def trim(self) -> None:
@@ -90,16 +90,16 @@ OnOutputs = Callable[[Pieces], None]
 class RunOptions(NamedTuple):
     """Options for running a plan, and functions that receive its results.
 
-    The plan runs for ``repeat`` iterations. Before each, every buffer gets its initial bytes again unless
+    The plan runs for ``repeat`` iterations. Before each iteration, every buffer gets the initial bytes again unless
     ``keep_state``. A dry run does everything except submitting the frames. ``timeout_s`` limits the wait for each
     submission (None: no limit). With ``capture``, RenderDoc captures parts of the first iteration. ``keep`` identifies
     runs of plans that only differ in content and push constants: their resources and recorded commands stay for the
     next run.
 
-    ``on_measured`` asks for measurements of shaders, and receives them at the end. The device must be opened with the
-    requirements of `measurements.instrumentation_required`. ``on_timed`` asks for timestamps around every operation,
-    and receives them with the bytes of each graph's session. ``on_graphs`` receives the pipelines of the plan's graphs,
-    except in a dry run.
+    ``on_measured`` asks for shader measurements, and receives them at the end. The device must be opened with the
+    requirements from `measurements.instrumentation_required`. ``on_timed`` asks for timestamps around every operation,
+    and receives them with the size of each graph's session in bytes. ``on_graphs`` receives the pipelines of the plan's
+    graphs, except in a dry run.
     """
 
     repeat: int = 1
@@ -118,7 +118,7 @@ class RunOptions(NamedTuple):
 def create_resources(
     device: Device, memory: MemoryBlocks, stack: ExitStack, plans: Iterable[ResourcePlan]
 ) -> dict[str, Any]:
-    """Create every resource of a plan with its memory: a `Resource` for each uid.
+    """Create every resource of a plan with memory: a `Resource` for each uid.
 
     Raises OutOfMemoryError, UnsupportedError and others, with the place.
     """
@@ -145,7 +145,7 @@ def create_resources(
 
 
 class Execution:
-    """The Vulkan objects of one run, and of further runs with other content. ``stack`` releases them."""
+    """The Vulkan objects for a run, and for further runs with other content. ``stack`` releases them."""
 
     def __init__(self, objects: DeviceObjects, plan: Plan, options: RunOptions, stack: ExitStack) -> None:
         self._device = device = objects.device
@@ -174,7 +174,7 @@ class Execution:
             sets = allocate_sets(cache, stack, plan.descriptor_lists, resources)
         self.graphs = graphs
         self._flows: list[DataGraph] = [graph for graph in graphs if graph.kind == "optical_flow"]
-        described = plan._replace(resources={})  # the content is dropped after its run
+        described = plan._replace(resources={})  # the content is dropped after the run
         self._prepared = Prepared(device, described, resources, pipelines, graphs, sets, graphics)
         self._labels: Labels | None = None
         if device.instance.labels:
@@ -204,7 +204,7 @@ class Execution:
 
     @property
     def size_bytes(self) -> int:
-        """Estimated memory of the resources and of the recorded commands."""
+        """Estimated memory for the resources and recorded commands."""
         sizes: list[int] = [resource.plan.size_bytes for resource in self._resources.values()]
         return sum(sizes) + _COMMAND_BYTES * sum(len(frame.operations) for _, frame in self._recorded.values())
 
@@ -264,7 +264,8 @@ class Execution:
     def _may_join(self) -> bool:
         """Return whether a frame may share a submission with the upload before it and the readback after it.
 
-        Each has its own submission if a tool or a measurement observes submissions, or if content is filled again.
+        Upload, frame and readback are submitted separately if a tool or a measurement observes submissions, or if
+        content is filled again.
         """
         options, instance, frames = self._options, self._device.instance, self._plan.frames
         tools = (options.capture, self._labels, instance.printer, self.instrumentation, self.timestamps)
@@ -287,7 +288,7 @@ class Execution:
         return closing(self._transfer.read(resources, self._options.timeout_s))
 
     def _record_readback(self, frame: FramePlan) -> list[Handle]:
-        """Record the readback of a frame's captures or of the outputs. Return the command buffer, if it may join."""
+        """Record reading back a frame's captures or the outputs. Return the command buffer, if it may join."""
         options, resources = self._options, []
         if options.on_frame is not None:
             resources = [self._resources[uid] for uid in frame.captures]
@@ -361,7 +362,7 @@ class Execution:
         self._moved = set(layouts)
 
     def _commands(self, index: int, frame: FramePlan, *, keep: bool, is_last: bool) -> Handle:
-        """Return the command buffer of a frame or of a part; it is recorded once if it is used again."""
+        """Return the command buffer for a frame or part. A buffer for repeated use is recorded once."""
         commands, recorded = self._recorded.get(index, (None, None))
         if recorded == frame:  # it has other push constants in another run
             return commands
@@ -439,7 +440,7 @@ def execute(objects: DeviceObjects, plan: Plan, options: RunOptions) -> None:
 
 
 def _kept(objects: DeviceObjects, plan: Plan, options: RunOptions, stack: ExitStack) -> Execution:
-    """Return the execution of an earlier run, or a new one, ready to run. ``stack`` drops it."""
+    """Return an earlier run's execution, or a new execution, ready to run. ``stack`` drops it."""
     runs, make = objects.runs, partial(Execution, objects, plan, options)
     stack.callback(runs.drop, options.keep)
     execution = runs.get(options.keep, make)

@@ -30,8 +30,8 @@ _HOW = (
 class RenderDoc:
     """RenderDoc in this process. Create it before the first Vulkan instance, which then gets RenderDoc's layer.
 
-    Raises UnsupportedError if the library is missing, too old, or not RenderDoc, and if the loader does not find its
-    layer.
+    Raises UnsupportedError if the library is missing, too old, or not RenderDoc, and if the loader does not find
+    RenderDoc's layer.
     """
 
     def __init__(self) -> None:
@@ -60,7 +60,7 @@ class RenderDoc:
         self._start(None, None)
 
     def end(self) -> str | None:
-        """End the capture. Return the path of its file; None if RenderDoc made no file."""
+        """End the capture. Return the path of the capture file; None if RenderDoc made no file."""
         if self._end(None, None) != 1:
             return None
         last = self._count() - 1
@@ -73,8 +73,7 @@ class RenderDoc:
 
 
 def _load() -> tuple[ctypes.CDLL, str]:
-    """Load the library: a loaded one, else the path in the variable, the manifest of its layer, or the system's
-    library."""
+    """Load the library: already loaded, else from the variable's path, the layer's manifest, or the system."""
     own = os.environ.get(LIBRARY_VARIABLE)
     paths = (own,) if own else (*_of_layers(), *_NAMES)
     attempts = [(path, ctypes.DEFAULT_MODE) for path in paths]
@@ -131,9 +130,9 @@ def capture_request(text: str) -> CaptureRequest:
 
 
 class FrameCapture:
-    """The captures of one run, in ``folder``, in the first iteration only.
+    """A run's captures, in ``folder``, in the first iteration only.
 
-    ``keep`` receives the file that RenderDoc made, and its final path. If frames share an id, a number follows the
+    ``keep`` receives the file that RenderDoc made, and the final path. If frames share an id, a number follows the
     names of the second and later files.
 
     Raises UsageError for frames and commands that the plan lacks.
@@ -173,7 +172,7 @@ class FrameCapture:
         return frame.frame_id in self._what.frames and (frame.boundary or frame.frame_id not in self._bounded)
 
     def parts(self, frame: FramePlan) -> list[FramePlan]:
-        """Split a frame into parts for separate submissions: each captured command has its own part."""
+        """Split a frame into parts for separate submissions: a part for each captured command."""
 
         def captured(operation: Operation) -> int | None:
             return operation.command if operation.command in self._what.commands else None

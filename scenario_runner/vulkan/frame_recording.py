@@ -1,4 +1,4 @@
-"""Records the commands of one frame: each run of operations of one kind by its recorder, with labels and timestamps.
+"""Records a frame's commands, with labels and timestamps. Each kind of operation has a recorder.
 
 Labels and names use VK_EXT_debug_utils, if a layer or an option asks for them.
 """
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from scenario_runner.vulkan.measurements import Timestamps
 
 END_OF_FRAME = "vr-marker,frame_end,type,application"
-# In frames with more operations, this many consecutive ones share a label, so that recording stays fast.
+# In frames with more operations, this many consecutive operations share a label: recording stays fast.
 _MANY, _GROUP = 1000, 32
 _MOST_BYTES = 200  # of a name: uids can have any length
 _TYPES = {
@@ -33,7 +33,7 @@ _TYPES = {
 
 
 class Labels:
-    """Names and labels of one run. A label covers ``group`` operations."""
+    """Names and labels for a run. A label covers ``group`` operations."""
 
     def __init__(self, prepared: Prepared) -> None:
         self._prepared = prepared
@@ -45,10 +45,10 @@ class Labels:
         self.group, self._form = 1, b"command %d: %b"
 
     def name_objects(self) -> None:
-        """Give the objects of a run their names in the scenario.
+        """Give a run's objects their names in the scenario.
 
         Under the ML emulation layers, only buffers and images get names. Other handles belong to the layers, which
-        would pass them to a driver that takes them for its own.
+        would pass them to a driver that mistakes them for driver handles.
         """
         prepared, plan = self._prepared, self._prepared.plan
         layered = with_ml_emulation(self._instance.layers)
@@ -107,7 +107,7 @@ class Labels:
         self._instance.subject = None
 
     def _text_of(self, operation: Operation) -> str:
-        """Return the uid of an operation's shader, graph and segment, or its kind without one."""
+        """Return the uid of an operation's shader, graph and segment, or the operation's kind."""
         plan, index = self._prepared.plan, getattr(operation, "pipeline", -1)
         tables: dict[str, Any] = {"dispatch": plan.pipelines, "draw": plan.graphics_pipelines}
         table = tables.get(operation.kind, plan.graph_pipelines)
@@ -115,7 +115,7 @@ class Labels:
 
 
 def _label_of(pipeline: Any) -> str:
-    """Return the label of a pipeline; a draw has the label of its fragment shader."""
+    """Return a pipeline's label; a draw has the fragment shader's label."""
     return str(pipeline.fragment.label if hasattr(pipeline, "fragment") else pipeline.label)
 
 
@@ -146,7 +146,7 @@ def record_frame(
     timestamps: Timestamps | None = None,
     labels: Labels | None = None,
 ) -> None:
-    """Record every operation of ``frame`` in order, each run of one kind by its recorder."""
+    """Record every operation of ``frame`` in order, consecutive operations of a kind together."""
     runs = [list(run) for _, run in groupby(frame.operations, type)]
     recorders: dict[str, Any] = dict.fromkeys([run[0].kind for run in runs])
     alone = {"dispatch", "barrier"}.issuperset(recorders)
@@ -193,7 +193,7 @@ def log_dispatches(frame: FramePlan) -> None:
 
 
 def work_of(plan: Plan, frame: FramePlan) -> tuple[str, ...]:
-    """Describe a frame's work for `progress`: its first shaders and graphs, its JSON pointer and its kind."""
+    """Describe a frame's work for `progress`: the first shaders and graphs, the JSON pointer and the kind."""
     if not frame.operations:
         return "ending a frame", frame.pointer
     first, last = frame.operations[0].command, frame.operations[-1].command
@@ -214,10 +214,10 @@ def work_of(plan: Plan, frame: FramePlan) -> tuple[str, ...]:
 
 
 def parts_of(frame: FramePlan) -> list[FramePlan]:
-    """Split a frame into parts for separate submissions: in each, the session of a flow sees one set of images.
+    """Split a frame into parts for separate submissions: in each part, a flow's session sees a single set of images.
 
-    At recording, the ML emulation layers write the images of a dispatch into descriptor sets of the session. If one
-    command buffer held two dispatches with different images, both would use the images of the second.
+    At recording, the ML emulation layers write a dispatch's images into the session's descriptor sets. If a command
+    buffer held two dispatches with different images, both would use the second's images.
     """
     parts: list[list[Operation]] = [[]]
     seen: dict[int, int] = {}

@@ -1,9 +1,9 @@
 """Data graph pipelines and their sessions (VK_ARM_data_graph), and their reports after a run.
 
-A driver copies the constants of a graph from the mapped file into its own memory. Pages that it read stay resident, so
-that a model of 500 MB would count twice. `dropping_read_pages` drops these pages; a page that is read again comes from
-the system's cache. The workload `graph-constants` (a file of 477 MiB) takes 618 MiB at most with this, 1094 MiB
-without, in the same time.
+A driver copies a graph's constants from the mapped file into driver memory. Pages that were read stay resident, so a
+500 MB model would count twice. `dropping_read_pages` drops these pages; a page that is read again comes from the
+system's cache. The workload `graph-constants` (a file of 477 MiB) takes 618 MiB at most with this, 1094 MiB without, in
+the same time.
 
 Sources: Vulkan specification, "Data Graph Pipelines", VK_ARM_data_graph_neural_accelerator_statistics; the emulation
 layers' documentation of VMEL_GRAPH_PROFILING.
@@ -66,10 +66,10 @@ class SessionMemory(NamedTuple):
 
 
 class GraphReports:
-    """Requested reports of graphs.
+    """Requested reports about graphs.
 
-    ``session_memory`` lets the host read the memory of sessions. ``statistics_mode`` (0 or 1) asks for statistics of
-    neural accelerators, ``debug_database`` for a description of their work.
+    ``session_memory`` lets the host read session memory. ``statistics_mode`` (0 or 1) asks for statistics of neural
+    accelerators, ``debug_database`` for a description of their work.
     """
 
     def __init__(self, *, session_memory: bool, statistics_mode: int | None, debug_database: bool) -> None:
@@ -106,7 +106,7 @@ class GraphReports:
 
 
 def property_of(device: Device, pipeline: Handle, property_id: int, label: str) -> bytes | None:
-    """Return a property of a data graph pipeline, text without its final zero; None if the pipeline lacks it.
+    """Return a data graph pipeline's property, text without the final zero; None if the pipeline lacks it.
 
     Raises DeviceError.
     """
@@ -157,9 +157,9 @@ def dropping_read_pages(views: Iterable[memoryview]) -> Iterator[None]:
 
 
 class DataGraph(ABC):
-    """A data graph pipeline, and the session for all of its dispatches, one after the other.
+    """A data graph pipeline, and the session that all dispatches use in turn.
 
-    ``session_bytes`` is the memory of the session, ``size_bytes`` the size of the constants.
+    ``session_bytes`` is the session's memory, ``size_bytes`` the constants' size.
     """
 
     kind: ClassVar[str]
@@ -184,7 +184,7 @@ class DataGraph(ABC):
         """Create the VkPipeline of a plan."""
 
     def _create_from(self, stack: ExitStack, resources: list[Handle], *structures: Handle) -> Handle:
-        """Create the VkPipeline from infos of its resources and further structures."""
+        """Create the VkPipeline from resource infos and further structures."""
         info = new("VkDataGraphPipelineCreateInfoARM", layout=self.layout, pResourceInfos=resources)
         chain(info, *structures)
         if self._device.graph_reports is not None:
@@ -202,7 +202,7 @@ class DataGraph(ABC):
         self.session_bytes = self._device.memory_bytes - before
 
     def _create_session(self, stack: ExitStack) -> None:
-        """Create a VkDataGraphPipelineSessionARM with memory at each of its bind points."""
+        """Create a VkDataGraphPipelineSessionARM with memory at each bind point."""
         device = self._device
         info = new("VkDataGraphPipelineSessionCreateInfoARM", flags=self.session_flags, dataGraphPipeline=self.handle)
         if device.graph_reports is not None:
@@ -244,7 +244,7 @@ class DataGraph(ABC):
 
 
 class GraphPipeline(DataGraph):
-    """The pipeline of a SPIR-V graph with its constants."""
+    """The pipeline for a SPIR-V graph with constants."""
 
     kind = "graph"
 
@@ -272,10 +272,10 @@ class GraphPipeline(DataGraph):
 def graph_pipeline(
     pipelines: PipelineCache, plan: GraphPipelinePlan, resources: Mapping[str, Resource]
 ) -> GraphPipeline:
-    """Return the pipeline of a graph with its session, created now if it is new.
+    """Return a graph's pipeline with session, created now if new.
 
-    ``resources`` belong to the run: the rows of its images decide the strides of tensors over them. Raises the errors
-    of `DataGraph`, with the place.
+    ``resources`` belong to the run: the images' rows decide the strides of tensors over them. Raises the errors of
+    `DataGraph`, with the place.
     """
 
     def create(pipelines: PipelineCache, plan: GraphPipelinePlan, stack: ExitStack) -> GraphPipeline:

@@ -63,9 +63,9 @@ _LATER_FORMATS = {
 
 
 def choose_tilings(device: Device, images: list[ImagePlan]) -> dict[str, Tiling]:
-    """Return the tiling of each image, by uid: the scenario's tiling, otherwise the fastest legal one.
+    """Return the tiling of each image, by uid: the scenario's tiling, otherwise the fastest legal tiling.
 
-    Raises UnsupportedError with a sentence for each impossible image: its format, tiling, and the missing feature.
+    Raises UnsupportedError with a sentence for each impossible image: the format, the tiling, and the missing feature.
     """
     chosen: dict[str, Tiling] = {}
     problems: list[Diagnostic] = []
@@ -98,9 +98,9 @@ def format_features(device: Device, format: int, tiling: Tiling = "OPTIMAL") -> 
 
 
 def lacks_formatless_access(device: Device, plan: ImagePlan, tiling: Tiling) -> bool:
-    """Return whether the device cannot access the image without a format as its shaders do.
+    """Return whether shaders access the image without a format, and the device cannot.
 
-    From Vulkan 1.3 on, each format has its own support. Before, the device has a feature for all formats.
+    From Vulkan 1.3 on, support differs by format. Before, a device feature covers all formats.
     """
     physical = device.physical
     bits = 0
@@ -135,7 +135,7 @@ def usage_flags(device: Device, plan: ImagePlan, tiling: Tiling) -> int:
 
 
 def needs_companion(device: Device, plan: ImagePlan, tiling: Tiling) -> bool:
-    """Return whether draws use another image instead of this one."""
+    """Return whether draws use a companion instead of this image."""
     if "color_attachment" not in plan.usage or tiling == "OPTIMAL":
         return False
     if plan.aliased:
@@ -238,7 +238,7 @@ class Transition(NamedTuple):
 
 
 def image_barriers(transitions: Sequence[Transition], src_access: int, dst_access: int) -> Handle:
-    """Return VkImageMemoryBarrier[] with one access mask on each side."""
+    """Return VkImageMemoryBarrier[] with a single access mask on each side."""
     barriers = ffi.new("VkImageMemoryBarrier[]", len(transitions))
     for barrier, change in zip(barriers, transitions, strict=True):
         barrier.sType = vk.STRUCTURE_TYPE_IMAGE_MEMORY_BARRIER
@@ -336,10 +336,10 @@ def record_mip_levels(
 
 
 class CompanionImage:
-    """An OPTIMAL image with its own memory that replaces a mip ``level`` of ``original`` for some work.
+    """An OPTIMAL image with separate memory that replaces a mip ``level`` of ``original`` for some work.
 
-    It has a ``view``, and the ``layout`` for its ``usage``. The original (`images.Image`) is in the layout GENERAL. Its
-    ``buffer``, if it has one, covers the same bytes.
+    It has a ``view``, and the ``layout`` for the ``usage``. The original (`images.Image`) is in the layout GENERAL. The
+    original's ``buffer``, if any, covers the same bytes.
 
     A LINEAR image that shares memory is never drawn into: a driver may leave a draw in a compressed form that the other
     members cannot read (see `images.Image`), and some devices only draw into OPTIMAL images. The texels are copied into
@@ -401,8 +401,7 @@ class CompanionImage:
             fn.vkCmdCopyImage(commands, self._handle, read, original.handle, vk.IMAGE_LAYOUT_GENERAL, 1, region)
 
     def _regions(self) -> Handle:
-        """Return VkBufferImageCopy[] of all texels: one for all rows, or one per row if their distance is no whole
-        texels."""
+        """Return VkBufferImageCopy[] of all texels, row by row if the row distance is not a whole number of texels."""
         original = self._original
         part = original.plan.part_of(self._level)
         pitch, texel = original.row_pitch_bytes, original.plan.format.block_size_bytes

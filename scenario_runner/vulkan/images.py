@@ -68,10 +68,10 @@ def _flow_info(device: Device, plan: ImagePlan) -> Handle:
 
 
 class Image(Resource):
-    """A VkImage with its views.
+    """A VkImage with views.
 
-    Life cycle of its layout, for each filling: UNDEFINED; the layout for copies and clears while it is filled; then
-    ``rest_layout`` for commands and readbacks, unless the scenario's barriers change it (`set_layouts`).
+    Life cycle of the layout, for each filling: UNDEFINED; the layout for copies and clears while the image is filled;
+    then ``rest_layout`` for commands and readbacks, unless the scenario's barriers change it (`set_layouts`).
 
     A LINEAR image that shares memory is filled through a buffer over the same bytes. After vkCmdClearColorImage and
     vkCmdCopyBufferToImage, the memory may hold a compressed form that the other members cannot read. On an NVIDIA H100
@@ -94,8 +94,8 @@ class Image(Resource):
         )
         self._fill_layout = vk.IMAGE_LAYOUT_TRANSFER_DST_OPTIMAL if tiling == "OPTIMAL" else vk.IMAGE_LAYOUT_GENERAL
         self._filled = plan.source is not None or plan.zero_fill
-        # The commands that fill an OPTIMAL image change its layout. Images that share memory are alike, so that the
-        # layout of one is the layout of the other.
+        # The commands that fill an OPTIMAL image change the layout. Images that share memory are alike and share a
+        # layout.
         self.needs_preparation = tiling == "LINEAR" or not self._filled
         self._layouts: int | list[int] = self.rest_layout
         self._views: dict[tuple[int, int], Handle] = {}
@@ -131,7 +131,7 @@ class Image(Resource):
                 self.companions.append(CompanionImage(device, stack, self, level, usage, layout))
 
     def _rows(self) -> tuple[int, int]:
-        """Return the start of level 0 of a LINEAR image in its memory, and the distance of its rows, in bytes."""
+        """Return a LINEAR image's start of level 0 in memory, and the row distance, in bytes."""
         part = ffi.new("VkImageSubresource*")
         part.aspectMask = ASPECTS[self.plan.format.aspects[0]]
         layout = ffi.new("VkSubresourceLayout*")
@@ -146,12 +146,12 @@ class Image(Resource):
 
     @property
     def is_padded(self) -> bool:
-        """Return whether the memory of a LINEAR image has other bytes than texels before its end."""
+        """Return whether a LINEAR image's memory has padding before the first row or between rows."""
         return self.has_padded_rows or bool(self.start_bytes)
 
     @property
     def end_bytes(self) -> int:
-        """The end of a LINEAR image's rows in its memory group, padding included."""
+        """The end of a LINEAR image's rows in the memory group, including padding."""
         return self.plan.offset_bytes + self.start_bytes + self.row_pitch_bytes * self.plan.parts[0].row_count
 
     def bind(self, allocation: Allocation, offset_bytes: int) -> None:
@@ -169,7 +169,7 @@ class Image(Resource):
         return rows * part.row_size_bytes
 
     def set_layouts(self, layouts: tuple[ImageLayout, ...] | None) -> None:
-        """Note the layout of each level after the barriers of a frame; None for ``rest_layout``."""
+        """Note each level's layout after a frame's barriers; None for ``rest_layout``."""
         self._layouts = self.rest_layout if layouts is None else [self.layout_of(name) for name in layouts]
 
     def layout_of(self, name: ImageLayout) -> int:
@@ -177,7 +177,7 @@ class Image(Resource):
         return self.rest_layout if name == "general" else LAYOUTS[name]
 
     def barrier_transition(self, barrier: ImageBarrier) -> Transition:
-        """Return the change of layout for a barrier of the scenario."""
+        """Return the layout change for a barrier in the scenario."""
         old = vk.IMAGE_LAYOUT_UNDEFINED if barrier.old_layout is None else self.layout_of(barrier.old_layout)
         new = self.layout_of(barrier.new_layout)
         return Transition(self.handle, self.aspect_mask, barrier.base_level, barrier.level_count, old, new)
@@ -264,7 +264,7 @@ class Image(Resource):
         return self._flow_copies[level]
 
     def image_view(self, level: int | None) -> Handle:
-        """Return the VkImageView of one mip level, or of all; the depths of a depth and stencil image."""
+        """Return the VkImageView for a mip level or all levels; for a depth and stencil image, the depths."""
         first, count = (0, self.plan.mips) if level is None else (level, 1)
         view = self._views.get((first, count))
         if view is None:
@@ -288,7 +288,7 @@ class Image(Resource):
         return next(part for part in self.plan.parts if offset_bytes < part.end_bytes)
 
     def _region(self, piece: Piece) -> Handle:
-        """Return the VkBufferImageCopy of whole rows of one part."""
+        """Return the VkBufferImageCopy for whole rows of a part."""
         part = self._part_at(piece.offset_bytes)
         block_height = self.plan.format.block_extent[1]
         first = (piece.offset_bytes - part.offset_bytes) // part.row_size_bytes * block_height
@@ -304,7 +304,7 @@ class Image(Resource):
         return region
 
     def _change(self, old: int | list[int], new: int | list[int], commands: Handle, *, before_copy: bool) -> None:
-        """Record the change of layout, of all levels or of each, between a copy and the work before or after it."""
+        """Record the layout change, for all levels or each, between a copy and the work before or after it."""
         before, after = ([layout] * self.plan.mips if isinstance(layout, int) else layout for layout in (old, new))
         changed = [
             Transition(self.handle, self.aspect_mask, level, 1, *layouts)
@@ -369,7 +369,7 @@ def check_groups(device: Device, resources: Mapping[str, Any]) -> None:
 
 
 def _contents_collide(image: Image, other: Resource) -> bool:
-    """Return whether the padding of an image moves its content into the content of a later member.
+    """Return whether an image's padding moves the image content into a later member's content.
 
     The planner has already checked overlaps without padding.
     """
@@ -380,9 +380,9 @@ def _contents_collide(image: Image, other: Resource) -> bool:
 
 
 def _disagreement(image: Image, other: Any) -> str:
-    """Describe how another member would see the padding of a LINEAR image as data; empty if it does not.
+    """Describe how another member would see a LINEAR image's padding as data; empty if it does not.
 
-    A buffer as large as the padded image is expected to know the padding. A tensor of the image's shape has its
+    A buffer as large as the padded image is expected to know the padding. A tensor of the image's shape has the image's
     strides. Any other tensor sees packed bytes, like images of other widths.
     """
     plan, part, kind = image.plan, image.plan.parts[0], other.plan.kind

@@ -1,4 +1,4 @@
-"""The Vulkan instance: its layers, validation messages and physical devices, also through the ML emulation layers.
+"""The Vulkan instance with layers, validation messages and physical devices, also through the ML emulation layers.
 
 `Instance` loads the driver and the layers, and lists the physical devices. Close it after all devices opened from it.
 
@@ -81,7 +81,7 @@ _VALIDATION_AND_PERFORMANCE = (
 
 
 class Instance:
-    """One VkInstance. Raises NoDeviceError without a loader, or without a driver that the loader accepts.
+    """A VkInstance. Raises NoDeviceError without a loader, or without a driver accepted by the loader.
 
     ``layers`` are enabled in this order, the first next to the application. ``validation=True`` enables the Khronos
     validation layer. Its messages go to ``validation_messages``; errors also go to ``validation_errors``, with the JSON
@@ -210,7 +210,7 @@ class Instance:
         self._stack.callback(self.fn.vkDestroyDebugUtilsMessengerEXT, self.handle, messenger[0], ffi.NULL)
 
     def naming_subject(self, plans: Iterable[Planned]) -> Iterator[Planned]:
-        """Iterate over plans. Validation messages about a plan in use name its JSON pointer."""
+        """Iterate over plans. Validation messages name the JSON pointer of the plan in use."""
         for plan in plans:
             self.subject = getattr(plan, "pointer", None)
             yield plan
@@ -222,7 +222,7 @@ class Instance:
         self.validation_errors[:0] = earlier.validation_errors
 
     def close(self) -> None:
-        """Destroy the instance. Close all of its devices before. A second call does nothing."""
+        """Destroy the instance. Close all devices before. A second call does nothing."""
         self._stack.close()
 
 
@@ -322,7 +322,7 @@ def needed_layers(physical: PhysicalDevice, needed: Collection[str], mode: Mode)
     lacking = {name for name in needed if name not in physical.extensions}
     if mode == "off" or not needed or (mode == "auto" and not lacking):
         return ()
-    if TENSORS in physical.extensions:  # a device with tensors of its own gets the graph layer only
+    if TENSORS in physical.extensions:  # a device with native tensors gets the graph layer only
         return () if DATA_GRAPH in physical.extensions else (GRAPH_LAYER,)
     return (GRAPH_LAYER, TENSOR_LAYER)
 

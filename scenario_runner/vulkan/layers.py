@@ -1,4 +1,4 @@
-"""Vulkan layers: installed ones, layers that the environment adds, and the ML emulation and validation layers.
+"""Vulkan layers: installed layers, the environment's layers, and the ML emulation and validation layers.
 
 Few layers report themselves (VK_EXT_tooling_info). The variables of the Vulkan loader are therefore inspected.
 """
@@ -83,7 +83,7 @@ def requested_layers() -> list[str]:
 
 
 def with_ml_emulation(layers: Collection[str]) -> bool:
-    """Return whether the layers of an instance, or of the environment, include an ML emulation layer."""
+    """Return whether an instance's layers, or the environment's, include an ML emulation layer."""
     patterns = [*layers, *requested_layers()]
     return any(fnmatchcase(name, pattern) for name in FILES for pattern in patterns)
 
@@ -109,7 +109,7 @@ def unknown_layers(named: str, available: Collection[str]) -> str:
 
 
 def available_layers() -> list[tuple[str, str, str]]:
-    """List name, implementation version and description of each layer that the loader finds."""
+    """List each layer known to the loader: name, implementation version and description."""
     vulkan_loader.load()
     name = "vkEnumerateInstanceLayerProperties"
     layers = enumerated("VkLayerProperties", name, vulkan_loader.instance_function(ffi.NULL, name))
@@ -136,7 +136,7 @@ _COMMAND = re.compile(r"command (\d+)\b")
 
 
 def with_place(data: Handle, subject: str | None) -> tuple[str | None, str]:
-    """Return the JSON pointer that a VkDebugUtilsMessengerCallbackDataEXT is about, and its message after its place.
+    """Return a VkDebugUtilsMessengerCallbackDataEXT's JSON pointer, and the message with the place before it.
 
     ``subject`` is the object that is being created or recorded. If it is unknown, labels of the command buffer name it.
     """

@@ -1,15 +1,15 @@
 """Measurements by the device: timestamps around operations, and shader instrumentation.
 
-Each operation has a timestamp before it, and the last of consecutive operations another after it (`Timestamps.write`).
-A timestamp is written after all earlier work (bottom of pipe), the implicit barrier included. `Timestamps.collect`
-reads them after the frame has finished. Frames are submitted one after the other and share queries; each command buffer
-resets the queries that it writes.
+Each operation has a timestamp before it. The last of consecutive operations has another after it (`Timestamps.write`).
+A timestamp is written after all earlier work (bottom of pipe), including the implicit barrier. `Timestamps.collect`
+reads them after the frame has finished. Frames are submitted in turn and share queries; each command buffer resets the
+queries that it writes.
 
 Shader instrumentation (VK_ARM_shader_instrumentation) measures shaders dispatch by dispatch. The device must be opened
 with the requirements of `instrumentation_required`, and pipelines are created for it. Each frame has a
-VkShaderInstrumentationARM that is active from its first to its last command: result 0 belongs to the frame's first
+VkShaderInstrumentationARM, active from the frame's first to last command: result 0 belongs to the frame's first
 dispatch of a shader, and so on. `Instrumentation.collect` reads the results of a finished frame and clears them. A
-metric block is a VkShaderInstrumentationMetricDataHeaderARM and one uint64_t for each metric.
+metric block is a VkShaderInstrumentationMetricDataHeaderARM and a uint64_t for each metric.
 
 Sources: Vulkan specification, "Queries", section "Timestamp Queries", and "Shaders", section "Shader Instrumentation";
 VK_KHR_calibrated_timestamps and VK_EXT_calibrated_timestamps, which have the same structures.
@@ -89,10 +89,10 @@ _NAME: Final = "vkGetQueryPoolResults"
 
 
 class FrameTimes(NamedTuple):
-    """The times of one submission of a frame.
+    """The times measured in a frame's submission.
 
     Each of ``runs`` has operations without anything between them. For each run of n operations, ``ticks`` has n + 1
-    values of the device's counter. ``finished_ns`` is the host's clock (`time.perf_counter_ns`) when the host knew that
+    counter values from the device. ``finished_ns`` is the host's clock (`time.perf_counter_ns`) when the host knew that
     the frame had finished. ``calibration`` ties the counter to that clock.
     """
 
@@ -105,7 +105,7 @@ class FrameTimes(NamedTuple):
 
 
 class Timestamps:
-    """The timestamps of one run; ``frames`` has the measurements so far.
+    """The timestamps of a run; ``frames`` has the measurements so far.
 
     On a queue without timestamps, nothing is recorded or measured.
     """
@@ -118,7 +118,7 @@ class Timestamps:
         self.frames: list[FrameTimes] = []
         self._pool: Handle = None
         self._size = 0
-        # The timed operations of each command buffer, and its pool.
+        # Each command buffer's timed operations and query pool.
         self._recorded: dict[Handle, tuple[tuple[Sequence[Operation], ...], Handle]] = {}
         self._next = 0
 
@@ -143,7 +143,7 @@ class Timestamps:
     def record(
         self, commands: Handle, operations: Sequence[Operation], record: Callable[[list[Operation]], None]
     ) -> None:
-        """Let ``record`` record operations one by one, each after a timestamp."""
+        """Let ``record`` record operations separately, each after a timestamp."""
         for operation in operations:
             self.write(commands)
             record([operation])
@@ -238,10 +238,10 @@ def instrumentation_required(physical: PhysicalDevice, disabled_extensions: Coll
 
 
 class Instrumentation:
-    """The shader instrumentation of one run; ``blocks`` has the values of each measured basic block.
+    """The shader instrumentation of a run; ``blocks`` has each measured basic block's values.
 
-    A block has the index of the scenario's command and the uid (or label) of its shader; None if a result cannot be
-    assigned to a command.
+    A block has the scenario command's index and the shader's uid (or label); None if a result cannot be assigned to a
+    command.
     """
 
     def __init__(self, device: Device, plan: Plan, stack: ExitStack) -> None:
@@ -267,7 +267,7 @@ class Instrumentation:
         device.fn.vkCmdEndShaderInstrumentationARM(commands)
 
     def collect(self, iteration: int, index: int, frame: FramePlan) -> None:
-        """Read the results of a finished frame, and clear them for its next run. Raises DeviceError."""
+        """Read a finished frame's results, and clear them for the next run. Raises DeviceError."""
         device, object = self._device, self._objects[index]
         dispatches = _dispatches(self._plan, frame)
         names = [metric.name for metric in self.capability.metrics]

@@ -75,9 +75,9 @@ def _text(path: str) -> str:
 
 
 def populate(view: memoryview) -> None:
-    """Let the system provide the pages of ``view`` now: one call is cheaper than a fault for each page.
+    """Let the system provide the pages of ``view`` now: a single call is cheaper than a fault for each page.
 
-    The content of the pages stays. Nothing happens for little memory, and on systems without this call.
+    The pages' content stays. Nothing happens for little memory, and on systems without this call.
     """
     if view.nbytes < _SMALLEST_BYTES:
         return
@@ -94,12 +94,12 @@ def populate(view: memoryview) -> None:
 # Smaller scenarios do not ask how much memory the machine has.
 _UNCHECKED_BYTES = 256 << 20
 
-# NULL and MAP_FAILED: lavapipe of Mesa returns VK_SUCCESS even if its mmap() fails.
+# NULL and MAP_FAILED: Mesa's lavapipe returns VK_SUCCESS even if mmap() fails.
 _UNUSABLE_ADDRESSES = (0, (1 << 64) - 1)
 
 
 class Allocation(NamedTuple):
-    """A VkDeviceMemory of ``size_bytes``. ``mapped`` is its whole range if the host sees the memory, else None."""
+    """A VkDeviceMemory of ``size_bytes``. ``mapped`` is the whole range if the host sees the memory, else None."""
 
     handle: Handle
     size_bytes: int
@@ -133,7 +133,7 @@ class Needs(NamedTuple):
 
 
 def readable_size(size_bytes: int) -> str:
-    """Return a size with its bytes: '12 bytes', '256.0 MiB (268435456 bytes)'."""
+    """Return a size with the bytes: '12 bytes', '256.0 MiB (268435456 bytes)'."""
     size = size_in_units(size_bytes)
     return size if size_bytes < 1 << 10 else f"{size} ({size_bytes} bytes)"
 
@@ -149,7 +149,7 @@ def choose_type(device: Device, type_bits: int, required: int, preferred: int = 
 
 
 def allocate_local(device: Device, stack: ExitStack, needs: Needs, purpose: str) -> Allocation:
-    """Allocate memory for one object, on the device if that has its own memory. Raises OutOfMemoryError."""
+    """Allocate memory for an object, on the device if the device has separate memory. Raises OutOfMemoryError."""
     type_index = choose_type(device, needs.type_bits, 0, vk.MEMORY_PROPERTY_DEVICE_LOCAL_BIT)
     assert type_index is not None, "every object has a memory type"
     return allocate(device, stack, needs.size_bytes, type_index, purpose, mapped=False)

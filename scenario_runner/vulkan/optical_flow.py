@@ -82,7 +82,7 @@ def _formats(physical: PhysicalDevice, family: int, operation: Handle, usage: in
 
 
 def problems_of(flow: OpticalFlowPlan, support: FlowSupport, device: str) -> Iterator[Diagnostic]:
-    """Find the requirements of an optical flow that a device called ``device`` does not support."""
+    """Find an optical flow's requirements that a device called ``device`` does not support."""
     has = support.properties
     if not (has.minWidth <= flow.width <= has.maxWidth and has.minHeight <= flow.height <= has.maxHeight):
         takes = f"{has.minWidth} x {has.minHeight} to {has.maxWidth} x {has.maxHeight}"
@@ -135,10 +135,10 @@ _FLAGS: Final = {
 
 
 class OpticalFlowPipeline(DataGraph):
-    """The pipeline of an optical flow. Each sequence of images begins with a new session.
+    """The pipeline for an optical flow. Each image sequence begins with a new session.
 
-    A session remembers images as hints for the next images (see disable_temporal_hints). A session kept from one run to
-    the next would therefore change the results of the second.
+    A session remembers images as hints for the next images (see disable_temporal_hints). A session kept between runs
+    would therefore change the second run's results.
     """
 
     kind = "optical_flow"

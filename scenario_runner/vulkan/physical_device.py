@@ -1,7 +1,7 @@
-"""A physical device as its driver describes it, with its features. Nothing here is created or destroyed.
+"""A physical device and its features, as the driver describes them. Nothing here is created or destroyed.
 
-Every feature structure is {VkStructureType, pNext, VkBool32 members…}. One generic form therefore serves all of them,
-also structures that the binding package lacks.
+Every feature structure is {VkStructureType, pNext, VkBool32 members…}. A generic form therefore serves all structures,
+even if the binding package lacks them.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class Feature(NamedTuple):
         return f"{self.member} ({self.structure})"
 
 
-# Each feature structure: its VkStructureType, the Vulkan version and the extensions that bring it, and its members.
+# Each feature structure: VkStructureType, Vulkan version and extensions that bring it, and members.
 _STRUCTURES: Final[dict[str, tuple[int, int, tuple[str, ...], tuple[str, ...]]]] = {
     CORE: (vk.STRUCTURE_TYPE_PHYSICAL_DEVICE_FEATURES_2, 1, (), CORE_FEATURES),
     **FEATURES,
@@ -62,7 +62,7 @@ class FeatureTable:
     def __init__(
         self, fn: Functions | None, physical_device: Handle, api_version: int, extensions: Container[str]
     ) -> None:
-        """Take a VkPhysicalDevice with its Vulkan version and extensions.
+        """Take a VkPhysicalDevice with Vulkan version and extensions.
 
         Without ``fn``, no driver can be queried, and a subclass answers instead.
         """
@@ -75,7 +75,7 @@ class FeatureTable:
     def find(self, structure: str, member: str, disabled: Collection[str] = ()) -> Feature | None:
         """Return the device's feature: in ``structure``, or in the structure of an extension with the same member.
 
-        Returns None if the device does not support the feature, or if its extension is ``disabled``.
+        Returns None if the device does not support the feature, or if the extension is ``disabled``.
         """
         structure = ALIASES.get(structure, structure)
         rolled_up = [old for old, new in ROLLED_UP.items() if new == structure and member in FEATURES[old][3]]
@@ -122,8 +122,8 @@ class FeatureTable:
 def chain_of(features: Iterable[Feature]) -> tuple[Handle, list[Handle]]:
     """Return the head of a VkPhysicalDeviceFeatures2 chain that enables ``features``, and all objects to keep alive.
 
-    Vulkan forbids a structure beside the VkPhysicalDeviceVulkan1xFeatures that includes it. If both appear, members of
-    the older structure are enabled in the newer one.
+    Vulkan forbids a structure beside the VkPhysicalDeviceVulkan1xFeatures that includes it. If both appear, the older
+    structure's members are enabled in the newer structure.
     """
     members: dict[str, set[str]] = {CORE: set()}
     for feature in features:
@@ -177,7 +177,7 @@ COMPONENTS: Final = {
 
 
 class MatrixSizes(NamedTuple):
-    """One combination that a device supports: M, N and K, and the types of A, B, C and the result.
+    """A supported combination: M, N and K, and the types of A, B, C and the result.
 
     ``invocations`` is the required size of a workgroup; 0 allows any. ``is_flexible`` means that multiples of the sizes
     are supported as well.
@@ -295,7 +295,7 @@ class PhysicalDevice:
 
     @cached_property
     def uuid(self) -> str:
-        """deviceUUID in its usual form: 8-4-4-4-12 hexadecimal digits."""
+        """deviceUUID in the usual form: 8-4-4-4-12 hexadecimal digits."""
         digits = bytes(ffi.buffer(self.vulkan11_properties.deviceUUID)).hex()
         return "-".join((digits[:8], digits[8:12], digits[12:16], digits[16:20], digits[20:]))
 
@@ -338,7 +338,7 @@ class PhysicalDevice:
 
     @cached_property
     def extensions(self) -> dict[str, int]:
-        """Device extensions with their revisions, of the driver and of tools' layers."""
+        """Device extensions with revisions, from the driver and from tools' layers."""
         extensions = self._extensions_of(None)
         for layer in present_layers():
             extensions = {**self._extensions_of(layer), **extensions}
@@ -352,12 +352,12 @@ class PhysicalDevice:
 
     @cached_property
     def features(self) -> FeatureTable:
-        """Features that the driver reports, in every structure of its version and extensions."""
+        """Features that the driver reports, in every structure of the Vulkan version and extensions."""
         return FeatureTable(self.fn, self.handle, self.api_version, self.extensions)
 
     @cached_property
     def matrices(self) -> list[MatrixSizes] | None:
-        """Cooperative matrices that the device supports; None without VK_KHR_cooperative_matrix."""
+        """Supported cooperative matrices; None without VK_KHR_cooperative_matrix."""
         if "VK_KHR_cooperative_matrix" not in self.extensions:
             return None
 

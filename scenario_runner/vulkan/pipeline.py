@@ -1,7 +1,7 @@
-"""Pipelines of compute and graphics shaders, layouts of all pipelines, and the driver's pipeline cache of a run.
+"""Compute and graphics pipelines, layouts for all pipelines, and the driver's pipeline cache for a run.
 
-Every object is created once per content. Graphics pipelines use dynamic rendering. Each draws one triangle without
-vertex input, filled, without culling, blending, depth and stencil; viewport and scissor are dynamic.
+Every object is created once per content. Graphics pipelines use dynamic rendering. Each draws a triangle without vertex
+input, filled, without culling, blending, depth and stencil; viewport and scissor are dynamic.
 
 If a device was opened with pipeline robustness (VK_EXT_pipeline_robustness, Vulkan 1.4), each pipeline gets the
 strictest enabled behaviour.
@@ -9,8 +9,8 @@ strictest enabled behaviour.
 Life cycle of a `DriverCache` (VkPipelineCache), for runs that keep their pipelines:
 
 1. `feedback_required` returns the requirements for opening a device that tells hits from misses.
-2. The cache is the device's `driver_cache` during one run. Each creation of a pipeline uses its ``owner`` in the key,
-   and its `create`.
+2. The cache is the device's `driver_cache` during a run. Pipelines are created with the cache's `create`, and its
+   ``owner`` is in their keys.
 3. When all pipelines of the run exist, before recording, ``on_created`` receives the cache.
 
 A miss is VK_PIPELINE_COMPILE_REQUIRED, if the cache asks for misses, or feedback without the hit bit. Some drivers and
@@ -41,7 +41,7 @@ from scenario_runner.vulkan.vulkan_loader import API_1_3, check
 if TYPE_CHECKING:
     from scenario_runner.plan.image_records import GraphicsPipelinePlan, ShaderStagePlan
 
-# Limit of pipelines in a process that runs thousands of scenarios.
+# Most pipelines in a process that runs thousands of scenarios.
 MAX_KEPT_PIPELINES = 512
 # Graph pipelines keep their constants on the device: few large models stay, or many small ones.
 _MOST_GRAPHS = 64
@@ -69,14 +69,14 @@ _STAGES = {
 
 
 class Pipeline(NamedTuple):
-    """A pipeline, and the layout for its descriptor sets and push constants."""
+    """A pipeline, and the layout for descriptor sets and push constants."""
 
     handle: Handle
     layout: Handle
 
 
 class PipelineCache:
-    """The pipelines of a device, of every kind, with their layouts and set layouts, by content."""
+    """All pipelines on a device, with pipeline layouts and set layouts, by content."""
 
     def __init__(self, device: Device) -> None:
         self.device = device
@@ -222,8 +222,8 @@ def create_pipeline(
 ) -> Handle:
     """Create a VkPipeline from ``info`` with vkCreate<kind>Pipelines, destroyed with ``stack``.
 
-    Pipelines of shaders get the robustness and instrumentation of the device. The driver's cache of a run knows the
-    pipeline by ``name``. Raises DeviceError or a subclass; the message names ``purpose``.
+    Shader pipelines get the device's robustness and instrumentation. The run's driver cache knows the pipeline by
+    ``name``. Raises DeviceError or a subclass; the message names ``purpose``.
     """
     handle = ffi.new("VkPipeline*")
     command, stages, deferred = _COMMANDS[kind]
@@ -274,7 +274,7 @@ def create_shader_module(device: Device, stack: ExitStack, code: bytes, label: s
     return device.create(stack, "shader module", "ShaderModule", info, f"shader {label!r}")
 
 
-# The behaviour of buffers and of images for each feature, from the weakest to the strictest.
+# Each feature's behaviour for buffers and images, from the weakest to the strictest.
 _OF_BUFFERS = {
     "pipelineRobustness": vk.PIPELINE_ROBUSTNESS_BUFFER_BEHAVIOR_ROBUST_BUFFER_ACCESS,
     "robustBufferAccess2": vk.PIPELINE_ROBUSTNESS_BUFFER_BEHAVIOR_ROBUST_BUFFER_ACCESS_2,
@@ -287,8 +287,7 @@ _OF_IMAGES = {
 
 
 def robustness_behaviours(features: Collection[Feature]) -> tuple[int, int] | None:
-    """Return the behaviour of buffers and of images under the enabled ``features``; None without pipeline
-    robustness."""
+    """Return the behaviour for buffers and images under the enabled ``features``; None without pipeline robustness."""
     members = {feature.member for feature in features}
     if "pipelineRobustness" not in members:
         return None
@@ -300,9 +299,9 @@ _FEEDBACK = "VK_EXT_pipeline_creation_feedback"
 
 
 class Creation(NamedTuple):
-    """The driver's feedback on one pipeline.
+    """The driver's feedback on a pipeline.
 
-    ``hit`` tells whether it came from the pipeline cache, ``duration_ns`` how long its creation took; both are None if
+    ``hit`` tells whether the pipeline came from the cache, ``duration_ns`` how long the creation took; both are None if
     the driver does not tell. ``pointer`` is the JSON pointer of the shader or graph.
     """
 
@@ -339,7 +338,7 @@ class DriverCache:
     ) -> None:
         """Create a cache from ``data`` of an earlier cache, or empty.
 
-        Pipelines of different ``owner``s are created separately, so that each cache holds all pipelines of its owner.
+        Pipelines of different ``owner``s are created separately, so that each cache holds all of its owner's pipelines.
         With ``asks_for_misses``, the driver reports VK_PIPELINE_COMPILE_REQUIRED for a pipeline in no cache, before it
         compiles.
 

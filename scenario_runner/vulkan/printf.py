@@ -1,7 +1,7 @@
-"""Messages that shaders print (debugPrintfEXT of GLSL, printf of HLSL), through the Khronos validation layer.
+"""Messages that shaders print (debugPrintfEXT in GLSL, printf in HLSL), through the Khronos validation layer.
 
 The layer adds code to shaders that print, and reports their messages through VK_EXT_debug_utils: older versions in
-vkQueueSubmit, newer ones on another thread. Messages do not name commands, so each command is submitted alone. With
+vkQueueSubmit, newer versions on another thread. Messages do not name commands, so each command is submitted alone. With
 ``printf_verbose``, messages name invocations. Version 1.3.239 (Debian 12) reads this setting only from a file.
 """
 
@@ -23,7 +23,7 @@ from scenario_runner.vulkan._generated import constants as vk
 from scenario_runner.vulkan.layers import text_of, with_environment
 
 BUFFER_BYTES: Final = 1 << 16
-"""Default space for the messages of one command. The layer's own default has room for about 25 messages."""
+"""Default space for a command's messages. The layer's default has room for about 25 messages."""
 LEAST_BYTES, MOST_BYTES = 64, 1 << 30
 
 _SETTINGS_VARIABLE, _SETTINGS_FILE = "VK_LAYER_SETTINGS_PATH", "vk_layer_settings.txt"
@@ -33,7 +33,7 @@ _WHERE = (
     r"Stage = (?P<stage>\w+)\. +(?:Global invocation ID \(x, y, z\) = \((?P<id>[^)]*)\)"
     r"|Vertex Index = (?P<vertex>\d+ Instance Index = \d+)\. |Fragment coord \(x,y\) = \((?P<coord>[^)]*)\)\. )"
 )
-# Messages of 1.3.239 and of 1.4.309, each with printf_verbose and without.
+# Messages from 1.3.239 and 1.4.309, each with printf_verbose and without.
 _FORMS = (
     re.compile(
         rf"\| MessageID = \w+ \| Command buffer .*?{_WHERE} (?P<text>.*) (?:Unable to find [^\n]*"
@@ -47,18 +47,18 @@ _FORMS = (
     ),
     re.compile(r"(?:\| MessageID = \w+ \| |DebugPrintf:\n)(?P<text>.*)\Z", re.DOTALL),
 )
-# From 1.4.363 on, reports of lost messages have the severity of printed messages.
+# From 1.4.363 on, reports about lost messages have the severity of printed messages.
 _LOST = re.compile(r"[^|\n]*Debug Printf message was truncated")
 _ADJUSTED = ("VALIDATION-SETTINGS", "WARNING-Setting-Limit-Adjusted")
 
 
 class Printed(NamedTuple):
-    """A message of a shader.
+    """A message from a shader.
 
-    ``command`` counts the commands of the scenario from 0, and ``iteration`` the iterations of ``repeat``. ``shader``
-    is the uid, ``stage`` is "compute", "vertex" or "fragment". ``invocation`` is gl_GlobalInvocationID, the indexes of
-    vertex and instance, or gl_FragCoord.xy in texels. ``source`` is "file:line" in shaders with debug information.
-    Stage, invocation and source are empty if the layer does not tell.
+    ``command`` counts the scenario's commands from 0, and ``iteration`` the iterations of ``repeat``. ``shader`` is the
+    uid, ``stage`` is "compute", "vertex" or "fragment". ``invocation`` is gl_GlobalInvocationID, the vertex and
+    instance indexes, or gl_FragCoord.xy in texels. ``source`` is "file:line" in shaders with debug information. Stage,
+    invocation and source are empty if the layer does not tell.
     """
 
     text: str
@@ -78,14 +78,14 @@ class Printed(NamedTuple):
 
 
 class Printer:
-    """Collects the messages that shaders print in the runs of one Runner.
+    """Collects the messages that shaders print in a Runner's runs.
 
     Life cycle: created; each instance is created within `settings`; `begin` starts a run, `begin_operation` starts an
     operation, and `receive` gets the operation's messages.
     """
 
     def __init__(self, buffer_bytes: int | None = None) -> None:
-        """Take the space for the messages of one command in bytes.
+        """Take the space for a command's messages in bytes.
 
         None stands for the layer's settings file, or `BUFFER_BYTES`. Raises UsageError.
         """
@@ -195,7 +195,7 @@ class Printer:
         log.printed(__name__, "%s", printed)
 
     def _shader(self, stage: str) -> str:
-        """Return the uid of the shader in this stage of the operation; a draw needs the stage."""
+        """Return the uid of the operation's shader in this stage; a draw needs the stage."""
         operation, plan = self._operation, self._plan
         if operation is None:
             return ""

@@ -1,4 +1,4 @@
-"""Recorders of barriers, of draws with dynamic rendering, and of dispatches of graphs and optical flows."""
+"""Recorders for barriers, draws with dynamic rendering, graph dispatches and optical flows."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, TypeAlias
@@ -15,7 +15,7 @@ from scenario_runner.vulkan.pipeline import SHADER_STAGES
 from scenario_runner.vulkan.recording import BindingRecorder, Prepared, Recorder
 from scenario_runner.vulkan.structs import Member, chain, new
 
-# A queue without graph work lacks these stages, so that all commands stand for them.
+# A queue without graph work lacks these stages. ALL_COMMANDS replaces them.
 _STAGES = {
     "compute": vk.PIPELINE_STAGE_COMPUTE_SHADER_BIT,
     "all": vk.PIPELINE_STAGE_ALL_COMMANDS_BIT,
@@ -31,7 +31,7 @@ _ACCESS = {
     "graph_write": vk.ACCESS_MEMORY_WRITE_BIT,
     "memory_read": vk.ACCESS_MEMORY_READ_BIT,
     "memory_write": vk.ACCESS_MEMORY_WRITE_BIT,
-    # Vulkan has a separate access for reading uniform buffers; a scenario has one word for both.
+    # Vulkan has a separate access for reading uniform buffers; a scenario uses the same word for both.
     "compute_shader_read": vk.ACCESS_SHADER_READ_BIT | vk.ACCESS_UNIFORM_READ_BIT,
     "compute_shader_write": vk.ACCESS_SHADER_WRITE_BIT,
 }
@@ -41,7 +41,7 @@ class BarrierRecorder(Recorder):
     """Records barriers. Bound objects stay bound."""
 
     def record(self, operations: Iterable[Barrier]) -> None:
-        """Record a command for each barrier: version 1 takes one pair of stages for all barriers of a command."""
+        """Record a command for each barrier: version 1 takes a single pair of stages for all barriers in a command."""
         fn, resources = self.prepared.device.fn, self.prepared.resources
         stages = _STAGES if self.prepared.device.has_graphics else _STAGES_WITHOUT_GRAPHICS
         for barrier in (barrier for operation in operations for barrier in operation.barriers):
@@ -102,7 +102,7 @@ _Area: TypeAlias = tuple[tuple[Target, ...], tuple[int, int]]
 class DrawRecorder(BindingRecorder):
     """Records draws.
 
-    Consecutive draws into the same attachments are one rendering. Attachments are loaded, so that texels outside a draw
+    Consecutive draws into the same attachments share a rendering. Attachments are loaded, so texels outside a draw
     stay.
     """
 
@@ -112,7 +112,7 @@ class DrawRecorder(BindingRecorder):
     def __init__(self, prepared: Prepared, commands: Handle, alone: bool) -> None:
         super().__init__(prepared, commands, alone)
         self._suffix = "KHR" if "VK_KHR_dynamic_rendering" in prepared.device.enabled.extensions else ""
-        # VkRenderingInfo and the companion images of its attachments, by targets and extent
+        # VkRenderingInfo and the attachments' companion images, by targets and extent
         self._renderings: dict[_Area, tuple[Handle, list[CompanionImage]]] = {}
         self._open: _Area | None = None
 
@@ -126,7 +126,7 @@ class DrawRecorder(BindingRecorder):
         self._finish()
 
     def _record(self, draw: Draw) -> None:
-        """Record one draw, and the barrier after it."""
+        """Record a draw, and the barrier after it."""
         commands, fn = self.commands, self.prepared.device.fn
         area = (draw.targets, draw.extent)
         if area != self._open:
@@ -144,7 +144,7 @@ class DrawRecorder(BindingRecorder):
             self.prepared.device.barrier(commands)
 
     def _finish(self) -> None:
-        """End the current rendering, if there is one."""
+        """End the current rendering, if any."""
         if self._open is None:
             return
         _, companions = self._renderings[self._open]
@@ -187,10 +187,10 @@ class DrawRecorder(BindingRecorder):
 
 
 class GraphRecorder(BindingRecorder):
-    """Records the graph dispatches of one frame.
+    """Records a frame's graph dispatches.
 
-    Two dispatches with the same session share its memory and must not overlap. If the scenario has no barrier between
-    them, one is recorded.
+    Two dispatches with the same session share session memory and must not overlap. If the scenario has no barrier
+    between them, the recorder adds a barrier.
     """
 
     point = vk.PIPELINE_BIND_POINT_DATA_GRAPH_ARM
@@ -204,7 +204,7 @@ class GraphRecorder(BindingRecorder):
             self._record(operation)
 
     def _record(self, operation: Any) -> None:
-        """Record one dispatch, and the barrier after it."""
+        """Record a dispatch, and the barrier after it."""
         if operation.pipeline in self._running:
             self.barrier()
         graph = self.prepared.graphs[operation.pipeline]
@@ -226,7 +226,7 @@ class GraphRecorder(BindingRecorder):
 
 
 class OpticalFlowRecorder(GraphRecorder):
-    """Records the optical flows of one frame: dispatches of graphs with flags and a hint."""
+    """Records a frame's optical flows: graph dispatches with flags and a hint."""
 
     def _record(self, operation: OpticalFlowDispatch) -> None:
         prepared = self.prepared
@@ -234,7 +234,7 @@ class OpticalFlowRecorder(GraphRecorder):
         read = {(descriptor.uid, descriptor.level) for descriptor in descriptors if descriptor.flow_input}
         copies = [copy for uid, level in read if (copy := prepared.resources[uid].copy_for_flow(level)) is not None]
         if copies:
-            self.barrier()  # the scenario's barriers order the optical flow, not copies of its inputs
+            self.barrier()  # the scenario's barriers order the optical flow, not the input copies
             for copy in copies:
                 copy.record_in(self.commands)
         super()._record(operation)

@@ -1,4 +1,4 @@
-"""Records dispatches of compute shaders, and writes the descriptor sets of a run.
+"""Records compute dispatches, and writes a run's descriptor sets.
 
 Recording is the hot path of scenarios with many commands.
 """
@@ -42,10 +42,10 @@ class Prepared(NamedTuple):
 
 
 class Recorder(ABC):
-    """Records the operations of one kind into the command buffer of one frame.
+    """Records operations of a kind into a frame's command buffer.
 
-    ``alone`` means that the frame only has dispatches of compute shaders and barriers. Otherwise, a barrier after an
-    operation must also cover the stages of other work.
+    ``alone`` means that the frame only has compute dispatches and barriers. Otherwise, a barrier after an operation
+    must also cover the stages of other work.
     """
 
     def __init__(self, prepared: Prepared, commands: Handle, alone: bool) -> None:
@@ -142,7 +142,7 @@ class DispatchRecorder(BindingRecorder):
 def allocate_sets(
     pipelines: PipelineCache, stack: ExitStack, lists: Sequence[DescriptorList], resources: Mapping[str, Resource]
 ) -> list[tuple[Handle, int]]:
-    """Allocate and write the sets of every list, from one pool: (VkDescriptorSet*, count) each, ready to be bound."""
+    """Allocate every list's sets from a single pool and write them: (VkDescriptorSet*, count) each, ready to bind."""
     device = pipelines.device
     layouts: list[Handle] = []
     ranges: list[tuple[int, int]] = []

@@ -34,10 +34,10 @@ class Piece(NamedTuple):
 class Resource(ABC):
     """A resource of a scenario on the device.
 
-    Its bytes are the bytes of its file, tightly packed, whatever the layout on the device: ``plan.source.size_bytes``
-    on the way in, ``plan.size_bytes`` on the way out. Life cycle: created (the object exists, and has ``needs``),
-    `bind`-ed to memory, prepared if it `needs_preparation`, filled, used, read back. All resources are prepared before
-    the first is filled, because resources that share memory may see each other's bytes.
+    The resource's bytes are the file's bytes, tightly packed, whatever the layout on the device:
+    ``plan.source.size_bytes`` on the way in, ``plan.size_bytes`` on the way out. Life cycle: created (the object
+    exists, and has ``needs``), `bind`-ed to memory, prepared if it `needs_preparation`, filled, used, read back. All
+    resources are prepared before the first is filled, because resources that share memory may see each other's bytes.
     """
 
     plan: ResourcePlan
@@ -55,7 +55,7 @@ class Resource(ABC):
         self._offset_bytes = 0
 
     def bind(self, allocation: Allocation, offset_bytes: int) -> None:
-        """Bind the object to its memory; its bytes begin at the offset."""
+        """Bind the object to memory. The object's bytes begin at the offset."""
         self._allocation, self._offset_bytes = allocation, offset_bytes
         self.mapped = allocation.mapped is not None
 
@@ -78,7 +78,7 @@ class Resource(ABC):
 
     @abstractmethod
     def record_upload(self, commands: Handle, staging: Handle, piece: Piece) -> None:
-        """Record copying a piece from a staging buffer, with its changes of layout."""
+        """Record copying a piece from a staging buffer, with layout changes."""
 
     @abstractmethod
     def record_download(self, commands: Handle, staging: Handle, piece: Piece) -> None:
@@ -169,7 +169,8 @@ def copy_region(source_offset: int, destination_offset: int, size: int) -> Handl
 
 
 class Rows:
-    """Runs of adjacent elements: one run if elements are packed, else one for each index of the outer dimensions.
+    """Runs of adjacent elements: a single run if elements are packed, else a run for each index of the outer
+    dimensions.
 
     ``end_bytes`` is the end of the last element in memory.
     """
@@ -177,7 +178,7 @@ class Rows:
     def __init__(
         self, dims: tuple[int, ...], strides: tuple[int, ...] | None, size_bytes: int, start_bytes: int = 0
     ) -> None:
-        """Take the shape and strides (None if packed), the size of the packed elements, and the offset of the first."""
+        """Take the shape, the strides (None if packed), the packed elements' size, and the first element's offset."""
         self._size_bytes = size_bytes
         self._start_bytes = start_bytes
         self._counts: tuple[int, ...] = ()
@@ -229,9 +230,9 @@ _BLOCK_SIZE_BYTES = 64 << 20
 
 
 def allocate_and_bind(device: Device, memory: MemoryBlocks, stack: ExitStack, resources: Iterable[Resource]) -> None:
-    """Allocate ``memory`` for ``resources``, and bind each to its part.
+    """Allocate ``memory`` for ``resources``, and bind each resource to a part.
 
-    A memory group is one allocation with each member at its offset. Raises OutOfMemoryError, UnsupportedError or
+    A memory group is a single allocation with each member at an offset. Raises OutOfMemoryError, UnsupportedError or
     ScenarioError, with the place.
     """
     alone: dict[tuple[int, bool], list[Resource]] = defaultdict(list)
@@ -252,7 +253,7 @@ def allocate_and_bind(device: Device, memory: MemoryBlocks, stack: ExitStack, re
 
 
 def _blocks(resources: Iterable[Resource]) -> list[list[tuple[Resource, int]]]:
-    """Pack resources into blocks, lists of (resource, offset). A larger resource gets its own block."""
+    """Pack resources into blocks, lists of (resource, offset). A larger resource gets a separate block."""
     blocks: list[list[tuple[Resource, int]]] = []
     end = _BLOCK_SIZE_BYTES
     for resource in resources:
@@ -287,7 +288,7 @@ def _bind(
     purpose: str,
     pointer: str = "",
 ) -> None:
-    """Bind resources to one allocation. Errors name ``pointer``, or the largest resource."""
+    """Bind resources to an allocation. Errors name ``pointer``, or the largest resource."""
     try:
         allocation = memory.take(stack, size_bytes, type_index, purpose)
     except errors.ScenarioRunnerError as failure:

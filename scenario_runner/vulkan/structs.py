@@ -23,7 +23,7 @@ _CData: Handle = ffi.CData
 
 
 class _Layout:
-    """One structure type: its declaration, members, sType and array lengths."""
+    """A structure type: declaration, members, sType and array lengths."""
 
     __slots__ = ("fields", "lengths", "name", "pointer", "source", "structure_type")
 
@@ -44,13 +44,13 @@ _layout = cache(_Layout)
 
 
 def prepare(name: str) -> None:
-    """Look up a type of `vulkan_loader.known_types` in advance, so that processes forked from this one need not."""
+    """Look up a type of `vulkan_loader.known_types` in advance, so that forked processes need not."""
     with suppress(LookupError, TypeError):
         (type_source if name.startswith("PFN_") else _layout)(name)
 
 
 def new(struct: str, /, **members: Member) -> Handle:
-    """Return a pointer to a new zeroed structure with its sType and the given members.
+    """Return a pointer to a new zeroed structure with the sType and the given members.
 
     Memory that a member points to lives as long as the returned object. Members may be given as
 
@@ -111,7 +111,7 @@ def _initializer(layout: _Layout, members: Mapping[str, Member], keep: list[Memb
         values[name] = pointer = _pointer(layout, kind.item, value, keep)
         counter = layout.lengths.get(name)
         if counter is not None and ffi.typeof(pointer).kind == "array":
-            # the lengths of untyped memory, and lengths of type size_t (``codeSize``, ``dataSize``), count bytes
+            # untyped memory's lengths, and lengths of type size_t (``codeSize``, ``dataSize``), count bytes
             in_bytes = kind.item.kind == "void" or layout.fields[counter].cname == "size_t"
             values.setdefault(counter, ffi.sizeof(pointer) if in_bytes else len(pointer))
     return values
@@ -132,7 +132,7 @@ def _layout_of(kind: Handle) -> _Layout:
 
 
 def _pointer(layout: _Layout, item: Handle, value: Member, keep: list[Member]) -> Handle:
-    """Return a pointer to ``value`` or to an array of its elements; NULL for None and empty arrays."""
+    """Return a pointer to ``value`` or to an array of ``value``'s elements; NULL for None and empty arrays."""
     if value is None or (isinstance(value, list | bytes) and not value):
         return NULL
     if isinstance(value, str):

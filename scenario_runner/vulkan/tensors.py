@@ -1,4 +1,4 @@
-"""Tensors of a scenario (VK_ARM_tensors), and the limits of a device for them.
+"""A scenario's tensors (VK_ARM_tensors), and a device's tensor limits.
 
 The ML emulation layers end the process if a tensor exceeds the limits. The limits are therefore checked first.
 
@@ -34,7 +34,7 @@ USAGE_TRANSFER = vk.TENSOR_USAGE_TRANSFER_SRC_BIT_ARM | vk.TENSOR_USAGE_TRANSFER
 
 
 def format_features(physical: PhysicalDevice, format: int, *, linear: bool) -> int:
-    """Return the uses of tensors of a VkFormat (VkFormatFeatureFlagBits2); 0 if the device supports none."""
+    """Return the supported tensor uses for a VkFormat (VkFormatFeatureFlagBits2); 0 if there are none."""
     tensor = physical.format_properties_of("VkTensorFormatPropertiesARM", format)
     return int(tensor.linearTilingTensorFeatures if linear else tensor.optimalTilingTensorFeatures)
 
@@ -53,7 +53,7 @@ def describe(description: TensorDescription, usage: int) -> Handle:
 
 
 class _TensorObject:
-    """A VkTensorARM, and a VkBuffer over the same bytes for copies if its elements are packed."""
+    """A VkTensorARM, and a VkBuffer over the same bytes for copies if the elements are packed."""
 
     def __init__(self, device: Device, stack: ExitStack, description: TensorDescription, usage: int, what: str) -> None:
         self._device = device
@@ -86,11 +86,11 @@ class _TensorObject:
 
 
 class Tensor(Resource):
-    """A VkTensorARM with its view.
+    """A VkTensorARM with a view.
 
     The bytes of a LINEAR tensor are copied through a buffer over the same memory, row by row unless they are packed.
-    Only the device knows the order of elements in an OPTIMAL tensor. Its bytes are copied through a packed tensor, its
-    shadow. A tensor in the memory of an OPTIMAL image has the texels of the image, and is read through the image.
+    Only the device knows the order of elements in an OPTIMAL tensor. Such a tensor is copied through a packed tensor,
+    the shadow. A tensor in an OPTIMAL image's memory has the image's texels, and is read through the image.
     """
 
     plan: TensorPlan
@@ -104,7 +104,7 @@ class Tensor(Resource):
         start_bytes: int,
         image: Image | None = None,
     ) -> None:
-        """Create the tensor, and its shadow if it needs one.
+        """Create the tensor, and a shadow if needed.
 
         ``description`` is the plan's, with the strides of an image that shares the memory from ``start_bytes`` on.
         ``image`` is the image that shares the memory of a tensor with OPTIMAL tiling. Raises UnsupportedError if the
@@ -228,7 +228,7 @@ def create_tensors(
 
 
 def with_strides(description: TensorDescription, resources: Mapping[str, Any]) -> TensorDescription:
-    """Return a description with its strides, such as the strides of an image's rows."""
+    """Return a description with strides, such as the strides of an image's rows."""
     if description.image is None:
         return description
     image = resources[description.image]
@@ -242,7 +242,7 @@ def with_strides(description: TensorDescription, resources: Mapping[str, Any]) -
     return description._replace(strides=tuple(strides), image=None)
 
 
-# Format features that each kind of operation needs for its tensors.
+# Format features that each kind of operation needs for tensors.
 _USES = {
     "dispatch": ("shaders", vk.FORMAT_FEATURE_2_TENSOR_SHADER_BIT_ARM),
     "graph_dispatch": ("graphs", vk.FORMAT_FEATURE_2_TENSOR_DATA_GRAPH_BIT_ARM),
@@ -278,7 +278,7 @@ def exceeded_tensor_limits(plan: Plan, physical: PhysicalDevice, *, emulated: bo
 def _format_problems(
     tensor: TensorPlan, users: Mapping[tuple[str, str], str], physical: PhysicalDevice, *, emulated: bool
 ) -> Iterator[Diagnostic]:
-    """Find uses of a tensor that the device does not support for its format."""
+    """Find tensor uses that the device does not support for the tensor's format."""
     features = format_features(physical, tensor.format.value, linear=tensor.linear)
     for kind, (use, bit) in _USES.items():
         user = users.get((tensor.uid, kind))
@@ -296,7 +296,7 @@ def _format_problems(
 
 
 def _beyond(tensor: TensorPlan, limits: object, device: str) -> Iterator[Diagnostic]:
-    """Find the first limit that a tensor exceeds. With too many dimensions, its other numbers mean nothing."""
+    """Find the first limit exceeded by a tensor. With too many dimensions, the other numbers mean nothing."""
     dims = tensor.dims
     stride = max(tensor.strides or (), default=0)
     for name, value, what in (
@@ -347,7 +347,7 @@ def _over_images(plan: Plan, tensors: list[TensorPlan], physical: PhysicalDevice
 
 
 def _users(plan: Plan) -> dict[tuple[str, str], str]:
-    """Return the first user of each tensor, by its uid and the kind of operation."""
+    """Return each tensor's first user, by the tensor's uid and the kind of operation."""
     used = dict.fromkeys(
         (operation.kind, operation.pipeline, operation.descriptors)
         for frame in plan.frames

@@ -1,8 +1,8 @@
 """Copies bytes into resources and out of them, in batches.
 
 Integrated and software devices share the host's memory: bytes are read into the resource and written out of it in
-place. Other devices use one staging buffer of two halves. While the device copies from one half, the next bytes are
-read into the other. Copies that fit into half of the buffer can join the submission of a frame.
+place. Other devices use a staging buffer with two halves. While the device copies from a half, the next bytes are read
+into the other half. Copies that fit into half of the buffer can join a frame's submission.
 """
 
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
@@ -21,10 +21,10 @@ from scenario_runner.vulkan.device import CommandPool, Device, Submission
 from scenario_runner.vulkan.memory import Allocation, align, allocate, choose_type, populate
 from scenario_runner.vulkan.resources import Piece, Resource, bind_buffer, create_buffer
 
-# Bounds of half of the staging buffer.
+# Bounds for half the staging buffer.
 _LARGEST_HALF_BYTES = 16 << 20
 _SMALLEST_HALF_BYTES = 64 << 10
-# A piece begins at a multiple of this in the staging buffer (enough for a texel of any format).
+# A piece begins at a multiple of this in the staging buffer (enough for any format's texels).
 _STAGING_ALIGNMENT = 48
 _MANY_BYTES = 1 << 20
 # From this many bytes on, resources are read and cleared in parallel, in pieces of at most this size.
@@ -34,7 +34,7 @@ _PIECE_BYTES = 8 << 20
 _COPIED = vk.PIPELINE_STAGE_TRANSFER_BIT, vk.ACCESS_TRANSFER_WRITE_BIT
 
 
-# Pieces of resources in order: (uid, bytes). A piece is valid until the next one is requested.
+# Pieces of resources in order: (uid, bytes). A piece is valid until the next piece is requested.
 Pieces = Generator[tuple[str, memoryview], None, None]
 
 
@@ -54,7 +54,7 @@ class Transfer:
     def fill(
         self, resources: Iterable[Resource], timeout_s: float | None = None, *, joins: bool = False
     ) -> list[Handle]:
-        """Write the initial bytes of every resource: from its source, or zeros. Raises FileError or DeviceError.
+        """Write the initial bytes of every resource: from the source, or zeros. Raises FileError or DeviceError.
 
         With ``joins``, return command buffers that the caller must submit before the frame. Otherwise the list is
         empty.
@@ -98,7 +98,7 @@ class Transfer:
     def record_read(self, resources: Sequence[Resource]) -> tuple[list[Handle], Pieces]:
         """Record the readback of resources. Return the command buffer to submit after a frame, and the pieces.
 
-        The pieces are valid after the frame has finished. Both are empty if the readback needs its own submissions.
+        The pieces are valid after the frame has finished. Both are empty if the readback needs separate submissions.
         """
         commands: list[Handle] = []
         pieces: list[tuple[str, memoryview]] = []
@@ -122,8 +122,7 @@ class Transfer:
                 yield from self._download(list(group), timeout_s)
 
     def _provide(self, sizes_bytes: Sequence[int]) -> tuple[Handle, Handle]:
-        """Return a staging VkBuffer for these sizes, and its memory. Pinned memory is slow to allocate, so it is
-        kept small."""
+        """Return a staging VkBuffer for these sizes, and its memory. It is small: pinned memory is slow to allocate."""
         needed = sum(align(size, _STAGING_ALIGNMENT) for size in sizes_bytes)
         half = min(max(1 << (needed - 1).bit_length(), _SMALLEST_HALF_BYTES), _LARGEST_HALF_BYTES)
         half = align(half, _STAGING_ALIGNMENT)
@@ -151,7 +150,7 @@ class Transfer:
     def _upload(self, resources: Sequence[Resource], recorded: list[Handle], timeout_s: float | None) -> list[Handle]:
         """Copy the bytes of the sources through staging memory, after the commands recorded before.
 
-        Several batches are submitted here. A single batch is not: its command buffers are returned.
+        Several batches are submitted here. A single batch is not: the command buffers are returned.
         """
         sources: dict[Resource, Any] = {resource: resource.plan.source for resource in resources}
         sizes = [source.size_bytes for source in sources.values()]
@@ -245,7 +244,7 @@ def _fill_in_place(resources: Sequence[Resource], populating: bool) -> None:
     for resource in resources:
         source, size = resource.plan.source, resource.plan.size_bytes
         step = _PIECE_BYTES if source is None or getattr(source, "divisible", False) else size
-        for start in range(0, max(size, 1), max(step, 1)):  # an empty resource is one piece
+        for start in range(0, max(size, 1), max(step, 1)):  # an empty resource is a single piece
             piece = resource.view(start, min(step, size - start))
             jobs.append(partial(_fill, source, piece, start, populating))
         total += size

@@ -1,7 +1,7 @@
-"""The Vulkan loader library, its commands with their C types, and the errors for their results.
+"""The Vulkan loader library, the commands with their C types, and the errors for their results.
 
-The types come from the `vulkan` package and from generated bindings of the Arm extensions (`arm_ffi`); both mix. Each
-command is looked up once and called without trampolines. Every object of cffi is a `Handle`.
+The types come from the `vulkan` package and from generated bindings for the Arm extensions (`arm_ffi`); both mix. Each
+command is looked up once and called without trampolines. Every cffi object is a `Handle`.
 
 Source: Vulkan specification, "Return Codes".
 """
@@ -83,18 +83,18 @@ def _reason(error: OSError, name: str) -> str:
 
 
 def instance_function(instance: Handle, name: str) -> Handle:
-    """Return the command ``name`` for an instance and its physical devices.
+    """Return the command ``name`` for an instance or its physical devices.
 
-    ``instance`` is a VkInstance, or NULL for commands without one. Raises UnsupportedError if the loader lacks the
-    command for this instance, LookupError if the bindings lack it.
+    ``instance`` is a VkInstance, or NULL for commands that need no instance. Raises UnsupportedError if the loader
+    lacks the command for this instance, LookupError if the bindings lack it.
     """
     return _function("Instance", instance, name)
 
 
 def device_function(device: Handle, name: str) -> Handle:
-    """Return the command ``name`` of a device, its queues and command buffers, past the loader's dispatch.
+    """Return the command ``name`` for a device, queue or command buffer, past the loader's dispatch.
 
-    Raises UnsupportedError if the device lacks the command (its extension is not enabled), LookupError if the bindings
+    Raises UnsupportedError if the device lacks the command (the extension is not enabled), LookupError if the bindings
     lack it.
     """
     return _function("Device", device, name)
@@ -180,7 +180,7 @@ def error_class(result: int) -> type[errors.ScenarioRunnerError]:
 
 
 def check(result: int, call: str, purpose: str = "") -> int:
-    """Return a VkResult that is no error. Otherwise raise its exception, naming the call and its purpose."""
+    """Return a successful VkResult. Otherwise raise the matching exception, naming the call and the purpose."""
     if result < 0:
         what = f" ({purpose})" if purpose else ""
         help = None
@@ -194,7 +194,7 @@ def check(result: int, call: str, purpose: str = "") -> int:
 def arm_ffi() -> Handle:
     """Return the FFI object of the Arm extensions and other types that the package lacks; imported on first use (1 ms).
 
-    It knows the package's types that its own structures and commands use, not all of them.
+    It knows only the package's types that the Arm structures and commands use.
     """
     from scenario_runner.vulkan._generated import arm
 

@@ -24,7 +24,7 @@ from .steps import SetUpError, say
 
 @contextmanager
 def alone(folder: Path) -> Iterator[None]:
-    """Hold a lock on the folder of the checkout, which leaves no file behind."""
+    """Hold a lock on the checkout's folder, which leaves no file behind."""
     descriptor = os.open(folder, os.O_RDONLY)
     try:
         try:

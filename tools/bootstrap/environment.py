@@ -21,7 +21,7 @@ ADVICE = "look at the network and at pip's settings (proxy, index), then run thi
 
 
 class Environment:
-    """The folder ``.venv`` of a checkout. The methods do not touch parts that are in order."""
+    """A checkout's folder ``.venv``. The methods do not touch parts that are in order."""
 
     def __init__(self, checkout: Path, environ: Mapping[str, str]) -> None:
         self.checkout = checkout
@@ -79,20 +79,20 @@ class Environment:
         self._mark_whole()
 
     def install_package(self, level: str) -> None:
-        """Install the package, editable, with the dependencies of runs or of tests.
+        """Install the package, editable, with the dependencies for runs or tests.
 
         The tests need the extras ``ml`` (11 MB), ``hlsl`` (15 MB), ``convert`` (21 MB), ``cluster`` (4 MB) and ``tosa``
         (25 MB).
         """
         extras = "" if level == "run" else f"[dev,hlsl,cluster{',ml,convert' if installation.has_arm_wheels() else ''}]"
         size = "about 40 MB" if level == "run" else "about 150 MB"
-        # The path is relative to the checkout, so that brackets and spaces in its name do not matter.
+        # The path is relative to the checkout, so that brackets and spaces in the checkout's name do not matter.
         target = ["--editable", f".{extras}"]
         self.whole.unlink()
         try:
             self._pip(f"installing Python packages into .venv ({size})", target)
             if level == "test" and installation.has_arm_wheels():
-                # Without dependencies: its pins are exact or old (numpy<2.2), but tests use current versions.
+                # Without dependencies: the tools' pins are exact or old (numpy<2.2), but tests use current versions.
                 with open(self.checkout / "pyproject.toml", "rb") as file:
                     tools = tomllib.load(file)["project"]["optional-dependencies"]["tosa"]
                 self._pip("installing TOSA's tools (25 MB)", ["--no-deps", *tools])

@@ -56,7 +56,7 @@ class Lack(NamedTuple):
 
 
 def examine(python: Path) -> dict[str, Any]:
-    """Return the report of `scenario-runner doctor` in the environment of ``python``."""
+    """Return the `scenario-runner doctor` report from the environment of ``python``."""
     command = [str(python), "-m", "scenario_runner", "doctor", "--json"]
     done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
     try:
@@ -67,7 +67,7 @@ def examine(python: Path) -> dict[str, Any]:
 
 
 def find(report: dict[str, Any], level: str) -> dict[str, str | None]:
-    """Return the path of each needed or welcome part, or None if it is missing."""
+    """Return each needed or welcome part's path, or None for a missing part."""
     compilers = report["compilers"]["GLSL"]
     layer = report["layers"]["validation"]
     found = {
@@ -85,7 +85,7 @@ def find(report: dict[str, Any], level: str) -> dict[str, str | None]:
 
 
 def c_compiler() -> str | None:
-    """Find a C compiler with the headers of the C library. Debian's gcc may come without them."""
+    """Find a C compiler with the C library's headers. Debian's gcc may come without them."""
     compiler = next(filter(None, map(shutil.which, ("cc", "gcc", "clang"))), None)
     if compiler is None:
         return None

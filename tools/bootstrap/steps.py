@@ -1,4 +1,4 @@
-"""Long steps of the set-up. Each prints a line to stderr first, and after a failure the end of its output."""
+"""Long steps of the set-up. Each step prints a line to stderr first, and after a failure the end of the output."""
 
 import subprocess
 import sys

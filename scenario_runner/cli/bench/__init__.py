@@ -98,7 +98,7 @@ def _refuse_contradictions(options: argparse.Namespace) -> None:
 
 
 def _side_of(path: str) -> Side:
-    """Read the side of a file of --json. Raises FileError if nobody can measure the side again."""
+    """Read the side from a --json file. Raises FileError if nobody can measure the side again."""
     earlier = read_measurement(path)
     if earlier.side is None:
         raise FileError(f"{path}: has no options to measure again", help="write the file with bench FILE --json")
@@ -147,7 +147,7 @@ def _measure_all(options: argparse.Namespace) -> tuple[list[ScenarioSamples], in
 
 
 def _measure(runner: Runner, path: str, options: argparse.Namespace) -> ScenarioSamples:
-    """Plan a scenario once, and run it many times on one device."""
+    """Plan a scenario once, and run it many times on the same device."""
     samples = ScenarioSamples(path)
     before = Clock()
     with phases.measuring(before):
@@ -179,7 +179,7 @@ def _measure(runner: Runner, path: str, options: argparse.Namespace) -> Scenario
 
 
 def _show(samples: ScenarioSamples) -> None:
-    """Print the times of one scenario."""
+    """Print a scenario's times."""
     print(f"{one_line(samples.scenario)}: {describe_runs(samples)} on {samples.device}")
     if samples.why_none is not None:
         print(f"  {samples.why_none}")

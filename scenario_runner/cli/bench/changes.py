@@ -1,7 +1,7 @@
-"""Comparisons of ``bench``: each side runs in several processes, and a test of chance compares the medians.
+"""Comparisons by ``bench``: each side runs in several processes, and a significance test compares the medians.
 
 Processes of unchanged code differ: memory lies elsewhere, threads share other processors, and the load changes. So the
-sides take turns, and each process counts with one median.
+sides take turns, and each process contributes a single median.
 """
 
 import math
@@ -43,9 +43,9 @@ _SEED: Final = 1
 def chances(changes: Sequence[Sequence[float]]) -> list[float]:
     """Return for each row the probability of such a difference by chance, in either direction.
 
-    A row has the change of each pair of processes. In unchanged code, both signs of a change are equally likely. So the
-    test flips the signs of whole pairs, in all ways or in a sample of ways. It counts how often the greatest
-    signed-rank sum (Wilcoxon) of all rows reaches the sum of this row. So one probability covers all rows together.
+    A row has a change for each pair of processes. In unchanged code, both signs of a change are equally likely. So the
+    test flips the signs of whole pairs, in all ways or in a sample. The test counts how often the greatest signed-rank
+    sum (Wilcoxon) among all rows reaches this row's sum. So the probability accounts for testing all rows together.
     """
     table = np.array(changes)
     pairs = table.shape[1]
@@ -73,7 +73,7 @@ class Change(NamedTuple):
 def changes(
     before: ScenarioSamples, after: ScenarioSamples, *, threshold_percent: float, most_chance: float
 ) -> list[Change]:
-    """Compare the rows that both sides have.
+    """Compare the rows common to both sides.
 
     "slower" and "faster" need a chance of at most ``most_chance``, and a change above ``threshold_percent`` and above
     the resolution of the clock. Other verdicts are "same", and "unknown" with fewer than `fewest_processes`.
@@ -110,7 +110,7 @@ def fewest_processes(rows: int, most_chance: float) -> int:
 
 
 def compare_files(before_path: str, after_path: str, *, threshold_percent: float) -> int:
-    """Compare two files of ``--json`` and return the exit code. Raises FileError."""
+    """Compare two ``--json`` files and return the exit code. Raises FileError."""
     before, after = read_measurement(before_path).scenarios, read_measurement(after_path).scenarios
     if {each.scenario for each in before}.isdisjoint(each.scenario for each in after) and len(before + after) > 2:
         raise FileError(f"{before_path} and {after_path} have no scenario in common")
@@ -123,7 +123,7 @@ def compare_files(before_path: str, after_path: str, *, threshold_percent: float
 def show_changes(
     before: Sequence[ScenarioSamples], after: Sequence[ScenarioSamples], *, threshold_percent: float
 ) -> int:
-    """Print every change. Return 1 if anything is slower, else 0. A single scenario of each side forms a pair."""
+    """Print every change. Return 1 if anything is slower, else 0. Single scenarios form a pair under any name."""
     if len(before) == len(after) == 1:
         pairs = [(before[0], after[0])]
         alone: set[str] = set()
@@ -141,7 +141,7 @@ def show_changes(
 def _show_scenario(
     before: ScenarioSamples, after: ScenarioSamples, threshold_percent: float, most_chance: float
 ) -> int:
-    """Print the changes of one scenario, and return the number of slower rows."""
+    """Print a scenario's changes, and return the number of slower rows."""
     print(f"{one_line(after.scenario)}: {describe_runs(before)} before, {describe_runs(after)} after")
     if before.device != after.device:
         print(f"  the devices differ: {one_line(before.device)} before, {one_line(after.device)} after")
@@ -164,7 +164,7 @@ def _show_scenario(
 
 
 def describe_runs(samples: ScenarioSamples) -> str:
-    """Return the numbers of runs and processes as text."""
+    """Say how many runs and processes were measured."""
     processes = len(samples.processes)
     return counted(samples.runs, "run") + (f" in {processes} processes" if processes > 1 else "")
 
@@ -172,7 +172,7 @@ def describe_runs(samples: ScenarioSamples) -> str:
 def measure_in_turns(
     sides: Sequence[Side], processes: int, timing: Sequence[str], own_file: str | None = None
 ) -> list[list[ScenarioSamples]]:
-    """Measure each side in several processes, and return the samples of the scenarios.
+    """Measure each side in several processes, and return the scenarios' samples.
 
     Every second turn reverses the order of the sides. ``timing`` are options for all sides. No scenario may read or
     write ``own_file``. A failed process prints the error, and the command ends with the same exit code.
@@ -197,7 +197,7 @@ def measure_in_turns(
 
 
 def _run_bench(side: Side, options: Sequence[str], *, quiet: bool) -> None:
-    """Run ``bench`` for one side in a new process. ``quiet`` prints only the error of a failed process."""
+    """Run ``bench`` for a side in a new process. ``quiet`` prints only a failed process's error."""
     path = [os.path.abspath(entry) for entry in sys.path]
     code = f"import sys; sys.path[:] = {path}; from scenario_runner.__main__ import console; console()"
     words = ["bench", *options, *side.options, "--", *side.files]

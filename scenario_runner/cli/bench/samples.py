@@ -1,4 +1,4 @@
-"""Samples of ``bench``, summaries, and the files of ``--json``.
+"""Samples of ``bench``, summaries, and ``--json`` files.
 
 Times are skewed and have outliers, so summaries use medians. The median absolute deviation (MAD) measures the spread;
 1.4826 times the MAD estimates the standard deviation.
@@ -30,7 +30,7 @@ _MAD_TO_SIGMA: Final = 1.4826
 
 
 class Summary(NamedTuple):
-    """A summary of samples in nanoseconds. ``mad`` is the median absolute deviation from the median."""
+    """Statistics in nanoseconds. ``mad`` is the median absolute deviation from the median."""
 
     min: float
     median: float
@@ -47,9 +47,9 @@ def summary(samples: Sequence[float]) -> Summary:
 
 @dataclass
 class Row:
-    """Samples of one dispatch or phase in nanoseconds. ``kind`` is "device", "host" or "processor".
+    """A dispatch's or phase's samples in nanoseconds. ``kind`` is "device", "host" or "processor".
 
-    ``command`` is the index of a command, None for a phase.
+    ``command`` is the index of the command, None for a phase.
     """
 
     kind: str
@@ -86,11 +86,11 @@ RowKey = tuple[str, str, int | None, int]
 
 @dataclass
 class ScenarioSamples:
-    """The samples of one scenario, as in the JSON.
+    """A scenario's samples, as in the JSON.
 
-    ``processes`` has the number of runs of each process, in the order of the samples. ``once`` has the nanoseconds of
-    phases that happen once. ``files`` has the SHA-256 of each input file, and None for each output file. ``why_none``
-    tells why the device gave no times; the JSON leaves it out.
+    ``processes`` has each process's number of runs, in sample order. ``once`` has the nanoseconds of phases that
+    happen once. ``files`` has the SHA-256 of each input file, and None for each output file. ``why_none`` tells why the
+    device gave no times; the JSON leaves it out.
     """
 
     scenario: str
@@ -125,7 +125,7 @@ class ScenarioSamples:
         self.processes = [self.runs]
 
     def add_process(self, other: "ScenarioSamples") -> None:
-        """Add the runs of another process. Keep only rows that both have."""
+        """Add another process's runs. Keep only the rows common to both."""
         if self.rows:
             others = other.by_key()
             rows = {key: row for key, row in self.by_key().items() if key in others}
@@ -154,7 +154,7 @@ class ScenarioSamples:
         return rows
 
     def medians(self, row: Row) -> list[float]:
-        """Return the median of each process. In a file without ``processes``, all samples are of one process."""
+        """Return the median of each process. Without ``processes``, all samples come from a single process."""
         ends = [*accumulate(self.processes, initial=0)]
         if ends[-1] != len(row.samples):
             ends = [0, len(row.samples)]
@@ -162,7 +162,7 @@ class ScenarioSamples:
 
 
 class Side(NamedTuple):
-    """One side of a comparison: files relative to ``folder``, and options as words of a command line."""
+    """A side in a comparison: files relative to ``folder``, and options as command-line words."""
 
     folder: str
     files: list[str]
@@ -170,7 +170,7 @@ class Side(NamedTuple):
 
 
 class Measurement(NamedTuple):
-    """The content of a file of ``--json``.
+    """The content of a ``--json`` file.
 
     ``side`` has the files and options to measure again. It is None for two sides, and in files of earlier versions.
     """
@@ -184,7 +184,7 @@ _SIDE: Final = TypeAdapter(Side)
 
 
 def read_measurement(path: str) -> Measurement:
-    """Read a file of ``--json``. Raises FileError."""
+    """Read a ``--json`` file. Raises FileError."""
     help = "expected a file of scenario-runner bench --json"
     try:
         content = json.loads(read_file(path))
@@ -205,7 +205,7 @@ def refuse_own_file(path: str, samples: ScenarioSamples) -> None:
 
 
 def write_measurement(path: str, form: str, measured: Measurement) -> None:
-    """Write a file of ``--json`` in one of `FORMATS`. Raises FileError."""
+    """Write a ``--json`` file in the format ``form``, a key of `FORMATS`. Raises FileError."""
     with OutputFile(path) as file:
         file.write(json.dumps(FORMATS[form](measured)).encode() + b"\n")
 
@@ -217,7 +217,7 @@ def _all_samples(measured: Measurement) -> object:
 
 
 def _summaries(measured: Measurement) -> Iterator[tuple[str, Summary]]:
-    """Summarize all rows. Each measurement of a scenario has the same names."""
+    """Summarize all rows. Names stay the same from measurement to measurement."""
     for samples in measured.scenarios:
         for (*_, number), row in samples.by_key().items():
             suffix = f" ({number})" if number > 1 else ""
@@ -233,7 +233,7 @@ def _for_bencher(measured: Measurement) -> object:
 
 
 def _for_github(measured: Measurement) -> object:
-    """Return the JSON for the tool "customSmallerIsBetter" of github-action-benchmark."""
+    """Return JSON for github-action-benchmark, tool "customSmallerIsBetter"."""
     return [
         {"name": name, "unit": "ns", "value": times.median, "range": f"± {_MAD_TO_SIGMA * times.mad:.0f}"}
         for name, times in _summaries(measured)

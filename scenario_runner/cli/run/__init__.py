@@ -107,7 +107,7 @@ def _files(paths: Sequence[str], options: argparse.Namespace) -> list[RunFile]:
 
 
 def _read_model(paths: Sequence[str], options: argparse.Namespace) -> RunFile:
-    """Make a scenario that runs a model with the files of the options.
+    """Make a scenario that runs a model with the given files.
 
     Outputs go to the current folder, unless --output names another. Raises FileError and UsageError.
     """
@@ -131,7 +131,7 @@ def _read_model(paths: Sequence[str], options: argparse.Namespace) -> RunFile:
 
 
 def _watch(paths: Sequence[str], options: argparse.Namespace) -> NoReturn:
-    """Run, and run again whenever a file changes, with one Runner or one worker, until Ctrl-C.
+    """Run, and run again whenever a file changes, until Ctrl-C. All runs share a Runner or a worker.
 
     Raises UsageError, MissingPackageError and KeyboardInterrupt.
     """
@@ -188,7 +188,7 @@ def _refuse_contradictions(options: argparse.Namespace) -> None:
 
 
 def _run(files: Sequence[RunFile], options: argparse.Namespace, warm: "_Opened | None" = None) -> int:
-    """Run the files with a ``warm`` runner or a new one. Return the exit code of the first failed file."""
+    """Run the files with the ``warm`` runner, or start a new runner. Return the exit code of the first failed file."""
     code, has_captures = 0, options.capture_dir is None or options.dry_run
     opened = nullcontext(warm) if warm else _opened([file.path for file in files], options)
     try:
@@ -233,7 +233,7 @@ def _show(end: FileEnd, options: argparse.Namespace) -> None:
 
 
 def _check_capture(path: str) -> int:
-    """Check the capture of gfxreconstruct, after the last instance is gone. Return the exit code of a problem, or 0."""
+    """Check gfxreconstruct's capture, after the last instance is gone. Return a problem's exit code, or 0."""
     from scenario_runner.run.capture_tools import check_gfxreconstruct
 
     try:
@@ -250,7 +250,7 @@ def _wait_for_enter(prompt: str) -> None:
 
 
 def list_devices(options: argparse.Namespace) -> None:
-    """Print index, name, type, UUID and driver of every device, and mark the default device.
+    """Print every device's index, name, type, UUID and driver, and mark the default device.
 
     Raises NoDeviceError if the machine has no device.
     """

@@ -39,7 +39,7 @@ class RunTask:
         set_up_logging(self._work.options.log_level, lines=True)
 
     def run(self, file: RunFile | None) -> tuple[dict[str, Json], State]:
-        """Run one file, or close the device for None."""
+        """Run a file, or close the device for None."""
         try:
             if file is None:
                 self._close()
@@ -71,7 +71,7 @@ class RunTask:
 
     @staticmethod
     def devices(names: Sequence[str]) -> list[str]:
-        """Return the names: a run has one device."""
+        """Return the names unchanged: a run has a single device."""
         return list(names)
 
 
@@ -138,5 +138,5 @@ class IsolatedRunner(AbstractContextManager["IsolatedRunner"]):
                 yield ended.outcomes[-1]
 
     def close_device(self) -> Iterable[FileEnd]:
-        """Close the device of the worker. The driver may crash here too."""
+        """Close the worker's device. The driver may crash here too."""
         return self.run([None])

@@ -1,4 +1,4 @@
-"""The files of a run: each scenario with the folders of its outputs, and the runner of files in this process."""
+"""Files to run: each scenario with output folders, and the runner for files in this process."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 class RunFile(NamedTuple):
     """A file to run, with the folders for outputs and captures.
 
-    ``scenario`` is a path, except for pipes and models: there it is the scenario, or the error of reading the file.
+    ``scenario`` is a path. For pipes and models, ``scenario`` is a `Scenario`, or the error from reading the file.
     """
 
     path: str
@@ -44,18 +44,18 @@ class RunFile(NamedTuple):
         return self.capture_dir or self.output_dir or "."
 
     def clean(self) -> None:
-        """Remove the outputs of earlier runs. Raises FileError."""
+        """Remove outputs from earlier runs. Raises FileError."""
         with around(self.path, self.output_dir):
             self.named().remove()
 
     def leftover_note(self) -> str | None:
-        """Return a note about outputs of earlier runs, None if there are none."""
+        """Return a note about outputs from earlier runs, None without such outputs."""
         with around(self.path, self.output_dir):
             left = self.named().on_disk()
         return f"{self.path}: these outputs are from an earlier run: {first_of(left)}" if left else None
 
     def named(self) -> NamedFiles:
-        """Find the files that the scenario names. An invalid scenario may yield fewer: the run reports errors."""
+        """Find the files named in the scenario. An invalid scenario may yield fewer: the run reports errors."""
         from scenario_runner.files.json_text import LimitError
         from scenario_runner.files.parameters import replaced
         from scenario_runner.run.named_files import named_files
@@ -72,7 +72,7 @@ class RunFile(NamedTuple):
 
 
 def run_files(paths: Sequence[str], options: argparse.Namespace) -> list[RunFile]:
-    """Make the files of a run. Standard input and pipes are read here, since no one can read them twice.
+    """Make the files of a run. Standard input and pipes are read here, since a second read finds nothing.
 
     With --folder-each every scenario gets a folder, named like the path from the common parent folder. Raises
     UsageError.
@@ -119,7 +119,7 @@ def _own_folders(files: Sequence[str]) -> dict[str, str]:
 
 
 def refuse_collisions(files: Sequence[RunFile], options: argparse.Namespace) -> None:
-    """Raise UsageError if two scenarios would write the same file, or one would overwrite another scenario."""
+    """Raise UsageError if two scenarios would write the same file, or a scenario would overwrite another."""
     different = {os.path.realpath(file.path): file for file in reversed(files)}
     if len(different) < 2:
         return
@@ -162,12 +162,12 @@ def needs_tools(options: argparse.Namespace) -> bool:
 
 
 def model_files(options: argparse.Namespace) -> list[str]:
-    """List the files that the options give to a model."""
+    """List the files given to a model by options."""
     return [file for _, file in (*options.input, *options.shader, *options.push_constants)]
 
 
 class FileEnd(NamedTuple):
-    """The end of one file: exit code, problems, and after a crash the native stack and the Python stack.
+    """The end of a file's run: exit code, problems, and after a crash the native stack and the Python stack.
 
     With ``is_over`` no other file can run. After a crash, nobody has printed the problems yet.
     """
@@ -220,7 +220,7 @@ class FileRunner(AbstractContextManager["FileRunner"]):
         return map(self.run_file, files)
 
     def run_file(self, file: RunFile) -> FileEnd:
-        """Run one file."""
+        """Run a file."""
         options, runner = self._options, self._runner
         started = time.perf_counter()
         captured = len(runner.frame_captures)
@@ -248,7 +248,7 @@ class FileRunner(AbstractContextManager["FileRunner"]):
 
 
 def _run_file(file: RunFile, runner: Runner, options: argparse.Namespace, tools: Mapping[str, Any]) -> Plan:
-    """Run one file with the arguments of `tool_arguments`."""
+    """Run a file with arguments from `tool_arguments`."""
     if isinstance(file.scenario, ScenarioRunnerError):
         raise file.scenario
     if options.clean and not options.dry_run:
@@ -270,7 +270,7 @@ def _run_file(file: RunFile, runner: Runner, options: argparse.Namespace, tools:
 
 
 def _summary(path: str, plan: Plan, options: argparse.Namespace) -> str:
-    """Describe a successful run in one line, without the time."""
+    """Describe a successful run in a line, without the time."""
     ran = counted(plan.dispatch_count, "dispatch")
     if options.dry_run:
         return f"{one_line(path)}: checked (dry run): {ran}, 0 outputs"

@@ -1,4 +1,4 @@
-"""Tools of a run: timing files, dumps, captures, measurements and the pipeline cache."""
+"""Tools for a run: timing files, dumps, captures, measurements and the pipeline cache."""
 
 import argparse
 from collections import defaultdict
@@ -22,7 +22,7 @@ _MOST_ROWS = 20
 
 
 def tool_arguments(options: argparse.Namespace, scenario: str) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Make the tools of the options, as arguments for Runner and for `Runner.run_to_files`.
+    """Make the tools requested by options, as arguments for Runner and for `Runner.run_to_files`.
 
     Also set up gfxreconstruct. Raises UsageError, UnsupportedError and FileError.
     """
@@ -33,7 +33,7 @@ def tool_arguments(options: argparse.Namespace, scenario: str) -> tuple[dict[str
     }
     arguments: dict[str, Any] = {}
     if options.shader_instrumentation is not None:
-        # one file for all scenarios, even after a lost device or a crash
+        # all scenarios share a file, even after a lost device or a crash
         replaced = options.replaced_measurements
         arguments["shader_instrumentation"] = InstrumentationFile(options.shader_instrumentation, replaced)
     if options.pipeline_caching:
@@ -70,7 +70,7 @@ def _dump_request(options: argparse.Namespace) -> DumpRequest | None:
 
 
 def show_times(timings: Timings, reports: GraphReportFiles) -> None:
-    """Print the slowest dispatches and graph operators, with the times of one iteration."""
+    """Print the slowest dispatches and graph operators, with times per iteration."""
     times: dict[tuple[str, ...], float] = defaultdict(float)
     for dispatch in timings.dispatches:
         times[str(dispatch.command), dispatch.name] += dispatch.time_ns / 1e6

@@ -33,8 +33,8 @@ _NOT_BEGUN: Final = "the suite has not run on this device"
 def each_device(options: Namespace) -> int:
     """Run a suite on each chosen device.
 
-    Return 0 if all results are expected, 1 for an unexpected result on any device, or the exit code of a problem of the
-    suite or of a device. Raises UsageError and NoDeviceError before anything runs.
+    Return 0 if all results are expected, 1 for an unexpected result on any device, or the exit code of a suite or
+    device problem. Raises UsageError and NoDeviceError before anything runs.
     """
     if options.list:  # all devices have the same list
         return test.main(options)
@@ -98,15 +98,15 @@ def _columns(devices: Sequence[Device]) -> list[Column]:
 
 
 def _device_path(path: str | None, name: str) -> str | None:
-    """Return the path of one device's report: 'report-NAME.html' for 'report.html'."""
+    """Return the path of a device's report: 'report-NAME.html' for 'report.html'."""
     stem, extension = os.path.splitext(path or "")
     return f"{stem}-{name}{extension}" if path else None
 
 
 def _options_for(options: Namespace, device: Device, column: Column, folder: str) -> Namespace:
-    """Make and settle the options for one device, with separate folder and reports.
+    """Make and settle the options for a device, with a separate folder and reports.
 
-    A baseline that is a folder has a list for each device.
+    A baseline folder has a list for each device.
     """
     device_options = Namespace(**vars(options))
     device_options.device, device_options.devices = None, (device.choice,)
@@ -129,7 +129,7 @@ def _fill_column(
     info: SuiteInfo,
     written: Sequence[str],
 ) -> None:
-    """Fill the column of a device. ``page`` is linked if it was written."""
+    """Fill a device's column. If ``page`` was written, the column links to ``page``."""
     results = {result.item.id: result for result in merged}
     page = page if page in written else None
     columns[number] = columns[number]._replace(results=results, info=info, page=page or "")
@@ -138,7 +138,7 @@ def _fill_column(
 def _write_end(columns: Sequence[Column], paths: dict[str, str], folder: str | None, problems: SuiteProblems) -> str:
     """Print the differences between columns, and write the reports and ``matrix.csv``. Return the last line.
 
-    A file that cannot be written is a problem of the suite.
+    A failed write is a problem of the suite.
     """
     matrix = Matrix(columns)
     if matrix.different:

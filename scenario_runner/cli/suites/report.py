@@ -37,8 +37,8 @@ _WRITERS: Final = {"junit": write_junit, "json": write_ctrf, "html": write_html,
 def main(options: argparse.Namespace) -> int:
     """Show the results of journals.
 
-    Return 0 without unexpected failures (with --compare: without new failures), else 1, or the exit code of a problem
-    of the journals.
+    Return 0 without unexpected failures (with --compare: without new failures), else 1, or the exit code of a journal
+    problem.
     """
     problems = SuiteProblems(write_finding, strict=options.strict)
     paths = report_paths(options)
@@ -89,7 +89,7 @@ def _compare(old: str, merged: MergedJournals, problems: SuiteProblems) -> list[
 
 
 def changes(before: Mapping[str, Row], after: Mapping[str, Row]) -> dict[str, dict[str, str]]:
-    """Describe the changes from one run to the next: title → id of an item → line."""
+    """Describe the changes from a run to the next: title → item id → line."""
     parts: dict[str, dict[str, str]] = {_NEW_FAILURES: {}, "fixed": {}, "changed": {}}
     for id in sorted(after):
         old, new = before[id].verdict if id in before else "", after[id].verdict
@@ -104,10 +104,10 @@ def changes(before: Mapping[str, Row], after: Mapping[str, Row]) -> dict[str, di
 
 
 def _slower(before: Mapping[str, Row], after: Mapping[str, Row]) -> tuple[dict[str, str], float]:
-    """Describe the items that became slower beyond noise, and return the factor of the typical item.
+    """Describe the items that became slower beyond noise, and return the typical item's factor.
 
-    Each run times an item only once, so all items together measure the noise. The median ratio of their times tells how
-    the machines compare. The median absolute deviation of the ratios' logarithms is the noise.
+    Each run times an item only once, so all items together measure the noise. The median time ratio tells how the
+    machines compare. The median absolute deviation of the ratios' logarithms is the noise.
     """
     ratios = {
         id: math.log(row.seconds / before[id].seconds)
@@ -148,7 +148,7 @@ def _info(journals: Sequence[str], merged: MergedJournals, lacking: ScenarioRunn
 
 
 def report_paths(options: argparse.Namespace) -> dict[str, str]:
-    """Return the paths of reports by option. Raises FileError for a path where no file can be written."""
+    """Return report paths by option. Raises FileError for a path where no file can be written."""
     paths = {name: getattr(options, name) for name in _WRITERS if getattr(options, name) is not None}
     for path in paths.values():
         check_destination(path)
@@ -158,7 +158,7 @@ def report_paths(options: argparse.Namespace) -> dict[str, str]:
 def write_reports(
     paths: Mapping[str, str], results: Iterable[Result], info: SuiteInfo, problems: SuiteProblems
 ) -> list[str]:
-    """Write reports, and return the paths of the written ones. A failed report is a problem of the suite.
+    """Write reports, and return the written paths. A failed report is a problem of the suite.
 
     ``results`` is iterated several times.
     """

@@ -1,4 +1,4 @@
-"""The output of a running suite: a progress bar on a terminal, lines for a log elsewhere.
+"""A running suite's output: a progress bar on a terminal, lines for a log elsewhere.
 
 ::
 
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 _LOG_INTERVAL_S: Final = 30.0
 _RATE_WINDOW_S: Final = 10.0
-_DETAILED_FAILURES_MAX: Final = 100  # later failures get one line each
+_DETAILED_FAILURES_MAX: Final = 100  # each later failure gets a line
 _WORKERS_SHOWN_MAX: Final = 8
 
 _STYLES: Final = {
@@ -91,7 +91,7 @@ class SuiteDisplay:
         self._thread: threading.Thread | None = None
 
     def start(self, total: int | None) -> None:
-        """Begin, or correct the number of items. ``quiet`` shows no progress."""
+        """Begin, or correct the item count. ``quiet`` shows no progress."""
         if self._quiet:
             return
         self._total = total
@@ -214,7 +214,7 @@ class SuiteDisplay:
         return ", ".join(f"{count} {verdict}" for verdict, count in self._counts_in_order())
 
     def _counts_in_order(self) -> list[tuple[str, int]]:
-        """Return the counts by verdict, in the order of the table of styles."""
+        """Return the counts by verdict, ordered like the style table."""
         order = [*_STYLES, *self._counts]
         return sorted(self._counts.copy().items(), key=lambda row: order.index(row[0]))
 
@@ -234,7 +234,7 @@ class SuiteDisplay:
         return sorted(running, key=itemgetter(0))
 
     def _rows(self) -> Iterator[list[Span]]:
-        """Return the rows of the progress: the bar, the counts, and running items."""
+        """Yield progress rows: the bar, the counts, and running items."""
         assert self._terminal is not None
         width, now = self._terminal.width, time.monotonic()
         rate, percent, left = self._pace()
@@ -260,7 +260,7 @@ def _style(verdict: str) -> str:
 
 
 def verdict_line(bad: int, items: int, ended: str = "") -> str:
-    """Return the last line of a suite. Scripts read it: it must not change.
+    """Return a suite's last line. Scripts read this line, so the format must not change.
 
     ``ended`` names an incomplete end, see `Incomplete`, or is "not run".
     """

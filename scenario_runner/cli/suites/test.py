@@ -48,7 +48,7 @@ if TYPE_CHECKING:
 UNEXPECTED: Final = 1
 """The exit code for unexpected failures."""
 
-# Before the first item runs, the suite reads the expectations of this many items: all, in small suites.
+# Before the first item runs, the suite reads this many items' expectations: all, in small suites.
 _CHECKED_AHEAD: Final = 1000
 # Arguments of Runner that WorkerOptions have already.
 _WORKER_ARGUMENTS: Final = ("device", "timeout_s")
@@ -59,7 +59,7 @@ _OnResults = Callable[[MergedJournals, SuiteInfo, list[str]], object]
 def main(options: Namespace) -> int:
     """Run a suite.
 
-    Return 0 if all results are expected, 1 for unexpected results, or the exit code of a problem of the suite itself.
+    Return 0 if all results are expected, 1 for unexpected results, or the exit code of a problem in the suite itself.
     """
     settle(options)
     for package in DEPENDENCIES:  # no worker starts without them
@@ -81,7 +81,7 @@ def run_suite(
 ) -> int:
     """Run a suite with settled options. The journal goes to ``folder``.
 
-    At the end, ``on_results`` is called with all results, facts about the suite, and the paths of written reports.
+    At the end, ``on_results`` is called with all results, facts about the suite, and report paths.
     """
     with SuiteDisplay(verbose=options.verbose, quiet=options.quiet, annotations=options.annotations) as display:
         return _Suite(
@@ -90,7 +90,7 @@ def run_suite(
 
 
 def settle(options: Namespace) -> None:
-    """Check the options of ``test``. Add ``repeating``, the options that repeat one item, and ``reports``, the paths.
+    """Check the options of ``test``. Add ``repeating``, the options that repeat an item, and ``reports``, the paths.
 
     Raises UsageError and FileError.
     """
@@ -131,7 +131,7 @@ def _check(options: Namespace) -> None:
 
 
 def _title(path: str) -> str:
-    """Return the heading of reports for a path. For '.' it is the name of the folder."""
+    """Return the report heading for a path. For '.' the heading is the folder's name."""
     return os.path.basename(os.path.abspath(path)) if os.path.normpath(path) in (".", "..") else path
 
 
@@ -144,7 +144,7 @@ def _validator_key() -> str:
 
 
 class _Suite:
-    """One run of a suite: create it, then call `run` once.
+    """A suite run. Create an object, then call `run` once.
 
     ``folder`` gets a journal and files about failures; "" means neither. The suite takes workers from ``kept`` and puts
     them back at the end, except after an error.
@@ -226,21 +226,21 @@ class _Suite:
         return self._problems.exit_code
 
     def _read_earlier(self) -> MergedJournals | None:
-        """Read the results of the run before for --resume and --failed-first, if there are any."""
+        """Read the previous run's results, if any, for --resume and --failed-first."""
         options = self._options
         path = os.path.join(options.results or self._folder, FILE_NAME)
         if not (options.resume or options.failed_first) or not os.path.exists(path) or not os.path.getsize(path):
             return None
         try:
             return MergedJournals([path], self._problems)
-        except FileError as error:  # the suite runs without the damaged journal, and begins a new one
+        except FileError as error:  # the suite ignores the damaged journal, and begins a new journal
             if options.strict:
                 raise
             self._problems.failed(error)
             return None
 
     def _select_items(self, earlier: MergedJournals | None) -> Iterator[Item]:
-        """Find the selected items, one by one. Raises UsageError if there are none."""
+        """Yield the selected items. Raises UsageError if there are none."""
         options = self._options
         results = earlier.results if options.failed_first and earlier is not None else {}
         first = {id for id, result in results.items() if result.is_bad}
@@ -361,7 +361,7 @@ class _Suite:
         return ClusterWorkers(self._options.cluster, self._worker_options, self._problems, on_note=note)
 
     def _count_items(self, items: Iterable[Item]) -> Iterator[Item]:
-        """Pass on the items. After the last one, tell the display their number."""
+        """Yield all items, then tell the display the total."""
         count = 0
         for item in items:
             count += 1
@@ -370,7 +370,7 @@ class _Suite:
         self._display.start(count)
 
     def _check_expectations(self, items: Sequence[Item]) -> None:
-        """Report problems of expectations before anything runs: in small suites, or with --strict.
+        """Report problems in expectations before anything runs: in small suites, or with --strict.
 
         Items with such problems get the verdict Missing. In larger suites, workers check expectations with each item.
         """

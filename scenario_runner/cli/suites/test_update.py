@@ -16,7 +16,7 @@ from scenario_runner.suite.update import TASK, Change, changes_of, refused
 def update(
     options: argparse.Namespace, items: Iterable[Item], worker_options: WorkerOptions, problems: SuiteProblems
 ) -> int:
-    """Update expectations. Return 0, or 1 if an item keeps its old expectations because of a problem.
+    """Update expectations. Return 0, or 1 if a problem keeps an item's old expectations.
 
     All items run once to find the changes. Items with harmless changes then run again and write them.
     """

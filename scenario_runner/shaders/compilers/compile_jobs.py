@@ -27,11 +27,11 @@ from scenario_runner.shaders.source import (
 )
 
 BATCH_TIMEOUT_S = 10.0  # slower shaders are compiled alone, with their own time limit
-MAX_SHADERS = 1000  # in one process: command lines are limited
+MAX_SHADERS = 1000  # in a process: command lines are limited
 MAX_LOG = 1 << 20
 _MAX_MODULE_BYTES = 64 << 20  # the most bytes that `Processes` lets a compiler write
 _SPIRV_MAGIC = b"\x03\x02\x23\x07"
-_FUNCTION_END = b"\x38\x00\x01\x00"  # OpFunctionEnd of SPIR-V, the last instruction of every shader
+_FUNCTION_END = b"\x38\x00\x01\x00"  # SPIR-V's OpFunctionEnd, every shader's last instruction
 _UNSUPPORTED = "extension not supported"
 _TOO_MUCH = "the shader may be too much for it, or another compiler may do better"
 
@@ -39,7 +39,7 @@ _TOO_MUCH = "the shader may be too much for it, or another compiler may do bette
 def compile_jobs(
     missing: Sequence[Job], cache: ContentCache | None, processes_at_once: int | None, timeout_s: float
 ) -> None:
-    """Compile jobs with at most this many processes (default: one per core), and store the modules in the cache."""
+    """Compile jobs with at most this many processes (default: a process per core), and cache the modules."""
     processes = Processes()
     count = processes_at_once or system_limits.processors()
 
@@ -152,9 +152,9 @@ def _all_errors(compiler: Compiler, argv: list[str], output: str, run: Callable[
 
 
 def batches(jobs: Iterable[Job], processes: int) -> list[list[Job]]:
-    """Split the jobs with a ``batch`` compiler into lists for one process each.
+    """Split the jobs with a ``batch`` compiler into a list for each process.
 
-    For each target, there are at most ``processes`` lists, of about the same size.
+    Each target has at most ``processes`` lists, about equally long.
     """
     groups: dict[tuple[str, str], list[Job]] = {}
     for job in jobs:
@@ -169,7 +169,7 @@ def batches(jobs: Iterable[Job], processes: int) -> list[list[Job]]:
 
 
 def compile_batch(jobs: Sequence[Job], folder: str, processes: Processes, timeout_s: float) -> None:
-    """Compile jobs in one process. Finish the jobs that it compiled or rejected.
+    """Compile jobs in one process. Finish the compiled and rejected jobs.
 
     If the compiler crashes or hangs, the other jobs stay unfinished. ``folder`` must not exist yet.
     """
@@ -187,7 +187,7 @@ def compile_batch(jobs: Sequence[Job], folder: str, processes: Processes, timeou
         for job, path in zip(jobs, paths, strict=True)
         if os.path.exists(f"{path}.spv") or os.path.exists(f"{path}.log")
     ]
-    # Files are written one after the other. If the compiler was ended, only the last file can be incomplete.
+    # The compiler writes files in turn. After an early end, only the last file can be incomplete.
     for job, path in written[:-1] if done.failure else written:
         _take(job, compiler, path)
 
@@ -208,13 +208,13 @@ def _take(job: Job, compiler: Compiler, path: str) -> None:
 
 
 def _read_module(path: str) -> bytes:
-    """Read the file of a compiler, up to one byte beyond ``_MAX_MODULE_BYTES``. Raises OSError."""
+    """Read a compiler's file, up to one byte beyond ``_MAX_MODULE_BYTES``. Raises OSError."""
     with open(path, "rb") as file:
         return file.read(_MAX_MODULE_BYTES + 1)
 
 
 def _is_module(data: bytes) -> bool:
-    """Recognize a SPIR-V module by its size and first word."""
+    """Recognize a SPIR-V module by size and first word."""
     return 20 <= len(data) <= _MAX_MODULE_BYTES and len(data) % 4 == 0 and data[:4] == _SPIRV_MAGIC
 
 
@@ -225,7 +225,7 @@ _QUOTED = re.compile(r"'([^']+)'")
 
 
 def _lines(source: ShaderSource, path: str) -> list[str]:
-    """Return the lines of a file of a shader; empty for a name that a #line directive made up."""
+    """Return the lines of a shader's file; empty for a name invented by a #line directive."""
     if path not in source.files:
         return []
     text = source.contents[source.files.index(path)].decode(errors="replace")
@@ -233,7 +233,7 @@ def _lines(source: ShaderSource, path: str) -> list[str]:
 
 
 def _quoted_line(message: _Message, lines_of: Callable[[str], list[str]]) -> tuple[list[str], int | None]:
-    """Return the line of a message with a mark below the error, and the column of the mark (from 1) if known.
+    """Return a message's source line with a mark below the error, and the mark's column (from 1) if known.
 
     There is nothing to quote if the file lacks the line. A compiler without columns mostly quotes the wrong word: the
     word is marked if the line has it once, or near the column.
@@ -253,7 +253,7 @@ def _quoted_line(message: _Message, lines_of: Callable[[str], list[str]]) -> tup
 
 
 def _marked(line: str, column: int | None, message: str) -> tuple[int | None, int]:
-    """Find the start of the mark (from 0) and its length."""
+    """Find the mark's start (from 0) and length."""
     word = _QUOTED.match(message)
     if word:
         places = [match.start() for match in re.finditer(rf"(?<!\w){re.escape(word[1])}(?!\w)", line)]
@@ -307,7 +307,7 @@ class _Message(NamedTuple):
 
 
 def _messages(output: str, names: dict[str, str], style: MessageStyle) -> list[_Message]:
-    """Parse the errors that a compiler printed, each once, with the names of the user's files; at least one."""
+    """Parse a compiler's errors, each once, with the user's file names. Return at least one error."""
     messages: list[_Message] = []
     reason = ""
     message, noise = re.compile(style.message), re.compile(style.noise)
@@ -338,8 +338,7 @@ def _messages(output: str, names: dict[str, str], style: MessageStyle) -> list[_
 
 
 def compile_problem(source: ShaderSource, output: str, style: MessageStyle) -> Diagnostic:
-    """Make one problem from a compiler's messages: the place, text and source line of the first error, then the
-    others."""
+    """Make a problem from a compiler's messages: the first error's place, text and source line, then the others."""
     first, *others = _messages(output, _names(source), style)
     if first.file == "build_options":
         first = first._replace(text=f"in build_options: {first.text}", file=None, line=None)

@@ -1,4 +1,4 @@
-"""Compilers and checkers of shaders as processes, with limits of time, memory and output."""
+"""Shader compilers and checkers as processes, with limits on time, memory and output."""
 
 import contextlib
 import os
@@ -80,7 +80,7 @@ class Processes:
 
     @contextlib.contextmanager
     def _noted(self, program: str) -> Iterator[None]:
-        """Note in `progress` which program this process waits for. Restore the earlier note after the last one."""
+        """Note in `progress` which program this process waits for. Restore the earlier note after the last program."""
         with self._lock:
             if not self._awaited:
                 self._before = progress.work()

@@ -1,17 +1,17 @@
 """The process that calls a DXC library.
 
-It imports only little of the standard library: each process starts anew, and `typing` alone takes as long as five
-shaders. Its arguments are:
+It imports few standard modules: each process starts anew, and `typing` alone takes as long as five shaders. The
+arguments are:
 
     LIBRARY --version
     LIBRARY COUNT SOURCE MODULE LOG INCLUDES OPTION... COUNT ...
 
-COUNT is the number of words that follow for one shader. LOG is a file for the compiler's messages, written before the
+COUNT is the number of words that follow for a shader. LOG is a file for the compiler's messages, written before the
 module; "-" is standard output. The compiler resolves includes itself only with "own-includes" as INCLUDES. The exit
 status is 1 if a shader was rejected.
 
-Source: dxcapi.h of DirectXShaderCompiler. Its objects are COM objects: a pointer to a table of functions, which begins
-with QueryInterface, AddRef and Release.
+Source: dxcapi.h of DirectXShaderCompiler. Its objects are COM objects: pointers to function tables that begin with
+QueryInterface, AddRef and Release.
 """
 
 from __future__ import annotations
@@ -159,7 +159,7 @@ def _version(compiler: _Object) -> str:
 
 
 def _guid(text: str) -> bytes:
-    """Return a GUID as bytes in memory: its first three fields are little-endian numbers."""
+    """Return a GUID as bytes in memory. The first three fields are little-endian numbers."""
     low, middle, high, *rest = text.split("-")
     return b"".join(bytes.fromhex(part)[::-1] for part in (low, middle, high)) + bytes.fromhex("".join(rest))
 

@@ -33,7 +33,7 @@ _GLSL_COMPILERS = "glslangValidator, glslang, or Arm's or Google's glslc"
 # Programs that a variable or an option can name.
 _PROGRAMS = {_GLSLANG: _GLSL_COMPILERS, GLSLANG_VARIABLE: _GLSL_COMPILERS, DXC_VARIABLE: "dxc or libdxcompiler.so"}
 _VARIABLES = ("PATH", "HOME", "XDG_DATA_HOME")  # the places to search for compilers
-_SEARCHED_EVERY_S = 1.0  # a suite searches for each of its scenarios
+_SEARCHED_EVERY_S = 1.0  # a suite searches for each scenario
 
 _searches: dict[tuple[object, ...], tuple[list[Compiler], float]] = {}
 """Results and end times of searches, by their arguments and environment."""
@@ -52,10 +52,10 @@ def find_compilers(
     cache_dir: str | None = None,
     use_cache: bool = True,
 ) -> list[Compiler]:
-    """Return every usable compiler, the preferred one first, optionally only those for ``language``.
+    """Return the usable compilers, best first, optionally only for ``language``.
 
-    A named compiler is the only one of its kind: ``compiler`` (the command line's ``--glslang``; a path, or a name on
-    PATH), else the variable SCENARIO_RUNNER_GLSLANG, and SCENARIO_RUNNER_DXC for HLSL. Otherwise, each class of
+    A named compiler excludes others of the same kind: ``compiler`` (the command line's ``--glslang``; a path, or a name
+    on PATH), else the variable SCENARIO_RUNNER_GLSLANG, and SCENARIO_RUNNER_DXC for HLSL. Otherwise, each class of
     `COMPILERS` lists its candidates, and each file counts once. glslang compiles HLSL only without dxc.
 
     Raises CompilerNotFoundError if a named compiler does not exist, does not start, or is unknown.
@@ -267,8 +267,7 @@ _FORMAT = 2  # part of every key: raise it if the same key would mean another mo
 
 
 class Job:
-    """One shader. ``compilers`` can compile it, the preferred one first. ``batch`` first tries it with other
-    shaders."""
+    """A shader with the ``compilers`` that can compile it, best first. ``batch`` first tries it with other shaders."""
 
     def __init__(self, source: ShaderSource, compilers: list[Compiler]) -> None:
         self.source = source

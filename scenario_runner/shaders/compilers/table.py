@@ -60,7 +60,7 @@ class Compiler(_Found, ABC):
     """An installed compiler. ``version`` comes from its output; ``identity`` distinguishes two builds at any path.
 
     ``flavour`` names the class in reports and in the cache. ``variable`` is the environment variable for a compiler's
-    path, ``programs`` are its names on PATH. ``renames_entry`` means that a GLSL entry point can have another name than
+    path, ``programs`` are the names on PATH. ``renames_entry`` means that a GLSL entry point can have another name than
     main, ``many_at_once`` that the compiler makes batches. ``asking_again`` are options, tried in turn, that report all
     errors if the compiler stops at the first. ``hlsl_is_dated`` means HLSL before HLSL 2021: no 64-bit or 16-bit types,
     no templates.
@@ -78,7 +78,7 @@ class Compiler(_Found, ABC):
 
     @classmethod
     def candidates(cls) -> list[str]:
-        """List the paths to try, the preferred one first."""
+        """List the paths to try, best first."""
         return [path for name in cls.programs for path in on_path(name)]
 
     @classmethod
@@ -111,7 +111,7 @@ class Compiler(_Found, ABC):
         return False
 
     def batch_arguments(self, sources: Sequence[ShaderSource]) -> list[str]:
-        """Return the command line that compiles the files ``0``, ``1``, …, of one target, to ``0.spv``, ``1.spv``, ….
+        """Return the command line that compiles the files ``0``, ``1``, …, for one target, to ``0.spv``, ``1.spv``, ….
 
         The compiler writes no module for a shader that must be compiled alone. If it writes messages to ``0.log``, …,
         those shaders are not compiled again. A compiler without batches returns nothing.
@@ -120,7 +120,7 @@ class Compiler(_Found, ABC):
 
 
 def on_path(name: str) -> list[str]:
-    """List the paths that a program of this name could have in the folders of PATH."""
+    """List a program's possible paths in the PATH folders."""
     folders = os.environ.get("PATH", os.defpath).split(os.pathsep)
     program = name.removesuffix(".exe") + ".exe" if sys.platform == "win32" else name
     return [os.path.join(folder, program) for folder in folders if folder]
@@ -158,7 +158,7 @@ class Glslang(Compiler):
         return numbers(self.version)[:2] >= TENSORS_SINCE
 
     def target_for(self, source: ShaderSource) -> str:
-        """Return an old version for HLSL: its storage buffers have BufferBlock, which SPIR-V after 1.3 lacks."""
+        """Return an old version for HLSL: storage buffers have BufferBlock, which SPIR-V after 1.3 lacks."""
         is_hlsl = source.request.language == "HLSL"
         return min(source.request.target, "vulkan1.1") if is_hlsl else super().target_for(source)
 
@@ -192,7 +192,7 @@ class Shaderc(Compiler):
 
     @classmethod
     def version_in(cls, answer: str) -> str | None:
-        """Return the whole output: the versions of its parts."""
+        """Return the whole output: the versions of all parts."""
         return " ".join(answer.split())[:200] if re.search(r"^shaderc ", answer, re.M) else None
 
     @property
@@ -222,8 +222,7 @@ class Shaderc(Compiler):
         return _DIFFERS.search(source.text) is None
 
     def batch_arguments(self, sources: Sequence[ShaderSource]) -> list[str]:
-        """Return the command line. Warnings count as errors: the preferred compiler then reports them in its own
-        words."""
+        """Return the command line. Warnings count as errors, so that the preferred compiler reports them."""
         argv = [self.path, "-c", "-Werror", f"--target-env={self.target_for(sources[0])}", "-x", "glsl"]
         for index, source in enumerate(sources):
             argv += [f"-fshader-stage={source.request.stage}", str(index)]
@@ -243,7 +242,7 @@ class ArmGlslc(Compiler):
 
     @classmethod
     def version_in(cls, answer: str) -> str | None:
-        """Return the versions of the program and of the included glslang."""
+        """Return the versions of the program and the included glslang."""
         match = re.search(r'"version": "([^"\s]{1,80})"', answer)
         inside = re.search(r'"glslang=([^"\s]{1,80})"', answer)
         return f"{match[1]} (glslang {inside[1]})" if match and inside else None
@@ -276,7 +275,7 @@ class Dxc(Compiler):
 
     @classmethod
     def version_in(cls, answer: str) -> str | None:
-        """Find the version of its library."""
+        """Find the library's version."""
         match = re.search(r"^(?!error: ).*?dxcompiler\S*:? *(.{1,120})", answer, re.M)
         return " ".join(match[1].split()) if match else None
 
@@ -295,7 +294,7 @@ class Dxc(Compiler):
 
 
 DXC_PACKAGE = "compushady-lrtu"
-"""Package of the extra ``hlsl``. Only its library is used."""
+"""Package of the extra ``hlsl``. Only the library is used."""
 DXC_PLACE = os.path.join("compushady", "backends", "libdxcompiler_x86_64.so")
 # Ends without the library's own clean-up, which takes time and could fail.
 _PROGRAM = """
@@ -336,7 +335,7 @@ class DxcLibrary(Dxc):
         return [*_process(self.path), str(len(arguments)), *arguments]
 
     def batches(self, source: ShaderSource, *, preferred: bool) -> bool:
-        """Return whether this is the preferred compiler: it compiles all of its shaders in batches."""
+        """Return ``preferred``: the preferred compiler compiles every shader in batches."""
         return preferred
 
     def batch_arguments(self, sources: Sequence[ShaderSource]) -> list[str]:

@@ -1,6 +1,6 @@
 """Reads SPIR-V modules: entry points and their interfaces. Pure Python, without GPU or compiler.
 
-``read_module(data)`` returns a `Module`. ``module.entry_points[0].interface`` has its descriptors, push constants,
+``read_module(data)`` returns a `Module`. ``module.entry_points[0].interface`` has the descriptors, push constants,
 workgroup size and workgroup memory. `block_layout.check_layout` checks a block against Vulkan's layout rules, and
 `describe.describe` describes a module in JSON.
 """

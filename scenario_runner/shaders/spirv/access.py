@@ -1,7 +1,7 @@
 """Module-scope variables that an entry point reads and writes.
 
-Source: Vulkan specification, "Shaders", section "Static Use": an entry point statically uses a variable if a function
-of its call tree names it. Pointers and handles are followed from the variable through access chains, loads of handles,
+Source: Vulkan specification, "Shaders", section "Static Use": an entry point statically uses a variable that a function
+in the call tree names. Pointers and handles are followed from the variable through access chains, loads of handles,
 selections and calls to the instruction that reads or writes. If a pointer is stored or returned, it is lost, and both
 reads and writes are assumed.
 """
@@ -34,7 +34,7 @@ PUSH_CONSTANT: Final = 9
 STORAGE_BUFFER: Final = 12
 _TRACKED: Final = frozenset({UNIFORM_CONSTANT, UNIFORM, WORKGROUP, PUSH_CONSTANT, STORAGE_BUFFER})
 
-# The origins of a value: ids of variables, or of parameters of the current function.
+# A value's origins: ids of variables, or of the current function's parameters.
 Roots: TypeAlias = tuple[int, ...]
 
 _READ: Final = READ | PLAIN
@@ -44,7 +44,7 @@ _LOST: Final = _READ_WRITE | LOST
 
 # OpImageSampleDref…, OpImageSampleProjDref…, OpImageDrefGather, and those for sparse images.
 _COMPARING: Final = (89, 90, 93, 94, 97, 307, 308, 311, 312, op.IMAGE_SPARSE_DREF_GATHER)
-# Opcodes that access the targets of their operands → pairs of an operand's word and the flags of the access.
+# Opcodes that access operands' targets → pairs (word of the operand, access flags).
 _USES: Final[dict[int, tuple[tuple[int, int], ...]]] = {
     op.STORE: ((1, _WRITE), (2, _LOST)),
     **dict.fromkeys((op.ARRAY_LENGTH, op.TENSOR_QUERY_SIZE), ((3, 0),)),
@@ -107,7 +107,7 @@ class Call(NamedTuple):
 
 
 class Summary(NamedTuple):
-    """The effects of one function, without the functions that it calls.
+    """Effects of a function, without the called functions.
 
     ``effects`` maps a named variable or parameter to the flags `READ`, `WRITE`, `PLAIN`, `LOST`, `TEXEL_POINTER` and
     `COMPARED`, 0 for none.
@@ -119,7 +119,7 @@ class Summary(NamedTuple):
 
 
 class Access:
-    """Follows variables through the functions of a module, and caches the summary of each function.
+    """Follows variables through a module's functions, and caches each function's summary.
 
     Raises `SpirvError` for calls to missing functions, functions that call themselves, and instructions that are too
     short.
@@ -159,7 +159,7 @@ class Access:
         return {id: flags for id, flags in effects.items() if id in self.storage_classes}
 
     def summary(self, function: int) -> Summary:
-        """Return the effects of one function."""
+        """Return a function's effects."""
         if function not in self._summaries:
             self._summaries[function] = self._summarise(function)
         return self._summaries[function]
@@ -205,7 +205,7 @@ class Access:
             least = _LEAST_WORDS.get(opcode)
             if least is None:
                 if opcode >= FIRST_VENDOR_OPCODE:
-                    # An unknown instruction may read and write all of its operands.
+                    # An unknown instruction may read and write every operand.
                     for operand in words[at + 1 : at + count]:
                         touch(operand, _LOST)
                 continue

@@ -23,7 +23,7 @@ from scenario_runner.shaders.spirv.types import (
 )
 
 MAX_FINDINGS: Final = 100
-"""Most sentences about one block."""
+"""Most sentences about a block."""
 
 _UNDEFINED: Final = "SR-LAYOUT-001"
 _MISALIGNED: Final = "SR-LAYOUT-002"
@@ -38,9 +38,9 @@ SCALAR: Final = "scalar"
 
 
 def check_layout(block: Struct) -> tuple[dict[str, str], str]:
-    """Check the layout of a block. Return findings and an alignment.
+    """Check a block's layout. Return findings and an alignment.
 
-    The findings are at most `MAX_FINDINGS` sentences, each with its code, about layouts that no feature allows. Without
+    The findings are at most `MAX_FINDINGS` sentences, each with a code, about layouts that no feature allows. Without
     findings, the alignment is the strictest that the block keeps: `EXTENDED`, `BASE` or `SCALAR`.
     """
     checker = _Checker()
@@ -64,7 +64,7 @@ class _Checker:
         self._seen.add((id(struct), start))
         placed = []
         for number, member in enumerate(struct.members):
-            # Names may be as long as the module. They are clipped, so that deep nesting does not multiply them.
+            # Names may be as long as the module. They are clipped, so deep nesting does not multiply them.
             name = f"{path}.{member.name[:100] or f'member {number}'}"
             type, offset, row_major = member.type, member.offset_bytes, bool(member.row_major)
             if offset is None:
@@ -170,7 +170,7 @@ def _steps(starts: set[int], stride: int, count: int) -> set[int]:
 
 
 def _innermost(type: Type) -> Type:
-    """Return the element of an array of arrays."""
+    """Return the innermost element of nested arrays."""
     while isinstance(type, Array | RuntimeArray):
         type = type.element
     return type

@@ -17,7 +17,7 @@ from scenario_runner.shaders.spirv._generated import opcodes as op
 from scenario_runner.shaders.spirv.types import Scalar, Type, Vector
 
 Literal: TypeAlias = bool | int | float
-# A composite constant is a tuple of its parts.
+# A composite constant is a tuple of parts.
 Value: TypeAlias = bool | int | float | tuple["Value", ...]
 
 
@@ -74,7 +74,7 @@ VALUES: Final = {op.COMPOSITE_EXTRACT: 1, op.COMPOSITE_INSERT: 2, op.VECTOR_SHUF
 
 
 def compute(operation: int, operand: Type, result: Type, values: Sequence[Value], literals: Sequence[int]) -> Value:
-    """Compute an OpSpecConstantOp. ``operand`` is the type of its first value.
+    """Compute an OpSpecConstantOp. ``operand`` is the first value's type.
 
     Raises IndexError, KeyError, TypeError, ValueError or OverflowError for unsuitable values.
     """
@@ -109,7 +109,7 @@ def _inserted(into: Value, part: Value, path: Sequence[int]) -> Value:
 
 
 def _operate(operation: int, operand: Type, result: Type, values: Sequence[Value]) -> Value:
-    """Apply an operation to scalars, or to the components of vectors, of the types ``operand`` and ``result``."""
+    """Apply an operation to scalars or vectors' components, with the types ``operand`` and ``result``."""
     if isinstance(operand, Vector) and isinstance(result, Vector):
         rows = zip(*values, strict=True)
         return tuple([_operate(operation, operand.component, result.component, row) for row in rows])
@@ -123,7 +123,7 @@ def _operate(operation: int, operand: Type, result: Type, values: Sequence[Value
 
 
 _FLOATS: Final = {16: "e", 32: "f", 64: "d"}
-"""Width of an IEEE 754 number → the letter of `struct`."""
+"""Width of an IEEE 754 number → letter for `struct`."""
 
 
 def decode(scalar: Scalar, bits: int) -> Literal:
@@ -190,7 +190,7 @@ def _encode_float(scalar: Scalar, value: float) -> bytes:
 
 
 def _ml_array(encoding: str, value: float, written_as: str = "") -> Any:
-    """Return an array of one value of an encoding, or of bits of the type ``written_as``. Few modules need numpy."""
+    """Return an array with a value of an encoding, or with bits of the type ``written_as``. Few modules need numpy."""
     import numpy
 
     dtype = ml_dtype(encoding.replace("_", ""))

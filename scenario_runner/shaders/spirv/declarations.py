@@ -1,4 +1,4 @@
-"""Types and values of constants of a module by id, under one specialization.
+"""A module's types and constants by id, under one specialization.
 
 Each is built on request. Declarations precede their uses, except pointers. One pass in module order over a declaration
 and its operands therefore builds it without recursion.
@@ -35,10 +35,10 @@ from scenario_runner.shaders.spirv.types import (
 )
 
 MAX_DEPTH: Final = 100
-"""Levels that types may nest, so that code may walk them recursively. (SPIR-V allows 255; no compiler uses that.)"""
+"""Most levels of nested types, which code may walk recursively. (SPIR-V allows 255; no compiler needs them.)"""
 
 MAX_PARTS: Final = 100_000
-"""Members of a type, those of nested structures included: bounds the time of walking a type."""
+"""Most members of a type, including nested structures: bounds the time for walking a type."""
 
 MAX_ELEMENTS: Final = 1024
 """Elements of a null or replicated composite, whose length is a mere number in the module."""
@@ -69,7 +69,7 @@ class Declarations:
     ignored.
 
     A request for an invalid declaration raises `SpirvError`: a type that uses a later type (as a type that contains
-    itself must), is nested deeper than `MAX_DEPTH` or has more than `MAX_PARTS` members; a value that does not fit its
+    itself must), is nested deeper than `MAX_DEPTH` or has more than `MAX_PARTS` members; a value that does not fit the
     constant.
     """
 
@@ -85,7 +85,7 @@ class Declarations:
         self._nulls: dict[int, Value] = {}
 
     def _require(self, id: int, user: int) -> None:
-        """Build ``id``, which the instruction at offset ``user`` names, and all of its operands."""
+        """Build ``id``, which the instruction at offset ``user`` names, and all operands."""
         definitions, words = self.index.definitions, self.index.words
         if id not in self._built and definitions.get(id, user) < user:
             missing: dict[int, int] = {}  # offset → id
@@ -103,7 +103,7 @@ class Declarations:
             raise SpirvError(self._problems[id])
 
     def _build(self, id: int, at: int) -> None:
-        """Build a type or compute a constant, or note its problem."""
+        """Build a type or compute a constant, or note the problem."""
         opcode = self.index.opcode(at)
         try:
             if opcode in _CONSTANTS:
@@ -153,7 +153,7 @@ class Declarations:
         return value
 
     def integers(self, id: int, user: int, what: str) -> tuple[int, ...]:
-        """Return the values of a composite constant of integers that the instruction at offset ``user`` names."""
+        """Return the values of a composite integer constant that the instruction at offset ``user`` names."""
         value = self.value(id, user)
         parts = [part for part in value if type(part) is int] if isinstance(value, tuple) else []
         if not isinstance(value, tuple) or len(parts) != len(value):
@@ -170,7 +170,7 @@ class Declarations:
         return self.type(index.words[pointer + 3], at)
 
     def _measure(self, id: int, opcode: int, at: int) -> None:
-        """Note the nesting depth and the number of members of a type."""
+        """Note a type's nesting depth and number of members."""
         words = self.index.words
         parts: Sequence[int] = ()
         if opcode in _MADE_OF_ONE:

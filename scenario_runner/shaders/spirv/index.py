@@ -1,8 +1,8 @@
-"""The words of a SPIR-V module, and the positions of its instructions.
+"""The words of a SPIR-V module, and the positions of instructions.
 
 One pass over the words checks every word count, and notes names, decorations, types, constants, variables, functions
 and graphs. Other modules of this package decode them on request (`declarations`, `access`). No number in the module
-decides an allocation, so that time and memory only grow with its bytes. spirv-val checks further validity
+decides an allocation, so time and memory only grow with the module's bytes. spirv-val checks further validity
 (`scenario_runner.shaders.spirv_val`).
 """
 
@@ -28,7 +28,7 @@ MAX_BOUND: Final = 0x3FFFFF
 
 SOURCE: Final = 3  # OpSource
 
-# Opcode → its least words, for every instruction that this package reads outside of functions.
+# Opcode → least words, for every instruction that this package reads outside functions.
 _LEAST_WORDS: Final = {
     **{opcode: least for opcode, (_, least) in op.DEFINITIONS.items()},
     **dict.fromkeys((op.CAPABILITY, op.EXTENSION, op.GROUP_DECORATE, op.GROUP_MEMBER_DECORATE), 2),
@@ -51,7 +51,7 @@ def enumerant_name(table: Mapping[int, str], value: int, kind: str) -> str:
 
 
 class Index:
-    """Positions of a module's instructions, as offsets in words from the start of the module.
+    """Positions of a module's instructions, as offsets in words from the module's start.
 
     The constructor raises `SpirvError` if the bytes are no module. `text` and `definition` raise it for a missing text
     or id.
@@ -145,7 +145,7 @@ class Index:
             raise self.error(f"the function at word {function} has no end: the module is cut off")
 
     def _note(self, at: int, opcode: int, count: int) -> None:
-        """Note the offset of an instruction, and of the id that it defines."""
+        """Note the offset of an instruction, under the opcode and the defined id."""
         left = len(self.words) - at
         if count > left:
             raise self.error(f"the instruction at word {at} has {count} words, but the module ends after {left}")
@@ -169,7 +169,7 @@ class Index:
             self._decorate(self.decorations.setdefault(words[at + 1], {}), at, 2)
         for at in offsets[op.MEMBER_DECORATE]:
             self._decorate(self._member_decorations.setdefault((words[at + 1], words[at + 2]), {}), at, 3)
-        # Decorations of a group precede it; its members may be anywhere.
+        # A group's decorations precede the group; the members may be anywhere.
         for at in offsets[op.GROUP_DECORATE]:
             group = self.decorations.get(words[at + 1], {})
             for id in self.instruction(at)[2:]:
@@ -197,7 +197,7 @@ class Index:
         return result
 
     def definition(self, id: int, what: str) -> int:
-        """Return the offset of the instruction that defines ``id``. ``what`` names its role in the error."""
+        """Return the offset of the instruction that defines ``id``. ``what`` names the id's role in the error."""
         at = self.definitions.get(id)
         if at is None:
             raise self.error(f"{what} is the id {id}, which nothing in the module defines")
@@ -215,7 +215,7 @@ class Index:
         return self.words[at] & 0xFFFF
 
     def count(self, at: int) -> int:
-        """Return the number of words of the instruction at an offset."""
+        """Return the word count of the instruction at an offset."""
         return self.words[at] >> 16
 
     def instruction(self, at: int) -> array[int]:
@@ -223,7 +223,7 @@ class Index:
         return self.words[at : at + self.count(at)]
 
     def text(self, at: int, word: int) -> str:
-        """Return the text of the literal at a word of the instruction at an offset."""
+        """Return the text literal at a word of the instruction at an offset."""
         return self.string_and_end(at + word, at + self.count(at))[0]
 
     def string_and_end(self, at: int, end: int) -> tuple[str, int]:
@@ -235,12 +235,12 @@ class Index:
         return text[:length].decode("utf-8", "replace"), at + length // 4 + 1
 
     def name_of(self, id: int) -> str:
-        """Return the OpName of an id; empty without one."""
+        """Return the OpName of an id; empty if missing."""
         at = self._names.get(id)
         return "" if at is None else self.text(at, 2)
 
     def member_name_of(self, struct: int, member: int) -> str:
-        """Return the OpMemberName of a structure's member; empty without one."""
+        """Return the OpMemberName of a structure's member; empty if missing."""
         at = self._member_names.get((struct, member))
         return "" if at is None else self.text(at, 3)
 
@@ -253,7 +253,7 @@ class Index:
         return self._member_decorations.get((struct, member), {})
 
     def execution_modes(self, function: int) -> list[int]:
-        """Return the offsets of the execution modes of an entry point, by the id of its function."""
+        """Return the offsets of an entry point's execution modes, by the function's id."""
         offsets = (*self.offsets[op.EXECUTION_MODE], *self.offsets[op.EXECUTION_MODE_ID])
         return [at for at in offsets if self.words[at + 1] == function]
 
@@ -298,7 +298,7 @@ class Rewriting:
         return id
 
     def withdraw(self, at: int, id: int) -> None:
-        """Remove the definition of ``id`` at ``at``: the module's, or an added one."""
+        """Remove the definition of ``id`` at ``at``: the module's, or an added definition."""
         added = self._behind.get(at, [])
         kept = [instruction for instruction in added if instruction[1] != id]
         if len(kept) < len(added):

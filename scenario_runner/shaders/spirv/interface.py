@@ -93,13 +93,13 @@ class DescriptorBinding(NamedTuple):
 
 
 class Interface(NamedTuple):
-    """Interface of one entry point under one specialization.
+    """Interface of an entry point under a specialization.
 
     ``bindings`` are sorted by set and binding; several variables may share a binding. ``push_constants`` is None
-    without used push constants. ``workgroup_memory_bytes`` is the least size of the used Workgroup variables by the
-    rules of std430; of variables with an explicit layout, the largest counts. ``problems`` are sentences about
-    declarations that cannot be bound. ``declarations`` belong to the module under the specialization, ``function`` is
-    the id of the entry point's function.
+    without used push constants. ``workgroup_memory_bytes`` is the least size of the used Workgroup variables by std430
+    rules; among variables with an explicit layout, the largest counts. ``problems`` are sentences about declarations
+    that cannot be bound. ``declarations`` belong to the module under the specialization, ``function`` is the id of the
+    entry point's function.
     """
 
     bindings: tuple[DescriptorBinding, ...]
@@ -260,7 +260,7 @@ def _workgroup_memory_bytes(types: Iterable[Type]) -> int:
 
 
 def _kind(storage_class: int, type: Type | None) -> str | None:
-    """Return the kind of descriptor of a variable: Vulkan, "Shader Resource and Descriptor Type Correspondence"."""
+    """Return a variable's descriptor kind: Vulkan, "Shader Resource and Descriptor Type Correspondence"."""
     if storage_class != UNIFORM_CONSTANT:
         if not isinstance(type, Struct):
             return None

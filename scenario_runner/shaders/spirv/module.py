@@ -1,6 +1,6 @@
 """A SPIR-V module as data: `read_module` reads a `Module` from bytes.
 
-Constants and graphs are read at once, the interface of an entry point on request.
+Constants and graphs are read at once, an entry point's interface on request.
 
 Source: SPIR-V specification, sections "Physical Layout of a SPIR-V Module and Instruction" and "Logical Layout of a
 Module"; SPV_ARM_graph.
@@ -26,10 +26,10 @@ _SPEC_CONSTANTS = (op.SPEC_CONSTANT_TRUE, op.SPEC_CONSTANT_FALSE, op.SPEC_CONSTA
 
 @dataclass(frozen=True)
 class EntryPoint:
-    """One OpEntryPoint. ``execution_model`` is "GLCompute", "Vertex", "Fragment", ...
+    """An OpEntryPoint. ``execution_model`` is "GLCompute", "Vertex", "Fragment", ...
 
-    ``source`` is the module, ``function`` the id of the function, and ``listed`` the ids of the interface variables.
-    The interface is read from them.
+    ``source`` is the module, ``function`` the function's id, and ``listed`` the interface variables' ids. The interface
+    is read from them.
     """
 
     name: str
@@ -50,7 +50,7 @@ class EntryPoint:
         """Read the interface with the given values (SpecId → value), which can decide lengths of arrays.
 
         Ids that the module lacks are ignored. Raises `SpirvError` as `interface` does, and for a value that does not
-        fit its constant.
+        fit the constant.
         """
         return read_interface(declarations_of(self.source, specialization), self.function, self.listed)
 
@@ -87,8 +87,8 @@ class SpecConstant(NamedTuple):
     def encode(self, value: Literal) -> bytes:
         """Return the value as `size_bytes` bytes in this machine's byte order.
 
-        An integer also accepts 3.0, a float 3, and a Boolean 0 and 1; true is 1. A float is rounded to the nearest
-        value of its type. Raises `SpirvError` for a value that does not fit.
+        An integer also accepts 3.0, a float 3, and a Boolean 0 and 1; true is 1. A float is rounded to the type's
+        nearest value. Raises `SpirvError` for a value that does not fit.
         """
         try:
             return encode(self.scalar, value)
@@ -108,7 +108,7 @@ class GraphResource(NamedTuple):
 
 
 class GraphEntryPoint(NamedTuple):
-    """One OpGraphEntryPointARM, with its inputs and outputs in the graph's order."""
+    """An OpGraphEntryPointARM, with inputs and outputs in the graph's order."""
 
     name: str
     inputs: tuple[GraphResource, ...]
@@ -116,7 +116,7 @@ class GraphEntryPoint(NamedTuple):
 
 
 class GraphConstant(NamedTuple):
-    """One OpGraphConstantARM. ``id`` is its GraphConstantID, the ``id`` of VkDataGraphPipelineConstantARM."""
+    """An OpGraphConstantARM. ``id`` is the GraphConstantID, the ``id`` of VkDataGraphPipelineConstantARM."""
 
     id: int
     tensor: Tensor
@@ -125,8 +125,8 @@ class GraphConstant(NamedTuple):
 class Module(NamedTuple):
     """One SPIR-V module.
 
-    ``name`` begins the messages of errors. Capabilities and models have the names of the SPIR-V specification. An
-    unknown number is shown with its kind, such as "Capability4711". ``spec_constants`` are sorted by SpecId,
+    ``name`` begins error messages. Capabilities and models have the names of the SPIR-V specification. An unknown
+    number is shown with the kind, such as "Capability4711". ``spec_constants`` are sorted by SpecId,
     ``graph_constants`` by id. ``source`` has the words and the positions of instructions.
     """
 

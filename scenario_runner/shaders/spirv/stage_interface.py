@@ -49,7 +49,7 @@ class StageVariable(NamedTuple):
 
 
 class StageInterface(NamedTuple):
-    """The inputs and outputs of one entry point, sorted by location and component.
+    """An entry point's inputs and outputs, sorted by location and component.
 
     ``inputs_built_in`` and ``outputs_built_in`` name the listed built-in variables and members, such as "Position".
     ``problems`` are sentences about declarations that the specification forbids.
@@ -123,7 +123,7 @@ class _StageReader:
             self._add(name, type, decorations[spv.LOCATION], decorations | flat)
 
     def _members(self, struct: Struct) -> list[dict[int, int]]:
-        """Return the decorations of the members of a structure."""
+        """Return the decorations of a structure's members."""
         return [self._index.member_decorations_of(struct.id, number) for number in range(len(struct.members))]
 
     def _add_members(self, struct: Struct, name: str, outer: dict[int, int], following: int | None) -> int | None:
@@ -180,7 +180,7 @@ class _StageReader:
                         f"{self._way}s {other.name!r} and {variable.name!r} both take component {component} of"
                         f" location {location}"
                     )
-                    break  # one overlap is enough, and limits the time
+                    break  # a single overlap is enough, and limits the time
 
 
 def _scalar(type: Type) -> Scalar | None:

@@ -3,7 +3,7 @@
 A module that declares a format for a storage image can only be used with images of that format. `change_formats`
 replaces it by the image's format, or by Unknown if SPIR-V has no name for the format. With Unknown, all images with
 texels of the same kind may be used, on devices that read and write without a format. A variable is connected with
-handles loaded from it, and through calls with parameters of functions. All connected ids have one image type.
+handles loaded from it, and through calls with functions' parameters. All connected ids share an image type.
 
 Source: Vulkan specification, "SPIR-V and Vulkan Image Format Compatibility"; SPIR-V specification, OpTypeImage, "Image
 Format", and "Universal Validation Rules" on types.
@@ -41,7 +41,7 @@ _TYPED: Final = frozenset(
 
 
 class ImageUses:
-    """Uses of the storage images of a module, found once per module (`Index.cached`)."""
+    """Uses of a module's storage images, found once per module (`Index.cached`)."""
 
     def __init__(self, index: Index) -> None:
         access = index.cached(Access)
@@ -69,7 +69,7 @@ class ImageUses:
         """The type of every id that is a storage image, or a pointer to a storage image."""
 
     def connected(self, variable: int) -> tuple[set[int], int]:
-        """Return all ids that must share a variable's image type, and the flags of `access` of their uses."""
+        """Return all ids that must share a variable's image type, and the `access` flags of their uses."""
         root = self._root(variable)
         return {id for id, other in self._roots.items() if other == root}, self._flags.get(root, 0)
 
@@ -111,11 +111,11 @@ class ChangedFormats(NamedTuple):
 
 
 def change_formats(index: Index, formats: Mapping[int, str]) -> ChangedFormats | None:
-    """Change the formats of storage images: id of the variable → format.
+    """Change the formats of storage images: variable's id → format.
 
     Other variables keep their formats. If a function takes several variables for one parameter, they share a type, with
     the format Unknown if theirs differ. Returns None if the code makes pointers to texels, because atomic operations
-    need the declared format. Returns None as well for uses of an image that this reader does not know.
+    need the declared format. Returns None as well for image uses that this reader does not know.
     """
     uses = index.cached(ImageUses)
     declared: dict[int, str] = {}
@@ -195,9 +195,9 @@ class _Change:
         return new
 
     def _image(self, operands: tuple[int, ...]) -> int:
-        """Return the image type with these operands; a module may have only one.
+        """Return the image type with these operands; a module must not declare it twice.
 
-        It is placed after its texel type, before all of its uses.
+        The image type is placed after the texel type, before all uses.
         """
         if operands not in self._images:
             at = self._declared.get(operands)

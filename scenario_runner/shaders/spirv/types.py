@@ -89,10 +89,10 @@ class RuntimeArray(NamedTuple):
 
 
 class Member(NamedTuple):
-    """One member of a structure.
+    """A member of a structure.
 
     ``offset_bytes`` is None without an Offset decoration, ``matrix_stride_bytes`` without a MatrixStride. ``row_major``
-    is None without RowMajor or ColMajor. ``size_bytes`` counts from the member's first byte to its last (see `Struct`).
+    is None without RowMajor or ColMajor. ``size_bytes`` counts from the member's first to last byte (see `Struct`).
     ``readable`` and ``writable`` follow NonReadable and NonWritable.
     """
 
@@ -119,9 +119,9 @@ class Member(NamedTuple):
 class Struct(NamedTuple):
     """OpTypeStruct.
 
-    ``size_bytes`` is the least size of a buffer that contains every member: from byte 0 to the end of the last member.
-    Padding at the end does not count, and a runtime array at the end counts as **no** elements. ``members`` are in the
-    order of declaration, which may differ from the order of offsets. ``block`` is "Block", "BufferBlock" or None.
+    ``size_bytes`` is the least size of a buffer that contains every member: from byte 0 to the last member's end.
+    Padding at the end does not count, and a runtime array at the end counts as **no** elements. ``members`` are in
+    declaration order, which may differ from offset order. ``block`` is "Block", "BufferBlock" or None.
     """
 
     id: int
@@ -176,7 +176,7 @@ class Image(NamedTuple):
 
 
 class SampledImage(NamedTuple):
-    """OpTypeSampledImage: an image together with its sampler."""
+    """OpTypeSampledImage: an image together with a sampler."""
 
     image: Image
 
@@ -198,7 +198,7 @@ class Tensor(NamedTuple):
 
 
 class Opaque(NamedTuple):
-    """Any other type, as the name of its instruction: "OpTypeSampler", "OpTypeAccelerationStructureKHR", ..."""
+    """Any other type, as the instruction's name: "OpTypeSampler", "OpTypeAccelerationStructureKHR", ..."""
 
     name: str
 
@@ -225,11 +225,10 @@ POINTER_SIZE_BYTES: Final = 8
 
 
 def extent_bytes(type: Type, matrix_stride: int | None = None, row_major: bool = False) -> int:
-    """Count the bytes from the first to the last byte of a value, by the decorations of its type and member.
+    """Count the bytes from a value's first to last byte, by the decorations of type and member.
 
-    The last element of an array and the last vector of a matrix count without padding after them. A runtime array
-    counts as no elements. A missing stride counts as the element's size. Types without a size in memory, such as
-    images, count as 0.
+    An array's last element and a matrix's last vector count without padding after them. A runtime array counts as no
+    elements. A missing stride counts as the element's size. Types without a size in memory, such as images, count as 0.
     """
     skipped = 0
     while isinstance(type, Array):
@@ -249,7 +248,7 @@ def extent_bytes(type: Type, matrix_stride: int | None = None, row_major: bool =
 
 
 def matrix_vectors(type: Matrix, row_major: bool) -> tuple[Vector, int]:
-    """Return the vectors of a matrix in memory (its rows or its columns), and their number."""
+    """Return a matrix's vectors in memory (rows or columns), and their number."""
     if row_major:
         return Vector(type.column.component, type.columns), type.column.components
     return type.column, type.columns

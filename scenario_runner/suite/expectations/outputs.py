@@ -85,7 +85,7 @@ def _placed(expectations: Expectations, pointer: str, problem: Diagnostic, code:
 
 
 def _give_inputs(model: BareModel, path: str) -> Iterator[Diagnostic]:
-    """Give a model other inputs from the folder of inputs, and yield an error for each missing one."""
+    """Give a model other inputs from the inputs folder, and yield an error for each missing input."""
     folder = inputs_folder(path)
     stem = os.path.splitext(os.path.basename(path))[0]
     for lack in model.lacks():
@@ -103,9 +103,9 @@ def _give_inputs(model: BareModel, path: str) -> Iterator[Diagnostic]:
 class Output(NamedTuple):
     """An output.
 
-    ``name`` is the uid of the resource, or ``frame_1/uid`` for a captured frame. ``file_name`` is the path of the
-    expected file in the folder of expected files, without extension. The first ``size_bytes`` of the resource are
-    compared: all levels of an image, or only the first if the ``dst`` holds one level. ``resource`` is None if it is
+    ``name`` is the resource's uid, or ``frame_1/uid`` for a captured frame. ``file_name`` is the expected file's path
+    in the folder of expected files, without extension. The first ``size_bytes`` of the resource are
+    compared: all levels of an image, or only the first if the ``dst`` holds a single level. ``resource`` is None if
     unknown before a run.
     """
 
@@ -122,7 +122,7 @@ class Outputs(dict[str, Output]):
     left_out = 0
 
     def leaves_out(self, name: str) -> bool:
-        """Return whether a name may belong to a capture that is left out."""
+        """Return whether a name may belong to an omitted capture."""
         return bool(self.left_out) and "/" in name
 
 
@@ -175,7 +175,7 @@ def _outputs(
 
 
 def _stored_bytes(resource: ResourcePlan, destination: str) -> int:
-    """Return how many bytes of a resource the file of the ``dst`` holds."""
+    """Return how many bytes of a resource the ``dst`` file holds."""
     if not resource.is_image or resource.mips == 1:
         return resource.size_bytes
     levels = stored_levels(destination, resource.mips)

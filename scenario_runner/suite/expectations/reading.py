@@ -139,7 +139,7 @@ class Expectations(NamedTuple):
 
     @property
     def timeout(self) -> tuple[float | None, str]:
-        """The time limit of a run in seconds, if there is one, and the place of the key."""
+        """A run's time limit in seconds, if any, and the key's place."""
         file = os.path.basename(self.path or "")
         if self.condition is not None and self.written.when[self.condition].timeout is not None:
             file = f"when[{self.condition}] of {file}"

@@ -131,7 +131,7 @@ class ScenarioFailure(Exception):  # noqa: N818  (a failure of a scenario, not a
 
 
 class ScenarioFile(pytest.File):
-    """A scenario file with one item, or one for each combination of parameters."""
+    """A scenario file with a single item, or an item for each combination of parameters."""
 
     def collect(self) -> Iterator[ScenarioItem]:
         """Yield items with the name of the file, or of the folder for a scenario.json."""
@@ -151,7 +151,7 @@ def collected(file_path: Path, parent: pytest.Collector) -> ScenarioFile | None:
 
 
 def _is_searched(folder: Path, session: pytest.Session) -> bool:
-    """Return whether the search may enter a folder: no folder between it and a named folder is excluded."""
+    """Return whether the search may enter a folder: no folder on the path from a named folder is excluded."""
     for parent in (folder, *folder.parents):
         if session.isinitpath(parent):
             return True

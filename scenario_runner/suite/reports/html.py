@@ -1,4 +1,4 @@
-"""Results as one HTML page without network access or other files. The folder page/ has style, script and frame.
+"""Results as a single HTML page without network access or other files. The folder page/ has style, script and frame.
 
 The page begins with a row for each result, so a browser shows the list early. Details follow, with pictures as data
 URIs. Pictures beyond the size limits are links to files.

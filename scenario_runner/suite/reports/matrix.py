@@ -1,4 +1,4 @@
-"""Verdicts of one suite on several devices, as a table with a column for each device and different rows first."""
+"""A suite's verdicts on several devices: a table with a column for each device and different rows first."""
 
 import csv
 import io
@@ -25,7 +25,7 @@ td{border-top:1px solid #ccc}a{color:inherit}.failed{background:#fbb}.passed{bac
 class Column(NamedTuple):
     """The results of a suite on one device, by id.
 
-    ``name`` is the device in names of files. ``page`` is the path of the device's HTML page, if there is one.
+    ``name`` is the device in names of files. ``page`` is the path of the device's HTML page, if any.
     """
 
     label: str

@@ -1,4 +1,4 @@
-"""sum = a + b; one rounding, so every bit is known."""
+"""sum = a + b, with a single rounding, so every bit is known."""
 
 import numpy as np
 

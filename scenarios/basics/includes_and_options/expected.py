@@ -1,4 +1,4 @@
-"""y = -(2 x^2 + x/2 - 1), for x that are multiples of a quarter, so that nothing is rounded."""
+"""y = -(2 x^2 + x/2 - 1), where x is a multiple of a quarter, so nothing is rounded."""
 
 import numpy as np
 

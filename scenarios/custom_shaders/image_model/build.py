@@ -1,4 +1,4 @@
-"""Builds the model of this example and converts it; then runs the scenario and compares the picture with NumPy's.
+"""Builds this example's model and converts it; then runs the scenario and compares the picture with NumPy's.
 
     python scenarios/custom_shaders/image_model/build.py
 
@@ -39,7 +39,7 @@ STORED = {"vkformat": "VK_FORMAT_R8G8B8A8_UNORM", "vkdescriptortype": "VK_DESCRI
 
 
 def attributes(source: str, given: dict[str, Any], made: dict[str, Any]) -> dict[str, Any]:
-    """The attributes of a shader with one input at binding 0 and one output at binding 1."""
+    """Return the attributes of a shader with an input at binding 0 and an output at binding 1."""
     found: dict[str, Any] = {
         "entry_point": "main",
         "workgroup_sizes": [-(-WIDTH // 8), -(-HEIGHT // 8), 1],  # of 8 x 8 invocations, one for each texel

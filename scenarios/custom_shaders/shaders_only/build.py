@@ -1,4 +1,4 @@
-"""Builds the model of this example and converts it; then runs the scenario and compares the results with NumPy's.
+"""Builds this example's model and converts it; then runs the scenario and compares the results with NumPy's.
 
     python scenarios/custom_shaders/shaders_only/build.py
 
@@ -24,7 +24,7 @@ NUMBERS, EXTREMES = f"tensor<{COUNT}xf32>", "tensor<2xf32>"
 
 
 def shader(name: str, operands: str, types: str, workgroups: int) -> str:
-    """The custom operation of the shader in NAME.comp, with the attributes that its interface gives."""
+    """Return the custom operation of the shader in NAME.comp, with attributes from the shader's interface."""
     found = attributes_of_shader(str(HERE / f"{name}.comp"), workgroups=(workgroups, 1, 1))
     text = json.dumps(json.dumps(found))  # JSON, in a string of MLIR's, which are quoted like JSON's
     return (
@@ -34,7 +34,7 @@ def shader(name: str, operands: str, types: str, workgroups: int) -> str:
 
 
 def model() -> str:
-    """The model as MLIR text; both its results are used outside, and one of them by the second shader as well."""
+    """Return the model as MLIR text. Both results are used outside, and one also by the second shader."""
     lines = [
         f"%extremes = {shader('extremes', '%numbers', f'({NUMBERS}) -> {EXTREMES}', 1)}",
         "%stretched = "

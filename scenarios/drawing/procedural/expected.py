@@ -1,4 +1,4 @@
-"""A picture that a fragment shader computes: the Mandelbrot set in integers, its view in push constants."""
+"""A picture that a fragment shader computes: the Mandelbrot set in integers, with the view in push constants."""
 
 import numpy as np
 

@@ -1,4 +1,4 @@
-"""Mip levels that are drawn one from the other (`lod` of bindings and of attachments), then sampled nearest."""
+"""Mip levels, each drawn from the level before (`lod` in bindings and attachments), then sampled nearest."""
 
 import numpy as np
 

@@ -1,4 +1,4 @@
-"""One drawing gives two pictures of a map of heights: slopes as floats, and bands of equal height as integers."""
+"""One drawing gives two pictures of a height map: slopes as floats, and bands of equal height as integers."""
 
 import numpy as np
 

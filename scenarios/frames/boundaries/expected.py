@@ -1,4 +1,4 @@
-"""Three generations of the Game of Life: two frames that are captured, and the commands after the last boundary."""
+"""Three generations of the Game of Life: two captured frames, and the commands after the last boundary."""
 
 import numpy as np
 

@@ -1,4 +1,4 @@
-"""`--repeat 3 --repeat-keep-state`: each iteration goes on where the last one stopped."""
+"""`--repeat 3 --repeat-keep-state`: each iteration continues where the previous iteration stopped."""
 
 import numpy as np
 

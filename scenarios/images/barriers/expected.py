@@ -1,4 +1,4 @@
-"""Ten steps of the game of life between two images, ordered by image barriers instead of implicit ones."""
+"""Ten steps of the game of life between two images, ordered by image barriers instead of implicit barriers."""
 
 import numpy as np
 

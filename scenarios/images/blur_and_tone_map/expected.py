@@ -1,6 +1,6 @@
 """A picture with lights up to 50 times white, blurred in two passes, mixed with itself and tone-mapped to 8 bits.
 
-NumPy computes in double precision with one two-dimensional filter; the device rounds to halves between the passes.
+NumPy computes in double precision with a single two-dimensional filter; the device rounds to halves between the passes.
 """
 
 import math

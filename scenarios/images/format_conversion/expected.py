@@ -1,4 +1,4 @@
-"""One picture of B8G8R8A8 in four other formats: half floats, signed bytes, small integers and packed ones."""
+"""A B8G8R8A8 picture in four other formats: half floats, signed bytes, small integers and packed integers."""
 
 import numpy as np
 

@@ -1,4 +1,4 @@
-"""Every level of an image written by a shader, and all of them read again at once."""
+"""Every level of an image written by a shader, and all levels read again at once."""
 
 import numpy as np
 

@@ -1,4 +1,4 @@
-"""The levels below the first are made on the device, each the mean of the one above it."""
+"""The device makes each level below the first as the mean of the level above."""
 
 import numpy as np
 

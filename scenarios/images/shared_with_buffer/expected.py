@@ -1,6 +1,6 @@
 """A memory group of an image and a buffer: a shader draws the image, another works on the same bytes as an array.
 
-A row of 64 texels is 256 bytes, which no device known pads; where one does, the scenario is refused, not garbled.
+A row of 64 texels is 256 bytes, which no known device pads. Where a device pads, the scenario is refused, not garbled.
 """
 
 import numpy as np

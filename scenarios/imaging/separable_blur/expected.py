@@ -1,6 +1,6 @@
-"""A blur of nine by nine pixels with binomial weights, as one two-dimensional filter.
+"""A nine by nine pixel blur with binomial weights, as a single two-dimensional filter.
 
-Pixels are integers and weights are 256ths, so that every sum fits 24 bits and no order of summing rounds anything.
+Pixels are integers and weights are 256ths, so that every sum fits 24 bits and no summing order rounds anything.
 """
 
 import math

@@ -1,4 +1,4 @@
-"""The shader doubles a buffer that is the upper half of another one, and both see it."""
+"""The shader doubles a buffer that is the upper half of another buffer, and both see the change."""
 
 import numpy as np
 

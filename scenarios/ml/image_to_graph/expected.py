@@ -1,6 +1,6 @@
 """An image that a shader draws is a tensor to a graph (a convolution in SPIR-V) in the same memory.
 
-The graph takes its weights from a graph_constant, and says what shape its output has. Whole numbers make it exact.
+The graph takes the weights from a graph_constant, and declares the output's shape. Whole numbers make it exact.
 """
 
 import numpy as np

@@ -1,4 +1,4 @@
-"""A model of graphs and compute shaders: its activation function is GLSL inside the VGF file."""
+"""A model of graphs and compute shaders, with an activation function in GLSL inside the VGF file."""
 
 import runpy
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""The classifier that `build.py` lowers: its weights, its input, and what PyTorch computed for it."""
+"""The classifier that `build.py` lowers: weights, input and PyTorch's results."""
 
 import json
 from pathlib import Path

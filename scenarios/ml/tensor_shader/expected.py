@@ -1,4 +1,4 @@
-"""Tensors in a GLSL shader (GL_ARM_tensors): every row times 1 / its largest value, in steps of 1/64."""
+"""Tensors in a GLSL shader (GL_ARM_tensors): every row times 1 / the row's largest value, in steps of 1/64."""
 
 import numpy as np
 

@@ -1,7 +1,7 @@
 """Reads far and near beyond the end of a storage buffer, a uniform buffer and an image, with robust access.
 
 ``allowed`` has a bit for each of the three where robust access of either kind allows what came back: 0, or (without
-robustBufferAccess2) something of the same buffer. The buffer ``zeros`` gets what came back.
+robustBufferAccess2) a value from the same buffer. The buffer ``zeros`` gets what came back.
 """
 
 import numpy as np

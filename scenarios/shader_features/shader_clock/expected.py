@@ -1,4 +1,4 @@
-"""The clocks of the subgroup and of the device do not run backwards."""
+"""The subgroup clock and the device clock do not run backwards."""
 
 import numpy as np
 

@@ -1,4 +1,4 @@
-"""Each subgroup elects one invocation; there are as many elected ones as subgroups."""
+"""Each subgroup elects one invocation, so elected invocations and subgroups are equally many."""
 
 import numpy as np
 

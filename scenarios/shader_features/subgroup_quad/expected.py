@@ -1,4 +1,4 @@
-"""The four invocations of a quad swap their values and share that of the first one."""
+"""A quad's four invocations swap values and share the first invocation's value."""
 
 import numpy as np
 

@@ -1,4 +1,4 @@
-"""Votes over a subgroup: all of them, any of them, all equal."""
+"""Votes over a subgroup: all, any, all equal."""
 
 import numpy as np
 

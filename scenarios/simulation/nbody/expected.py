@@ -7,7 +7,7 @@ PUSH = np.dtype([("seconds", "<f4"), ("softening_squared", "<f4")])
 
 
 def inputs() -> dict[str, np.ndarray]:
-    """A flat rotating disc with a heavy body in its middle."""
+    """Make a flat rotating disc with a heavy body in the middle."""
     i = np.arange(256)
     radius = 0.2 + (i * 89 % 256) / 200
     angle = i * 2.399963  # the golden angle spreads the bodies evenly
