@@ -115,7 +115,7 @@ Uid = Annotated[
     str, Field(min_length=1, description="Name of the resource, unique in the file."), AfterValidator(_no_nul)
 ]
 
-# A uid whose resource is defined elsewhere in the file.
+# The uid of a resource defined elsewhere in the file.
 Reference = Annotated[str, Field(min_length=1)]
 
 # A uid, or an empty string for none.
