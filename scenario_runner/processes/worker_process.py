@@ -141,7 +141,7 @@ class WorkerProcess:
 
     @property
     def end(self) -> str:
-        """How the process ended, or why it was killed, as a predicate."""
+        """The predicate that tells how the process ended, or why it was killed."""
         if self.why:
             return f"was killed, since it {self.why},"
         code = self.process.code or 0

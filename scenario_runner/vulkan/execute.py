@@ -264,8 +264,7 @@ class Execution:
     def _may_join(self) -> bool:
         """Return whether a frame may share a submission with the upload before it and the readback after it.
 
-        Upload, frame and readback are submitted separately if a tool or a measurement observes submissions, or if
-        content is filled again.
+        A tool or a measurement that observes submissions, and content that is filled again, need separate submissions.
         """
         options, instance, frames = self._options, self._device.instance, self._plan.frames
         tools = (options.capture, self._labels, instance.printer, self.instrumentation, self.timestamps)
