@@ -2,8 +2,8 @@
 
     python scenarios/ml/pytorch/build.py
 
-docs/pytorch.md lists the requirements and explains the parts. The script writes .pte and .vgf files beside itself, the
-quantisation of inputs and outputs, the inputs, and the expected results.
+docs/pytorch.md says what it needs, and shows its parts. It writes .pte and .vgf files beside itself, the quantisation
+of inputs and outputs, the inputs, and the expected results.
 """
 
 import json
@@ -56,7 +56,7 @@ def quantise(model, inputs, samples, profile):
 
 
 def quantisation(edge):
-    """Return scale and zero point of each input and each output with quantisation outside the VGF model."""
+    """Return scale and zero point of each input and each output with quantisation outside of the VGF model."""
     graph = edge.exported_program().graph
     inputs = [node.args[1:3] for node in graph.nodes if "quantized_decomposed.quantize_" in str(node.target)]
     return inputs, [node.args[1:3] for node in graph.output_node().args[0]]
