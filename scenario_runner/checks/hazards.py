@@ -70,7 +70,7 @@ class Work(NamedTuple):
 class Covered(NamedTuple):
     """A barrier of a barrier command, with the scenario's stages and accesses. ``memory`` is None for all memory.
 
-    ``transitions`` are writes of the stage "transition" to the parts of an image whose layout the barrier changes.
+    The barrier changes the layout of parts of an image: ``transitions`` are these writes, of the stage "transition".
     """
 
     src_stages: tuple[str, ...]

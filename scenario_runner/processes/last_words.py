@@ -13,7 +13,7 @@ _LONGEST_S: Final = 1
 _kept: list[object] = []
 
 
-def announce_crashes(subject: str = "") -> None:
+def announce_crashes(subject: str) -> None:
     """Write a line when this process crashes, with a file at its beginning. The signal still ends the process."""
     if sys.platform != "linux":
         return

@@ -70,7 +70,7 @@ def operator_times(graph: str, code: bytes, profile: bytes) -> list[OperatorTime
 
 
 class GraphReportFiles:
-    """Writes reports about graphs to existing folders. A report whose folder is None is not written.
+    """Writes reports about graphs to existing folders. A report without a folder is not written.
 
     Emulation profiles need VMEL_GRAPH_PROFILING=1 in the environment; the object sets it unless you have set it. With
     ``operators``, ``operator_times`` has each operator's time in the latest run.

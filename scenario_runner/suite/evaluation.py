@@ -11,6 +11,7 @@ import hashlib
 import math
 import os
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from contextlib import suppress
 from contextvars import copy_context
@@ -70,7 +71,7 @@ class Refused(Exception):  # noqa: N818  (control flow of an item's run)
     """The end of an item before the run, with a status and a reason."""
 
 
-class ItemRun(Sink):
+class ItemRun(Sink, ABC):
     """A run of an item. `compare` gets each output with an expectation, and the bytes.
 
     ``with_misfits`` leaves expectations that do not fit an output to `compare`.
@@ -108,9 +109,9 @@ class ItemRun(Sink):
 
         convert(model)
 
+    @abstractmethod
     def compare(self, bound: Bound, actual: memoryview) -> None:
         """Take a complete output."""
-        raise NotImplementedError
 
     def _chosen_runner(self) -> Runner:
         robustness = self.expectations.check.robustness or None

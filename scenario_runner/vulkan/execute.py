@@ -220,7 +220,7 @@ class Execution:
 
     def release_content(self) -> None:
         """Drop the content and the receivers of the latest run."""
-        self._plan, self._options, self._read = self._prepared.plan, RunOptions(), None
+        self._plan, self._options = self._prepared.plan, RunOptions()
         for resource in self._resources.values():
             resource.plan = resource.plan._replace(source=None)
 
@@ -278,9 +278,7 @@ class Execution:
         return [self._resources[output.uid] for output in self._plan.outputs]
 
     def _reading(self, resources: list[Resource]) -> AbstractContextManager[Pieces]:
-        """Read resources back, unless a frame's submission did.
-
-        The pieces close at once if the receiver fails: copies must end before their memory goes."""
+        """Read resources back, unless a frame's submission did. Close the pieces at once if the receiver fails."""
         if self._read is not None and self._read[0] == resources:
             pieces, self._read = self._read[1], None  # outputs may be the same resources as a frame's captures
             return closing(pieces)
@@ -294,9 +292,11 @@ class Execution:
         if not resources and options.on_outputs is not None and frame is self._plan.frames[-1]:
             resources = self._outputs
         self._apply_layouts(frame)
-        commands, pieces = self._transfer.record_read(resources)
-        self._read = (resources, pieces) if commands else None
-        return commands
+        recorded = self._transfer.record_read(resources)
+        if recorded is None:
+            return []
+        self._read = resources, recorded[1]
+        return [recorded[0]]
 
     def _run_frame(self, iteration: int, index: int, frame: FramePlan) -> None:
         """Record a frame, in parts if necessary, and submit it unless this is a dry run."""

@@ -13,8 +13,8 @@ Life cycle of a `DriverCache` (VkPipelineCache), for runs that keep their pipeli
    ``owner`` is in their keys.
 3. When all pipelines of the run exist, before recording, ``on_created`` receives the cache.
 
-A miss is VK_PIPELINE_COMPILE_REQUIRED, if the cache asks for misses, or feedback without the hit bit. Some drivers and
-layers, such as those that emulate graphs, ignore the flag and only give feedback.
+A miss is VK_PIPELINE_COMPILE_REQUIRED, if the cache asks for misses, or feedback without the hit bit. Some drivers
+ignore the flag and only give feedback, as do the layers that emulate graphs.
 
 Source: Vulkan specification, "Pipeline Cache" and "Pipeline Creation Feedback".
 """

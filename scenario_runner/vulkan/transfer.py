@@ -95,22 +95,18 @@ class Transfer:
             self._submissions[0].wait(work, timeout_s)
         return []
 
-    def record_read(self, resources: Sequence[Resource]) -> tuple[list[Handle], Pieces]:
+    def record_read(self, resources: Sequence[Resource]) -> tuple[Handle, Pieces] | None:
         """Record the readback of resources. Return the command buffer to submit after a frame, and the pieces.
 
-        The pieces are valid after the frame has finished. Both are empty if the readback needs separate submissions.
+        The pieces are valid after the frame has finished. Return None if the readback needs separate submissions.
         """
-        commands: list[Handle] = []
-        pieces: list[tuple[str, memoryview]] = []
         sizes, half = [resource.plan.size_bytes for resource in resources], self._half_size_bytes
         fits = sum(sizes) <= half and not any(resource.mapped for resource in resources)
         batches = [*_batches(resources, sizes, half)] if fits else []
-        if len(batches) == 1:
-            staging, memory = self._staging
-            commands.append(self._record_download(batches[0], staging, self._commands[1]))
-            for piece in batches[0]:
-                pieces.append((piece.resource.plan.uid, memory.view(piece.staging_offset, piece.size_bytes)))
-        return commands, (piece for piece in pieces)
+        if len(batches) != 1:
+            return None
+        staging, memory = self._staging
+        return self._record_download(batches[0], staging, self._commands[1]), _views(memory, batches[0])
 
     def read(self, resources: Iterable[Resource], timeout_s: float | None = None) -> Pieces:
         """Return the bytes of every resource, in order and in pieces."""
@@ -203,14 +199,19 @@ class Transfer:
 
     def _pieces(self, memory: Allocation, half: int, batch: Sequence[Piece], timeout_s: float | None) -> Pieces:
         self._submissions[half].wait("reading back", timeout_s)
-        for piece in batch:
-            yield piece.resource.plan.uid, memory.view(piece.staging_offset, piece.size_bytes)
+        yield from _views(memory, batch)
 
     def _settle(self, what: str, timeout_s: float | None) -> None:
         """Wait for all submissions, unless the device is lost or abandoned."""
         for submission in self._submissions:
             if self._device.usable:
                 submission.wait(what, timeout_s)
+
+
+def _views(memory: Allocation, batch: Sequence[Piece]) -> Pieces:
+    """Return the pieces of a batch in staging memory."""
+    for piece in batch:
+        yield piece.resource.plan.uid, memory.view(piece.staging_offset, piece.size_bytes)
 
 
 def _batches(resources: Sequence[Resource], sizes_bytes: Sequence[int], half_size_bytes: int) -> Iterator[list[Piece]]:
