@@ -15,11 +15,10 @@ from scenario_runner.errors import ScenarioRunnerError, UsageError
 from scenario_runner.files.byte_data import ArrayLike
 from scenario_runner.files.input import ParameterizedFile
 from scenario_runner.files.sandbox import allowing, confined
-from scenario_runner.plan import phases
 from scenario_runner.plan.plan import Plan
 from scenario_runner.plan.plan_cache import PlanCache
 from scenario_runner.plan.records import CompilerOptions
-from scenario_runner.processes import progress
+from scenario_runner.processes import phases, progress
 from scenario_runner.run.device_session import DeviceOptions, DeviceSession, RunTools, Validation
 from scenario_runner.run.output_files import OutputFiles, Sink
 from scenario_runner.vulkan.execute import RunOptions

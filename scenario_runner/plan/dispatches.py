@@ -5,7 +5,7 @@ from math import prod
 from operator import itemgetter
 from typing import Any
 
-from scenario_runner.plan.commands import (
+from scenario_runner.plan.command_parts import (
     CommandContext,
     CommandResolver,
     Declared,

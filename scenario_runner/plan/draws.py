@@ -14,7 +14,13 @@ from typing import Final, NamedTuple
 
 from scenario_runner.checks.bindings import TEXEL_KINDS
 from scenario_runner.files.byte_data import overlap
-from scenario_runner.plan.commands import CommandContext, CommandResolver, content_of_binding, declared_by, descriptors
+from scenario_runner.plan.command_parts import (
+    CommandContext,
+    CommandResolver,
+    content_of_binding,
+    declared_by,
+    descriptors,
+)
 from scenario_runner.plan.image_records import Draw, GraphicsPipelinePlan, ImagePlan, ShaderStagePlan, Target
 from scenario_runner.plan.plan import ResourcePlan, span_of
 from scenario_runner.plan.records import Descriptor, DescriptorList, NeededFeature

@@ -19,7 +19,7 @@ from scenario_runner.ml.vgf_model import (
     Segment,
     descriptor_type_name,
 )
-from scenario_runner.plan.commands import CommandContext, CommandResolver, Tables, declared_by, descriptors
+from scenario_runner.plan.command_parts import CommandContext, CommandResolver, Tables, declared_by, descriptors
 from scenario_runner.plan.graph_files import VgfGraph, graph_entry, row_shapes
 from scenario_runner.plan.graph_records import GraphConstantPlan, GraphDispatch, TensorDescription, TensorPlan
 from scenario_runner.plan.image_records import ImagePlan, SamplerPlan

@@ -20,10 +20,10 @@ from scenario_runner.ml.tosa_operators import Shape
 from scenario_runner.ml.vgf_check import unwritten_inputs
 from scenario_runner.ml.vgf_file import MOST_MODELS, forget_models, parse_vgf, read_model
 from scenario_runner.ml.vgf_model import Vgf
-from scenario_runner.plan import phases
 from scenario_runner.plan.shader_modules import read_spirv
 from scenario_runner.plan.sources import ConstantData, FilePart
 from scenario_runner.plan.tensors import agrees, is_open, report_unknown_shape
+from scenario_runner.processes import phases
 from scenario_runner.scenario import Binding, DispatchGraph, Graph, Scenario, Shader, Tensor
 from scenario_runner.scenario.inline_contents import file_of, shape_in
 from scenario_runner.scenario.scenario import Problems

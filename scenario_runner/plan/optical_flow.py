@@ -5,7 +5,7 @@ Source: VK_ARM_data_graph_optical_flow, VkDataGraphPipelineOpticalFlowCreateInfo
 
 from typing import Any, Final, NamedTuple, get_args
 
-from scenario_runner.plan.commands import CommandContext, CommandResolver
+from scenario_runner.plan.command_parts import CommandContext, CommandResolver
 from scenario_runner.plan.graph_records import Connection, FlowConnection, OpticalFlowDispatch, OpticalFlowPlan
 from scenario_runner.plan.image_records import ImagePlan, ImageUsage
 from scenario_runner.plan.records import Descriptor, DescriptorKind, DescriptorList, LayoutBinding

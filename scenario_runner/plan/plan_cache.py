@@ -18,10 +18,10 @@ from scenario_runner.errors import ScenarioRunnerError
 from scenario_runner.errors.version import program_version
 from scenario_runner.files.cache_folder import ContentCache
 from scenario_runner.files.input import Identity, ParameterizedFile, SourceFile, file_identity
-from scenario_runner.plan import phases
 from scenario_runner.plan.plan import Plan
 from scenario_runner.plan.records import CompilerOptions
 from scenario_runner.plan.sources import NpySource, content_of
+from scenario_runner.processes import phases
 from scenario_runner.shaders.compile import compile_all
 from scenario_runner.shaders.compilers.search import find_validator
 from scenario_runner.shaders.source import CompileRequest

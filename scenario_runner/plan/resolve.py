@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from scenario_runner.errors import SandboxError, ScenarioRunnerError, UsageError
 from scenario_runner.files.byte_data import ArrayLike
 from scenario_runner.files.sandbox import check_path
-from scenario_runner.plan.commands import CommandContext, CommandResolver, PushConstants, Tables
+from scenario_runner.plan.command_parts import CommandContext, CommandResolver, PushConstants, Tables
 from scenario_runner.plan.dispatches import BarrierResolver, BoundaryResolver, DispatchResolver
 from scenario_runner.plan.graph_records import GraphPipelinePlan, OpticalFlowPlan
 from scenario_runner.plan.image_layouts import LayoutTracker

@@ -25,7 +25,6 @@ from scenario_runner.checks.entry_points import (
 from scenario_runner.errors import ScenarioRunnerError, ShaderError
 from scenario_runner.errors.diagnostic import Diagnostic
 from scenario_runner.files.input import Identity, SourceFile
-from scenario_runner.plan import phases
 from scenario_runner.plan.records import (
     CompilerOptions,
     LayoutBinding,
@@ -35,6 +34,7 @@ from scenario_runner.plan.records import (
     ShaderStage,
     Specialization,
 )
+from scenario_runner.processes import phases
 from scenario_runner.scenario import Scenario, Shader
 from scenario_runner.scenario.inline_contents import ShaderText, file_of
 from scenario_runner.scenario.scenario import Problems

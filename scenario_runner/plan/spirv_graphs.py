@@ -14,7 +14,7 @@ from scenario_runner.errors import ScenarioRunnerError
 from scenario_runner.files.vk_formats import Format, format_named, format_of_value
 from scenario_runner.ml.graph_module import GraphModule
 from scenario_runner.ml.tosa_operators import merged
-from scenario_runner.plan.commands import CommandContext
+from scenario_runner.plan.command_parts import CommandContext
 from scenario_runner.plan.graph_files import SpirvGraph
 from scenario_runner.plan.graph_records import (
     GraphConstantPlan,

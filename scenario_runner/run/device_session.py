@@ -12,10 +12,9 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 from scenario_runner.errors import UsageError, ValidationLayerError, error_of, log
 from scenario_runner.errors.diagnostic import Diagnostic
 from scenario_runner.errors.text import one_line
-from scenario_runner.plan import phases
 from scenario_runner.plan.limits import NAMES, Limits, exceeded_limits
 from scenario_runner.plan.plan import FramePlan, Plan
-from scenario_runner.processes import progress
+from scenario_runner.processes import phases, progress
 from scenario_runner.run.output_files import Sink, share
 from scenario_runner.vulkan.capabilities import Enabled, enabled_for
 from scenario_runner.vulkan.device import Device

@@ -17,8 +17,8 @@ from scenario_runner.errors.diagnostic import Diagnostic
 from scenario_runner.files.codec import ArrayCodec, ContentWriter
 from scenario_runner.files.codec_table import codec_of, create_image
 from scenario_runner.files.output import CreateOutput, OutputSet, check_destination, marker_path
-from scenario_runner.plan import phases
 from scenario_runner.plan.plan import FramePlan, Plan, ResourcePlan
+from scenario_runner.processes import phases
 
 Receive: TypeAlias = Callable[[str, memoryview], None]
 """Takes a resource's uid and next bytes, which are valid during the call. All bytes for a resource come

@@ -31,9 +31,8 @@ from scenario_runner.files.cache_folder import (
     touch,
 )
 from scenario_runner.files.sandbox import check_existing_folder
-from scenario_runner.plan import phases
 from scenario_runner.plan.plan import Plan
-from scenario_runner.processes import progress
+from scenario_runner.processes import phases, progress
 from scenario_runner.vulkan.device import Device
 from scenario_runner.vulkan.physical_device import PhysicalDevice
 from scenario_runner.vulkan.pipeline import Creation, DriverCache, feedback_required

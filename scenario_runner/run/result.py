@@ -19,10 +19,10 @@ from scenario_runner.files.input import is_model
 from scenario_runner.files.npy import pack_depths
 from scenario_runner.files.sandbox import allowing
 from scenario_runner.files.vk_formats import ML_DTYPES, Format, ml_dtype
-from scenario_runner.plan import phases
 from scenario_runner.plan.plan import FramePlan, Plan
 from scenario_runner.plan.records import CompilerOptions
 from scenario_runner.plan.resolve import resolve, with_inputs
+from scenario_runner.processes import phases
 from scenario_runner.run.output_files import OutputFiles, Receive, Sink
 from scenario_runner.run.timings import Timings
 from scenario_runner.scenario import Scenario

@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 
 from scenario_runner.errors import log
 from scenario_runner.errors.text import counted
-from scenario_runner.plan.phases import PHASES, Clock
 from scenario_runner.plan.plan import MEASURED, Barrier, Plan
+from scenario_runner.processes.phases import PHASES, Clock
 from scenario_runner.vulkan.device import Device
 from scenario_runner.vulkan.measurements import FrameTimes, Timestamps, calibration_required
 

@@ -29,8 +29,8 @@ from scenario_runner.files.input import (
 )
 from scenario_runner.files.json_text import LimitError, check_values, faults, parse, places_of
 from scenario_runner.files.parameters import is_value, replaced, unset, unused, with_parameters
+from scenario_runner.scenario.fast_reading import Entries, read_models
 from scenario_runner.scenario.kinds import COMMANDS, RESOURCES
-from scenario_runner.scenario.models import Entries, read_models
 from scenario_runner.scenario.scenario import MAX_PROBLEMS, NO_FILE, Scenario, check_entries, limited
 
 if TYPE_CHECKING:

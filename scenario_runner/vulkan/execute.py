@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from scenario_runner import errors
 from scenario_runner.errors import log
-from scenario_runner.plan import phases
 from scenario_runner.plan.plan import FramePlan, Plan, ResourcePlan
-from scenario_runner.processes import progress
+from scenario_runner.processes import phases, progress
 from scenario_runner.vulkan import Handle
 from scenario_runner.vulkan._generated import constants as vk
 from scenario_runner.vulkan.device import CommandPool, Device, LruCache, Submission
@@ -26,7 +25,7 @@ from scenario_runner.vulkan.frame_recording import (
 from scenario_runner.vulkan.layers import FRAME_BOUNDARY
 from scenario_runner.vulkan.memory import MemoryBlocks
 from scenario_runner.vulkan.pipeline import PipelineCache
-from scenario_runner.vulkan.recording import Prepared, allocate_sets
+from scenario_runner.vulkan.recording import RunObjects, allocate_sets
 from scenario_runner.vulkan.resources import Resource, allocate_and_bind, create_buffers
 from scenario_runner.vulkan.transfer import Pieces, Transfer
 
@@ -175,10 +174,10 @@ class Execution:
         self.graphs = graphs
         self._flows: list[DataGraph] = [graph for graph in graphs if graph.kind == "optical_flow"]
         described = plan._replace(resources={})  # the content is dropped after the run
-        self._prepared = Prepared(device, described, resources, pipelines, graphs, sets, graphics)
+        self._objects = RunObjects(device, described, resources, pipelines, graphs, sets, graphics)
         self._labels: Labels | None = None
         if device.instance.labels:
-            self._labels = Labels(self._prepared)
+            self._labels = Labels(self._objects)
             self._labels.name_objects()
         self._sessions = stack.enter_context(ExitStack())
         self._transfer = objects.transfer
@@ -220,7 +219,7 @@ class Execution:
 
     def release_content(self) -> None:
         """Drop the content and the receivers of the latest run."""
-        self._plan, self._options = self._prepared.plan, RunOptions()
+        self._plan, self._options = self._objects.plan, RunOptions()
         for resource in self._resources.values():
             resource.plan = resource.plan._replace(source=None)
 
@@ -327,7 +326,7 @@ class Execution:
                 with phases.phase("submit", "frame", str(index)):
                     batch = [*self._filling, commands, *(self._record_readback(frame) if self._joins else ())]
                     self._filling = []
-                    boundary = frame_boundary(self._prepared, iteration, frame) if ends else None
+                    boundary = frame_boundary(self._objects, iteration, frame) if ends else None
                     self._submission.submit(*batch, extra=boundary)
                 with phases.phase("wait", "frame", str(index)):
                     self._submission.wait(frame.title, options.timeout_s)
@@ -376,7 +375,7 @@ class Execution:
             if labels is not None:
                 labels.begin_frame(commands, frame)
             with nullcontext() if self.instrumentation is None else self.instrumentation.recording(commands, index):
-                record_frame(self._prepared, commands, frame, self.timestamps, labels)
+                record_frame(self._objects, commands, frame, self.timestamps, labels)
             # The host or a copy reads the results next, whatever barriers the scenario has.
             self._device.barrier(commands, after=_READBACK)
             if labels is not None:

@@ -15,7 +15,7 @@ from scenario_runner.plan.plan import FramePlan, Operation, Plan
 from scenario_runner.vulkan import Handle, ffi
 from scenario_runner.vulkan._generated import constants as vk
 from scenario_runner.vulkan.layers import with_ml_emulation
-from scenario_runner.vulkan.recording import BindingRecorder, DispatchRecorder, Prepared, Recorder
+from scenario_runner.vulkan.recording import BindingRecorder, DispatchRecorder, Recorder, RunObjects
 from scenario_runner.vulkan.structs import chain, new
 
 if TYPE_CHECKING:
@@ -35,10 +35,10 @@ _TYPES = {
 class Labels:
     """Names and labels for a run. A label covers ``group`` operations."""
 
-    def __init__(self, prepared: Prepared) -> None:
-        self._prepared = prepared
-        self._instance = prepared.device.instance
-        fn = prepared.device.fn
+    def __init__(self, objects: RunObjects) -> None:
+        self._objects = objects
+        self._instance = objects.device.instance
+        fn = objects.device.fn
         self._begin, self._end = fn.vkCmdBeginDebugUtilsLabelEXT, fn.vkCmdEndDebugUtilsLabelEXT
         self._insert, self._name = fn.vkCmdInsertDebugUtilsLabelEXT, fn.vkSetDebugUtilsObjectNameEXT
         self._label = new("VkDebugUtilsLabelEXT")
@@ -50,9 +50,9 @@ class Labels:
         Under the ML emulation layers, only buffers and images get names. Other handles belong to the layers, which
         would pass them to a driver that mistakes them for driver handles.
         """
-        prepared, plan = self._prepared, self._prepared.plan
+        objects, plan = self._objects, self._objects.plan
         layered = with_ml_emulation(self._instance.layers)
-        for uid, resource in prepared.resources.items():
+        for uid, resource in objects.resources.items():
             kind = resource.plan.kind
             if not (layered and kind == "tensor"):
                 self._set_name(_TYPES[kind], resource.handle, uid)
@@ -61,9 +61,9 @@ class Labels:
         if layered:
             return
         pipelines: list[tuple[Any, Any]] = [
-            *zip(plan.pipelines, prepared.pipelines, strict=True),
-            *zip(plan.graphics_pipelines, prepared.graphics, strict=True),
-            *zip(plan.graph_pipelines, prepared.graphs, strict=True),
+            *zip(plan.pipelines, objects.pipelines, strict=True),
+            *zip(plan.graphics_pipelines, objects.graphics, strict=True),
+            *zip(plan.graph_pipelines, objects.graphs, strict=True),
         ]
         for described, pipeline in pipelines:
             self._set_name(vk.OBJECT_TYPE_PIPELINE, pipeline.handle, _label_of(described))
@@ -71,7 +71,7 @@ class Labels:
     def _set_name(self, kind: int, handle: Handle, name: str) -> None:
         number = int(ffi.cast("uint64_t", handle))
         info = new("VkDebugUtilsObjectNameInfoEXT", objectType=kind, objectHandle=number, pObjectName=_short(name))
-        self._name(self._prepared.device.handle, info)  # a rejected name is not worth a failure
+        self._name(self._objects.device.handle, info)  # a rejected name is not worth a failure
 
     def begin_frame(self, commands: Handle, frame: FramePlan) -> None:
         """Name the command buffer of a frame, and begin a label around all commands."""
@@ -108,7 +108,7 @@ class Labels:
 
     def _text_of(self, operation: Operation) -> str:
         """Return the uid of an operation's shader, graph and segment, or the operation's kind."""
-        plan, index = self._prepared.plan, getattr(operation, "pipeline", -1)
+        plan, index = self._objects.plan, getattr(operation, "pipeline", -1)
         tables: dict[str, Any] = {"dispatch": plan.pipelines, "draw": plan.graphics_pipelines}
         table = tables.get(operation.kind, plan.graph_pipelines)
         return str(operation.kind) if index < 0 else _label_of(table[index])
@@ -140,7 +140,7 @@ def _recorder(kind: str) -> type[Recorder]:
 
 
 def record_frame(
-    prepared: Prepared,
+    objects: RunObjects,
     command_buffer: Handle,
     frame: FramePlan,
     timestamps: Timestamps | None = None,
@@ -151,7 +151,7 @@ def record_frame(
     recorders: dict[str, Any] = dict.fromkeys([run[0].kind for run in runs])
     alone = {"dispatch", "barrier"}.issuperset(recorders)
     for kind in recorders:
-        recorders[kind] = _recorder(kind)(prepared, command_buffer, alone)
+        recorders[kind] = _recorder(kind)(objects, command_buffer, alone)
     latest: BindingRecorder | None = None
     if timestamps is not None:
         timestamps.begin(command_buffer, runs)
@@ -231,18 +231,18 @@ def parts_of(frame: FramePlan) -> list[FramePlan]:
     return [frame._replace(operations=tuple(part)) for part in parts]
 
 
-def frame_boundary(prepared: Prepared, iteration: int, frame: FramePlan) -> Handle:
+def frame_boundary(objects: RunObjects, iteration: int, frame: FramePlan) -> Handle:
     """Return the VkFrameBoundaryEXT for capture tools, on a device or layer that supports it.
 
     Commands after the last boundary are a frame as well if a tool may be listening. Each iteration adds an offset
     to the scenario's frame ids, so that ids stay unique.
     """
-    frames = prepared.plan.frames
+    frames = objects.plan.frames
     beyond = 1 + max(other.frame_id for other in frames)
     taken = not frame.boundary and any(other.boundary and other.frame_id == frame.frame_id for other in frames)
     handles: dict[str, list[Handle]] = {"buffer": [], "image": [], "tensor": []}
     for uid in frame.captures:
-        resource = prepared.resources[uid]
+        resource = objects.resources[uid]
         handles[resource.plan.kind].append(resource.handle)
     boundary = new(
         "VkFrameBoundaryEXT",

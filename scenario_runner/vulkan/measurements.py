@@ -25,8 +25,8 @@ from contextlib import ExitStack, contextmanager
 from typing import Final, NamedTuple
 
 from scenario_runner.errors import DeviceError, UnsupportedError
-from scenario_runner.plan import phases
 from scenario_runner.plan.plan import MEASURED, FramePlan, Operation, Plan
+from scenario_runner.processes import phases
 from scenario_runner.vulkan import Handle, ffi
 from scenario_runner.vulkan._generated import constants as vk
 from scenario_runner.vulkan.capabilities import Enabled

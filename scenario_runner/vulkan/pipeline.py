@@ -27,9 +27,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from scenario_runner import errors
 from scenario_runner.errors import log
-from scenario_runner.plan import phases
 from scenario_runner.plan.records import LayoutBinding, PipelinePlan
-from scenario_runner.processes import progress
+from scenario_runner.processes import phases, progress
 from scenario_runner.vulkan import Handle, ffi
 from scenario_runner.vulkan._generated import constants as vk
 from scenario_runner.vulkan.capabilities import Enabled

@@ -12,7 +12,7 @@ from scenario_runner.vulkan.device import memory_barrier
 from scenario_runner.vulkan.image_support import CompanionImage, image_barriers
 from scenario_runner.vulkan.optical_flow import dispatch_info
 from scenario_runner.vulkan.pipeline import SHADER_STAGES
-from scenario_runner.vulkan.recording import BindingRecorder, Prepared, Recorder
+from scenario_runner.vulkan.recording import BindingRecorder, Recorder, RunObjects
 from scenario_runner.vulkan.structs import Member, chain, new
 
 # A queue without graph work lacks these stages. ALL_COMMANDS replaces them.
@@ -42,8 +42,8 @@ class BarrierRecorder(Recorder):
 
     def record(self, operations: Iterable[Barrier]) -> None:
         """Record a command for each barrier: version 1 takes a single pair of stages for all barriers in a command."""
-        fn, resources = self.prepared.device.fn, self.prepared.resources
-        stages = _STAGES if self.prepared.device.has_graphics else _STAGES_WITHOUT_GRAPHICS
+        fn, resources = self.objects.device.fn, self.objects.resources
+        stages = _STAGES if self.objects.device.has_graphics else _STAGES_WITHOUT_GRAPHICS
         for barrier in (barrier for operation in operations for barrier in operation.barriers):
             src, dst = _mask(barrier.src_stages, stages), _mask(barrier.dst_stages, stages)
             access = _ACCESS[barrier.src_access] if src else 0, _ACCESS[barrier.dst_access] if dst else 0
@@ -109,9 +109,9 @@ class DrawRecorder(BindingRecorder):
     point = vk.PIPELINE_BIND_POINT_GRAPHICS
     stages = SHADER_STAGES
 
-    def __init__(self, prepared: Prepared, commands: Handle, alone: bool) -> None:
-        super().__init__(prepared, commands, alone)
-        self._suffix = "KHR" if "VK_KHR_dynamic_rendering" in prepared.device.enabled.extensions else ""
+    def __init__(self, objects: RunObjects, commands: Handle, alone: bool) -> None:
+        super().__init__(objects, commands, alone)
+        self._suffix = "KHR" if "VK_KHR_dynamic_rendering" in objects.device.enabled.extensions else ""
         # VkRenderingInfo and the attachments' companion images, by targets and extent
         self._renderings: dict[_Area, tuple[Handle, list[CompanionImage]]] = {}
         self._open: _Area | None = None
@@ -127,7 +127,7 @@ class DrawRecorder(BindingRecorder):
 
     def _record(self, draw: Draw) -> None:
         """Record a draw, and the barrier after it."""
-        commands, fn = self.commands, self.prepared.device.fn
+        commands, fn = self.commands, self.objects.device.fn
         area = (draw.targets, draw.extent)
         if area != self._open:
             self._finish()
@@ -137,11 +137,11 @@ class DrawRecorder(BindingRecorder):
             width, height = draw.extent
             fn.vkCmdSetViewport(commands, 0, 1, [(0, 0, width, height, 0, 1)])
             fn.vkCmdSetScissor(commands, 0, 1, [((0, 0), (width, height))])
-        self._bind(self.prepared.graphics[draw.pipeline], draw.descriptors, draw.push_constants)
+        self._bind(self.objects.graphics[draw.pipeline], draw.descriptors, draw.push_constants)
         fn.vkCmdDraw(commands, 3, 1, 0, 0)
         if draw.barrier_after:
             self._finish()
-            self.prepared.device.barrier(commands)
+            self.objects.device.barrier(commands)
 
     def _finish(self) -> None:
         """End the current rendering, if any."""
@@ -149,11 +149,11 @@ class DrawRecorder(BindingRecorder):
             return
         _, companions = self._renderings[self._open]
         self._open = None
-        getattr(self.prepared.device.fn, f"vkCmdEndRendering{self._suffix}")(self.commands)
+        getattr(self.objects.device.fn, f"vkCmdEndRendering{self._suffix}")(self.commands)
         for companion in companions:
             companion.record_out(self.commands)
         if companions:
-            self.prepared.device.barrier(self.commands)
+            self.objects.device.barrier(self.commands)
 
     def _start(self, area: _Area) -> None:
         if area not in self._renderings:
@@ -162,16 +162,16 @@ class DrawRecorder(BindingRecorder):
         info, companions = self._renderings[area]
         if companions:
             # the scenario's barriers order the attachments, not their copies
-            self.prepared.device.barrier(self.commands)
+            self.objects.device.barrier(self.commands)
         for companion in companions:
             companion.record_in(self.commands)
-        getattr(self.prepared.device.fn, f"vkCmdBeginRendering{self._suffix}")(self.commands, info)
+        getattr(self.objects.device.fn, f"vkCmdBeginRendering{self._suffix}")(self.commands, info)
 
     def _rendering(self, targets: Sequence[Target], extent: tuple[int, int]) -> tuple[Handle, list[CompanionImage]]:
         companions = []
         attachments: list[dict[str, Member]] = []
         for uid, level in targets:
-            image = self.prepared.resources[uid]
+            image = self.objects.resources[uid]
             view, layout = image.render_target(level)
             companions += image.companions[level : level + 1]
             attachments.append(
@@ -195,8 +195,8 @@ class GraphRecorder(BindingRecorder):
 
     point = vk.PIPELINE_BIND_POINT_DATA_GRAPH_ARM
 
-    def __init__(self, prepared: Prepared, commands: Handle, alone: bool) -> None:
-        super().__init__(prepared, commands, alone)
+    def __init__(self, objects: RunObjects, commands: Handle, alone: bool) -> None:
+        super().__init__(objects, commands, alone)
         self._running: set[int] = set()
 
     def record(self, operations: Iterable[Any]) -> None:
@@ -207,9 +207,9 @@ class GraphRecorder(BindingRecorder):
         """Record a dispatch, and the barrier after it."""
         if operation.pipeline in self._running:
             self.barrier()
-        graph = self.prepared.graphs[operation.pipeline]
+        graph = self.objects.graphs[operation.pipeline]
         self._bind(graph, operation.descriptors)
-        self.prepared.device.fn.vkCmdDispatchDataGraphARM(self.commands, graph.session, self._info(operation))
+        self.objects.device.fn.vkCmdDispatchDataGraphARM(self.commands, graph.session, self._info(operation))
         if operation.barrier_after:
             self.barrier()
         else:
@@ -222,17 +222,17 @@ class GraphRecorder(BindingRecorder):
     def barrier(self) -> None:
         """Record a barrier between all earlier and later work: graphs, shaders and copies."""
         self._running.clear()
-        self.prepared.device.barrier(self.commands)
+        self.objects.device.barrier(self.commands)
 
 
 class OpticalFlowRecorder(GraphRecorder):
     """Records a frame's optical flows: graph dispatches with flags and a hint."""
 
     def _record(self, operation: OpticalFlowDispatch) -> None:
-        prepared = self.prepared
-        descriptors = prepared.plan.descriptor_lists[operation.descriptors].descriptors
+        objects = self.objects
+        descriptors = objects.plan.descriptor_lists[operation.descriptors].descriptors
         read = {(descriptor.uid, descriptor.level) for descriptor in descriptors if descriptor.flow_input}
-        copies = [copy for uid, level in read if (copy := prepared.resources[uid].copy_for_flow(level)) is not None]
+        copies = [copy for uid, level in read if (copy := objects.resources[uid].copy_for_flow(level)) is not None]
         if copies:
             self.barrier()  # the scenario's barriers order the optical flow, not the input copies
             for copy in copies:

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from scenario_runner.vulkan.graph_pipelines import DataGraph
 
 
-class Prepared(NamedTuple):
+class RunObjects(NamedTuple):
     """The objects of a run. Operations name resources by uid, the others by their index in the plan.
 
     ``pipelines`` belong to compute shaders, ``graphics`` to draws, ``graphs`` to graphs and optical flows.
@@ -48,8 +48,8 @@ class Recorder(ABC):
     must also cover the stages of other work.
     """
 
-    def __init__(self, prepared: Prepared, commands: Handle, alone: bool) -> None:
-        self.prepared = prepared
+    def __init__(self, objects: RunObjects, commands: Handle, alone: bool) -> None:
+        self.objects = objects
         self.commands = commands
 
     @abstractmethod
@@ -64,9 +64,9 @@ class BindingRecorder(Recorder):
     stages: ClassVar[int] = 0
     """The shader stages that see push constants."""
 
-    def __init__(self, prepared: Prepared, commands: Handle, alone: bool) -> None:
-        super().__init__(prepared, commands, alone)
-        fn = prepared.device.fn
+    def __init__(self, objects: RunObjects, commands: Handle, alone: bool) -> None:
+        super().__init__(objects, commands, alone)
+        fn = objects.device.fn
         self._bind_pipeline, self._bind_sets = fn.vkCmdBindPipeline, fn.vkCmdBindDescriptorSets
         self.forget_bindings()
 
@@ -87,13 +87,13 @@ class BindingRecorder(Recorder):
                 self._descriptors, self._push_constants = -1, b""
         if descriptors != self._descriptors:
             self._descriptors = descriptors
-            sets, count = self.prepared.descriptor_sets[descriptors]
+            sets, count = self.objects.descriptor_sets[descriptors]
             if count:
                 self._bind_sets(commands, point, self._layout, 0, count, sets, 0, NULL)
         if push_constants and push_constants != self._push_constants:
             self._push_constants = push_constants
             data = ffi.from_buffer(push_constants)
-            push = self.prepared.device.fn.vkCmdPushConstants
+            push = self.objects.device.fn.vkCmdPushConstants
             push(commands, self._layout, self.stages, 0, len(push_constants), data)
 
 
@@ -106,8 +106,8 @@ class DispatchRecorder(BindingRecorder):
     point = vk.PIPELINE_BIND_POINT_COMPUTE
     stages = vk.SHADER_STAGE_COMPUTE_BIT
 
-    def __init__(self, prepared: Prepared, commands: Handle, alone: bool) -> None:
-        super().__init__(prepared, commands, alone)
+    def __init__(self, objects: RunObjects, commands: Handle, alone: bool) -> None:
+        super().__init__(objects, commands, alone)
         if alone:
             later = (
                 vk.ACCESS_SHADER_READ_BIT
@@ -124,7 +124,7 @@ class DispatchRecorder(BindingRecorder):
             self._after_stages = vk.PIPELINE_STAGE_ALL_COMMANDS_BIT
 
     def record(self, operations: Iterable[Dispatch]) -> None:
-        commands, pipelines, fn, null = self.commands, self.prepared.pipelines, self.prepared.device.fn, ffi.NULL
+        commands, pipelines, fn, null = self.commands, self.objects.pipelines, self.objects.device.fn, ffi.NULL
         dispatch, pipeline_barrier = fn.vkCmdDispatch, fn.vkCmdPipelineBarrier
         compute, after_stages, everything = vk.PIPELINE_STAGE_COMPUTE_SHADER_BIT, self._after_stages, self._everything
         bound = None

@@ -37,8 +37,8 @@ RUN = modules(
         "cli.run": "run_files",
         "errors": "diagnostic installation log text version",
         "files": "byte_data cache_folder codec codec_table dds input npy output png png_codec sandbox vk_formats",
-        "plan": "limits phases plan plan_cache records sources",
-        "processes": "last_words progress signals system_limits temporary",
+        "plan": "limits plan plan_cache records sources",
+        "processes": "last_words phases progress signals system_limits temporary",
         "run": "device_session output_files",
         "scenario": "kinds",
         "shaders": "compile source",
@@ -52,12 +52,12 @@ RUN = modules(
 PLANNING = modules(
     {
         "checks": "bindings entry_points",
-        "plan": "commands dispatches graph_records image_layouts image_records resolve resources"
+        "plan": "command_parts dispatches graph_records image_layouts image_records resolve resources"
         " shader_modules tensors",
         "processes": "programs",
         "shaders.compilers": "compile_jobs compiler_processes",
         "files": "json_text parameters",
-        "scenario": "commands entries inline_contents json_model loader models resources scenario shaders",
+        "scenario": "commands entries fast_reading inline_contents json_model loader resources scenario shaders",
         "shaders.spirv": "access block_layout constants declarations index interface module stage_interface types",
         "shaders.spirv._generated": "enumerants opcodes",
     }

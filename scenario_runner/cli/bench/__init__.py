@@ -31,8 +31,8 @@ from scenario_runner.errors import DeviceError, FileError, ScenarioRunnerError, 
 from scenario_runner.errors.text import one_line
 from scenario_runner.files.output import check_destination
 from scenario_runner.files.sandbox import check_folder_to_write
-from scenario_runner.plan import phases
-from scenario_runner.plan.phases import Clock
+from scenario_runner.processes import phases
+from scenario_runner.processes.phases import Clock
 from scenario_runner.run.timings import Timings
 from scenario_runner.runner import Runner
 from scenario_runner.scenario import load

@@ -20,8 +20,8 @@ from scenario_runner.errors import FileError, UsageError
 from scenario_runner.errors.text import one_line, reason_of
 from scenario_runner.files.input import read_file
 from scenario_runner.files.output import OutputFile
-from scenario_runner.plan.phases import PHASES
 from scenario_runner.plan.plan import Plan
+from scenario_runner.processes.phases import PHASES
 from scenario_runner.run.timings import Timings
 
 SCHEMA: Final = 1

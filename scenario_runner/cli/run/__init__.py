@@ -16,10 +16,10 @@ from scenario_runner.cli.run.run_files import (
     FileEnd,
     FileRunner,
     RunFile,
+    files_to_run,
     model_files,
     needs_tools,
     refuse_collisions,
-    run_files,
 )
 from scenario_runner.errors import (
     NoDeviceError,
@@ -103,7 +103,7 @@ def _files(paths: Sequence[str], options: argparse.Namespace) -> list[RunFile]:
     if options.input or options.shader or options.push_constants:
         message = "--input, --shader and --push-constants are for models, and no model was given"
         raise UsageError(message, help="scenario-runner MODEL.vgf --input NAME=FILE")
-    return run_files(paths, options)
+    return files_to_run(paths, options)
 
 
 def _read_model(paths: Sequence[str], options: argparse.Namespace) -> RunFile:
@@ -138,13 +138,13 @@ def _watch(paths: Sequence[str], options: argparse.Namespace) -> NoReturn:
     from scenario_runner.cli.watch import Files, check_watchable, hashes_of, watch  # imports suite/
 
     check_watchable(paths)
-    run_files([] if any(map(is_model, paths)) else paths, options)  # checks the options
+    files_to_run([] if any(map(is_model, paths)) else paths, options)  # checks the options
 
     def reads() -> Files:
         files = hashes_of(paths, model_files(options), dict(options.set))
         if any(map(is_model, paths)):
             return files
-        written = {os.path.realpath(path) for file in run_files(paths, options) for path in file.named().writes}
+        written = {os.path.realpath(path) for file in files_to_run(paths, options) for path in file.named().writes}
         return {path: hash for path, hash in files.items() if os.path.realpath(path) not in written}
 
     def run() -> None:

@@ -71,7 +71,7 @@ class RunFile(NamedTuple):
         return named_files(text, folder, self.output_dir)
 
 
-def run_files(paths: Sequence[str], options: argparse.Namespace) -> list[RunFile]:
+def files_to_run(paths: Sequence[str], options: argparse.Namespace) -> list[RunFile]:
     """Make the files of a run. Standard input and pipes are read here, since a second read finds nothing.
 
     With --folder-each every scenario gets a folder, named like the path from the common parent folder. Raises
