@@ -18,8 +18,8 @@ from benchmarks.workloads.small import write_small
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Return 0, or 1 if our program failed or was wrong. A missed bound is reported, but is no failure."""
-    workloads = all_workloads()
-    options = _parse(argv, list(workloads))
+    options = _parse(argv, list(all_workloads()))
+    workloads = all_workloads(options.suite_items)
     programs = [ours(options.ours)]
     if options.reference is not None:
         programs.append(reference(options.reference))
@@ -107,6 +107,7 @@ def _parse(argv: Sequence[str] | None, names: list[str]) -> argparse.Namespace:
         help=f"one of {', '.join(names)}, or how several begin (models)",
     )
     parser.add_argument("--runs", type=_count, default=5, metavar="N", help="measured runs of each program (default 5)")
+    parser.add_argument("--suite-items", type=_count, metavar="N", help="items of each suite (4,000 to 20,000)")
     parser.add_argument("--json", metavar="FILE", help="write everything measured to FILE")
     parser.add_argument("--folder", metavar="DIR", help="where temporary files go; the largest workload needs 2 GiB")
     parser.add_argument("--quick", action="store_true", help="tiny sizes: shows that the benchmark works, nothing else")

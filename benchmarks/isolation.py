@@ -74,9 +74,10 @@ def make(folder: Path, count: int) -> list[Item]:
 
 def _item(folder: Path, name: str, shader: str, value: int, groups: tuple[int, ...] = (4,)) -> Item:
     here = folder / name
-    (here / "expected").mkdir(parents=True)
+    here.mkdir()
     numpy.save(here / "in.npy", numpy.full(4, value, numpy.uint32))
-    numpy.save(here / "expected" / "a.npy", numpy.full(4, value + 1, numpy.uint32).view(numpy.int8))
+    numpy.save(here / "expected.npy", numpy.full(4, value + 1, numpy.uint32))
+    (here / "check.json").write_text(json.dumps({"version": 1, "outputs": {"a": {"file": "expected.npy"}}}))
     buffer = {"uid": "a", "size": 16, "shader_access": "readwrite", "src": "in.npy", "dst": "out.npy"}
     dispatch = {"shader_ref": "x", "rangeND": groups, "bindings": [{"set": 0, "id": 0, "resource_ref": "a"}]}
     scenario = {

@@ -18,6 +18,9 @@ def rows(outcome: Outcome) -> list[tuple[str, ...]]:
         _line(workload.title, "time", outcome, Outcome.times, seconds, ratios[0], workload.time_bound),
         _line("", "memory", outcome, Outcome.peaks, mebibytes, ratios[1], workload.memory_bound),
     ]
+    if workload.items:
+        rates = [workload.items / took for took in outcome.times("ours")]
+        lines.append(("", "items / s", spread_text(rates, "{:.0f}".format), "", "", "", "", ""))
     absolute = workload.seconds_bound
     if absolute is not None and outcome.times("ours"):
         took = Spread.of(outcome.times("ours")).median

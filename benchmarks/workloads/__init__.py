@@ -9,13 +9,14 @@ from benchmarks.workloads.models import all_models
 from benchmarks.workloads.pipelines import Pipelines
 from benchmarks.workloads.shaders import Shaders
 from benchmarks.workloads.small import Many, Small
+from benchmarks.workloads.suites import all_suites
 from benchmarks.workloads.workload import Changed, Workload
 
 __all__ = ["Workload", "all_workloads"]
 
 
-def all_workloads() -> dict[str, Workload]:
-    """Return every workload by name."""
+def all_workloads(suite_items: int | None = None) -> dict[str, Workload]:
+    """Return every workload by name. ``suite_items`` replaces the number of items of each suite."""
     workloads: list[Workload] = [
         Small(),
         Changed(Small()),
@@ -43,5 +44,6 @@ def all_workloads() -> dict[str, Workload]:
         Pipelines("cold"),
         Pipelines("warm"),
         Shaders("validate", cold=True, language="HLSL"),
+        *all_suites(suite_items),
     ]
     return {workload.name: workload for workload in workloads}

@@ -34,6 +34,7 @@ class Workload(ABC):
     seconds_bound: Bound | None = None  # our time in seconds
     timeout_s = 120.0
     ours_alone = False  # no other program can do this
+    items = 0  # of a suite, for the number of items per second
 
     def missing(self) -> str | None:
         """Explain why this workload cannot be measured here; None if it can."""
