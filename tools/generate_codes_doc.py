@@ -31,7 +31,7 @@ Look up the code of a message about suites, expectations, clusters or TOSA's tes
 `scenario-runner explain SR-EXPECT-012`. "Error 3" means that the error ends a run with exit code 3.
 """
 MODEL_FAMILIES = ("TENSOR", "GRAPH", "FLOW", "CUSTOM")
-SUITE_FAMILIES = ("SUITE", "ITEM", "EXPECT", "CLUSTER", "TOSA")
+SUITE_FAMILIES = ("SUITE", "ITEM", "EXPECT", "CLUSTER", "IMPORT", "TOSA")
 SCENARIO_FAMILIES = tuple(family for family in FAMILIES if family not in MODEL_FAMILIES + SUITE_FAMILIES)
 
 

@@ -71,8 +71,10 @@ def _module_of(options: argparse.Namespace) -> ModuleType:
             from scenario_runner.cli import shader as module
         case "vgf":
             from scenario_runner.cli import vgf as module
-        case "convert" | "import" | "custom-op":
+        case "convert" | "custom-op":
             from scenario_runner.cli import tosa_models as module
+        case "import":
+            from scenario_runner.cli import import_suites as module
         case "compare-layers":
             from scenario_runner.cli import compare_layers as module
         case "doctor":

@@ -1,38 +1,29 @@
-"""TOSA models with shaders, and TOSA's conformance tests.
+"""TOSA models with shaders.
 
 - ``scenario-runner convert MODEL -o FILE`` converts a model to VGF.
 - ``custom-op check FILE…`` checks custom operations, ``custom-op attributes SHADER`` writes their attributes.
-- ``import tosa DIR… --output SUITE`` makes a suite from the conformance tests.
 """
 
 import argparse
 import json
-import re
 import sys
-import time
-from collections import Counter
-from collections.abc import Iterator
 from typing import NamedTuple
 
 from scenario_runner.cli.arguments import compiler_arguments
-from scenario_runner.cli.console import live, read_standard_input, show, write, write_finding
+from scenario_runner.cli.console import read_standard_input, write, write_finding
 from scenario_runner.errors import ScenarioError, ScenarioRunnerError, UsageError, exit_code_of
 from scenario_runner.errors.diagnostic import Diagnostic, warnings_as_errors
-from scenario_runner.errors.text import Span, counted, one_line
+from scenario_runner.errors.text import counted, one_line
 from scenario_runner.files.input import SourceFile
-from scenario_runner.processes.system_limits import processors
 from scenario_runner.tosa import conversion
 from scenario_runner.tosa.attribute_parsing import Examined, examine_attributes, examine_document
 from scenario_runner.tosa.attribute_skeleton import attributes_of_shader
-from scenario_runner.tosa.conformance_tests import Imported, Test, find_tests, import_tests
 from scenario_runner.tosa.model_files import open_source, parse_model
 from scenario_runner.tosa.shader_agreement import CheckedShader, check_shaders
 from scenario_runner.tosa.variables import with_shader_offsets
 
 SCHEMA = 1
 """The version of the JSON of ``check --json``. It grows when a key changes meaning."""
-_MOST_ERRORS = 50
-_REASON_END = re.compile(r"\n|; | that was |: %")  # ends the reason in a message of the converter
 
 
 class CheckedFile(NamedTuple):
@@ -201,51 +192,3 @@ def _operation_as_json(examined: Examined, checked: CheckedShader | None) -> dic
         "push_constants_size_bytes": size,
         "push_constants": [constant._asdict() for constant in constants],
     }
-
-
-def tosa(options: argparse.Namespace) -> int:
-    """Import tests. Return 0, or the exit code of the first error."""
-    start = time.monotonic()
-    found = list(find_tests(options.folders))
-    tests = [test for test in found if isinstance(test, Test)]
-    errors = [error for error in found if not isinstance(error, Test)]
-    outcomes: Counter[str] = Counter()
-    reasons: Counter[tuple[str, str]] = Counter()
-    kept = 0
-
-    def rows() -> Iterator[list[Span]]:
-        done = sum(outcomes.values())
-        yield [f"{done} of {counted(len(tests), 'test')}", f", {time.monotonic() - start:.0f} s"]
-
-    with live(sys.stderr, rows):
-        for result in import_tests(tests, options.output, options.jobs or processors()) if tests else ():
-            outcomes[result.outcome] += 1
-            kept += result.kept
-            if result.error is not None:
-                errors.append(result.error)
-            elif result.reason:
-                reasons[result.outcome, _kind(result)] += 1
-    for error in errors[:_MOST_ERRORS]:
-        for problem in error.problems:
-            write_finding(problem)
-    _show_end(options.output, outcomes, reasons, kept, len(errors), time.monotonic() - start)
-    return errors[0].exit_code if errors else 0
-
-
-def _kind(result: Imported) -> str:
-    """Shorten a test's reason, so that similar tests share a text. For an expected error, keep only the first part."""
-    reason = _REASON_END.split(result.reason)[0]
-    return one_line(reason.partition(":")[0] if result.outcome == "expected error" else reason, 150)
-
-
-def _show_end(
-    output: str, outcomes: Counter[str], reasons: Counter[tuple[str, str]], kept: int, errors: int, seconds: float
-) -> None:
-    for (outcome, reason), count in sorted(reasons.items(), key=lambda row: (row[0][0], -row[1], row[0][1])):
-        show(f"{outcome}: {count}: {reason}")
-    if errors > _MOST_ERRORS:
-        show(f"and {errors - _MOST_ERRORS} more errors")
-    parts = [f"{outcomes['imported']} imported", f"{outcomes['not supported']} not supported"]
-    parts += [f"{outcomes['expected error']} expected to fail", counted(errors, "error")]
-    parts += [f"{kept} of them unchanged"] if kept else []
-    show(f"{', '.join(parts)} in {seconds:.1f} s: {one_line(output)}")

@@ -13,13 +13,12 @@ from __future__ import annotations
 
 import hashlib
 import importlib.metadata
-import json
 import os
 import shutil
 import subprocess
 import sys
 from collections.abc import Iterable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor, as_completed
+from functools import partial
 from importlib.util import find_spec
 from typing import Final, Literal, NamedTuple
 
@@ -29,11 +28,22 @@ from pydantic import ConfigDict, Field, ValidationError
 from scenario_runner.compare.tosa_rules import INSTALL, PACKAGE, DataType, ModeName, rule_problems
 from scenario_runner.errors import FileError, MissingPackageError, ScenarioRunnerError
 from scenario_runner.errors.diagnostic import Diagnostic
-from scenario_runner.errors.text import Json, reason_of
+from scenario_runner.errors.text import Json
+from scenario_runner.importers import item_folders
+from scenario_runner.importers.item_folders import (
+    CHECK,
+    RECORD,
+    SCENARIO,
+    FoundTest,
+    Imported,
+    Outcome,
+    Prepared,
+    write_json,
+    write_not_supported,
+)
 from scenario_runner.ml.model_scenario import COMMAND, scenario_for
 from scenario_runner.ml.vgf_file import parse_vgf
 from scenario_runner.ml.vgf_model import find_port
-from scenario_runner.processes import temporary
 from scenario_runner.processes.programs import Program
 from scenario_runner.scenario.json_model import ModelBase, findings
 from scenario_runner.tosa.conversion import convert
@@ -42,12 +52,9 @@ from scenario_runner.tosa.model_converter import PACKAGE as CONVERTER
 from scenario_runner.validation import validate_file
 
 DESCRIPTION: Final = "desc.json"
-SCENARIO: Final = "scenario.json"
-_CHECK: Final = "check.json"
 _MODEL: Final = "model.vgf"
 _REFUSED_MODEL: Final = "test.tosa"
-_RECORD: Final = "import.json"
-_WRITTEN: Final = frozenset({_CHECK, _MODEL, _RECORD, _REFUSED_MODEL, SCENARIO})
+_WRITTEN: Final = frozenset({CHECK, _MODEL, RECORD, _REFUSED_MODEL, SCENARIO})
 _VERSION: Final = 2  # of the files in these folders
 _TIMEOUT_S: Final = 600.0
 _LEVEL: Final = "EIGHTK"  # as in the official harness
@@ -55,8 +62,6 @@ _LONGEST_REASON: Final = 400
 REFUSALS: Final = (NOT_LOWERED, FAILED)
 """Codes of errors if the converter refuses a model or crashes."""
 _NO_REASON: Final = ("WARNING: Different TOSA spec", "Exiting")
-
-Outcome = Literal["imported", "expected error", "not supported", "error"]
 
 
 class _Part(ModelBase):
@@ -100,34 +105,6 @@ class Description(_Part):
     meta: _Meta = _Meta()
 
 
-class _Record(_Part):
-    """The record in a suite folder: the hash of the sources, and the import's outcome."""
-
-    digest: str
-    outcome: Outcome
-    reason: str
-
-
-class Test(NamedTuple):
-    """A folder of TOSA's generator; ``name`` is the path below the searched folder."""
-
-    name: str
-    folder: str
-
-
-class Imported(NamedTuple):
-    """The outcome of a test. ``reason`` explains "not supported" and "expected error", ``error`` explains "error".
-
-    With ``kept`` the folder existed already.
-    """
-
-    name: str
-    outcome: Outcome
-    reason: str = ""
-    error: ScenarioRunnerError | None = None
-    kept: bool = False
-
-
 class References(NamedTuple):
     """The reference model's program and schema."""
 
@@ -148,7 +125,7 @@ def find_reference() -> References:
     raise MissingPackageError(message, help=INSTALL)
 
 
-def find_tests(paths: Iterable[str]) -> Iterator[Test | ScenarioRunnerError]:
+def find_tests(paths: Iterable[str]) -> Iterator[FoundTest | ScenarioRunnerError]:
     """Yield the test folders below each path, sorted by name, and an error for each unusable folder.
 
     Names are unique: a second test with the same name is an error.
@@ -167,8 +144,8 @@ def find_tests(paths: Iterable[str]) -> Iterator[Test | ScenarioRunnerError]:
                     yield _wrong(folder, message, "import it into another suite")
                 else:
                     names[name] = folder
-                    yield Test(name.replace(os.sep, "/"), folder)
-            elif _RECORD in files:
+                    yield FoundTest(name.replace(os.sep, "/"), folder)
+            elif RECORD in files:
                 below.clear()  # a folder of the suite beside the tests
             elif any(file.endswith((".tosa", ".npy")) for file in files):
                 below.clear()
@@ -179,11 +156,11 @@ def find_tests(paths: Iterable[str]) -> Iterator[Test | ScenarioRunnerError]:
             yield _wrong(path, message, "name folders that tosa_verif_conformance_generator wrote")
 
 
-def import_tests(tests: Sequence[Test], output: str, jobs: int) -> Iterator[Imported]:
+def import_tests(tests: Sequence[FoundTest], output: str, jobs: int) -> Iterator[Imported]:
     """Write a folder of the suite ``output`` for each test, and yield the outcomes as they come.
 
-    A folder appears complete or not at all. An existing folder from the same programs and files is kept. Raises
-    MissingPackageError without converter or reference model.
+    An existing folder from the same programs and files is kept. Raises MissingPackageError without converter or
+    reference model.
     """
     reference, converter = find_reference(), find_converter()
     if converter is None or not os.path.isfile(converter):
@@ -191,41 +168,14 @@ def import_tests(tests: Sequence[Test], output: str, jobs: int) -> Iterator[Impo
         raise MissingPackageError(message, help=f"pip install {CONVERTER}", code="SR-CUSTOM-031")
     status = os.stat(converter)
     programs = f"{_VERSION} {importlib.metadata.version(PACKAGE)} {status.st_size} {status.st_mtime_ns}"
-    pool = ThreadPoolExecutor(jobs)  # other programs do the work
-    try:
-        futures = [pool.submit(_outcome, test, output, reference, programs) for test in tests]
-        for future in as_completed(futures):
-            yield future.result()
-    finally:
-        pool.shutdown(wait=False, cancel_futures=True)
+    prepare = partial(_prepared, reference=reference, programs=programs)
+    return item_folders.import_tests(tests, output, jobs, prepare, code="SR-TOSA-001")
 
 
-def _outcome(test: Test, output: str, reference: References, programs: str) -> Imported:
-    try:
-        return _imported(test, os.path.join(output, test.name), reference, programs)
-    except ScenarioRunnerError as error:
-        return Imported(test.name, "error", error=error.at(path=test.folder))
-    except OSError as error:
-        return Imported(test.name, "error", error=_wrong(error.filename or test.folder, reason_of(error), None))
-
-
-def _imported(test: Test, target: str, reference: References, programs: str) -> Imported:
-    description = read_description(test.folder)
-    digest = _digest(test.folder, description, programs)
-    record = _record_of(target)
-    if record and record.digest == digest:
-        return Imported(test.name, record.outcome, record.reason, kept=True)
-    if record is None and os.path.lexists(target):
-        raise _wrong(target, "is in the way: it was not imported", "choose another --output")
-    parent = os.path.dirname(target)
-    os.makedirs(parent, exist_ok=True)
-    with temporary.temporary_folder(parent) as folder:
-        outcome, reason = _write(test.folder, description, folder, reference)
-        _write_json(folder, _RECORD, {"digest": digest, "outcome": outcome, "reason": reason})
-        if record:
-            shutil.rmtree(target)
-        os.rename(folder, target)
-    return Imported(test.name, outcome, reason)
+def _prepared(test: FoundTest, reference: References, programs: str) -> Prepared:
+    description = read_description(test.path)
+    write = partial(_write, test.path, description, reference=reference)
+    return Prepared(_digest(test.path, description, programs), write)
 
 
 def read_description(folder: str) -> Description:
@@ -267,15 +217,6 @@ def _digest(folder: str, description: Description, programs: str) -> str:
     return hash.hexdigest()
 
 
-def _record_of(target: str) -> _Record | None:
-    """Read the record of an imported folder; None for any other folder."""
-    try:
-        with open(os.path.join(target, _RECORD), "rb") as file:
-            return _Record.model_validate_json(file.read())
-    except (OSError, ValidationError):
-        return None
-
-
 def _write(folder: str, description: Description, target: str, reference: References) -> tuple[Outcome, str]:
     """Write the item of a test. Return the outcome, and the reason for a refusal."""
     try:
@@ -284,21 +225,19 @@ def _write(folder: str, description: Description, target: str, reference: Refere
         code, reason = error.problems[0].code, error.problems[0].message
         if code not in REFUSALS:
             raise
-        _write_json(target, SCENARIO, {"resources": [], "commands": []})
         if not description.expected_failure:
-            _write_json(target, _CHECK, {"not_supported": reason})
-            return "not supported", reason
+            return write_not_supported(target, reason)
+        write_json(target, SCENARIO, {"resources": [], "commands": []})
         shutil.copyfile(os.path.join(folder, description.tosa_file), os.path.join(target, _REFUSED_MODEL))
-        _write_json(target, _CHECK, {"convert": _REFUSED_MODEL, "any_error": True})
+        write_json(target, CHECK, {"convert": _REFUSED_MODEL, "any_error": True})
         return "expected error", reason
     if description.expected_failure:
         if validate_file(os.path.join(target, SCENARIO)).exit_code:
-            _write_json(target, _CHECK, {"any_error": True})
+            write_json(target, CHECK, {"any_error": True})
             return "expected error", "the converter takes it, and the checks before a run refuse it"
         # a driver may do anything with it: Vulkan specification, "Valid Usage"
         reason = f"neither the converter nor the checks before a run refuse it: {description.expected_failure_desc}"
-        _write_json(target, _CHECK, {"not_supported": reason})
-        return "not supported", reason
+        return write_not_supported(target, reason)
     run_reference(folder, target, reference)
     outputs = {}
     for name, file_name in zip(description.ofm_name, description.ofm_file, strict=True):
@@ -311,7 +250,7 @@ def _write(folder: str, description: Description, target: str, reference: Refere
             place = f"/meta/compliance/tensors/{name}"
             raise _wrong(os.path.join(folder, DESCRIPTION), f"{place}: {problem.message}", "generate the test again")
         outputs[bodies[name]["uid"]] = {"tosa": rule}
-    _write_json(target, _CHECK, {"outputs": outputs})
+    write_json(target, CHECK, {"outputs": outputs})
     return "imported", ""
 
 
@@ -336,7 +275,7 @@ def write_scenario(folder: str, description: Description, target: str) -> dict[s
         body = bodies[bindings[find_port(vgf.input_ports, name).binding]]
         body["src"] = os.path.basename(file_name)
         copy_array(os.path.join(folder, file_name), os.path.join(target, body["src"]), body["format"], "u")
-    _write_json(target, SCENARIO, scenario)
+    write_json(target, SCENARIO, scenario)
     return {name: bodies[bindings[find_port(vgf.output_ports, name).binding]] for name in description.ofm_name}
 
 
@@ -366,11 +305,6 @@ def run_reference(folder: str, target: str, reference: References) -> None:
         reason = "; ".join(lines[-2:])[:_LONGEST_REASON] or f"exit code {program.returncode}"
         how = f"the reference model {program.failure or 'refuses the test'}: {reason}"
         raise FileError(Diagnostic("SR-TOSA-002", "error", None, how, "generate the test again", path=folder))
-
-
-def _write_json(folder: str, name: str, content: dict[str, object]) -> None:
-    with open(os.path.join(folder, name), "w", encoding="utf-8") as file:
-        json.dump(content, file, indent=1)
 
 
 def _wrong(path: str, message: str, help: str | None) -> FileError:

@@ -39,6 +39,7 @@ ASSERTED = {
     "EXPECT": "suite/expectations/test_validation.py suite/expectations/wrong.txt suite/test_update.py"
     " suite/test_models.py",
     "EXPECT-014 JSON-011 SUITE-017": "suite/test_parameters.py",
+    "IMPORT": "importers/test_item_folders.py",
     "TOSA": "tosa/test_conformance_tests.py",
     "GRAPH TENSOR": "gpu/test_graphs.py gpu/test_graphs_bad_input.py gpu/test_graph_numbers.py gpu/graphs.txt",
     "RUN-003": "gpu/test_graphs_bad_input.py",

@@ -1,0 +1,178 @@
+"""Tests of other programs as item folders of a suite.
+
+::
+
+    test ──prepare──▶ Prepared ──write──▶ temporary folder ──rename──▶ SUITE/name of the test
+                       digest                                          scenario.json, check.json, import.json, files
+
+An importer gives the function ``prepare``. It reads a test and returns a digest of the sources. A folder with the same
+digest in ``import.json`` is kept.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from functools import partial
+from typing import Final, Literal, NamedTuple
+
+from pydantic import ConfigDict, ValidationError
+
+from scenario_runner.errors import FileError, ScenarioRunnerError
+from scenario_runner.errors.diagnostic import Diagnostic
+from scenario_runner.errors.text import reason_of
+from scenario_runner.processes import temporary
+from scenario_runner.scenario.json_model import ModelBase
+
+SCENARIO: Final = "scenario.json"
+CHECK: Final = "check.json"
+RECORD: Final = "import.json"
+CODE: Final = "SR-IMPORT-001"
+
+Outcome = Literal["imported", "expected error", "not supported", "error"]
+
+
+class FoundTest(NamedTuple):
+    """A test of another program: the name of the item, and the file or folder with the test."""
+
+    name: str
+    path: str
+
+
+class Prepared(NamedTuple):
+    """A test before the item is written.
+
+    ``write`` fills a folder. It returns the outcome, and the reason for "not supported" and "expected error".
+    """
+
+    digest: str
+    write: Callable[[str], tuple[Outcome, str]]
+
+
+class Imported(NamedTuple):
+    """The outcome of a test. ``reason`` explains "not supported" and "expected error", ``error`` explains "error".
+
+    With ``kept`` the folder existed already.
+    """
+
+    name: str
+    outcome: Outcome
+    reason: str = ""
+    error: ScenarioRunnerError | None = None
+    kept: bool = False
+
+
+class _Record(ModelBase):
+    """The record in an item folder: the digest of the sources, and the import's outcome."""
+
+    model_config = ConfigDict(extra="ignore")
+
+    digest: str
+    outcome: Outcome
+    reason: str
+
+
+def file_error(path: str, message: str, help: str | None = None, *, line: int | None = None) -> FileError:
+    """Make the error for a test that cannot be imported."""
+    return FileError(Diagnostic(CODE, "error", None, message, help, path=path, line=line))
+
+
+def find_files(paths: Iterable[str], extensions: tuple[str, ...]) -> Iterator[FoundTest | FileError]:
+    """Yield each file, and the files with these extensions below each folder, sorted by name.
+
+    A file in a folder is named by the path below the folder. A name that a test has already is an error, as is a path
+    without tests. Folders of imported items are left out.
+    """
+    names: dict[str, str] = {}
+    for path in paths:
+        root = os.path.dirname(path) if os.path.isfile(path) else path
+        files = [path] if os.path.isfile(path) else sorted(_files_below(path, extensions))
+        if not files:
+            expected = " or ".join(extensions)
+            message = f"has no file that ends in {expected}" if os.path.isdir(path) else "is no file or folder"
+            yield file_error(path, message, "name the tests, or folders with tests")
+        for file in files:
+            name = os.path.relpath(file, root or os.curdir).replace(os.sep, "/")
+            if name in names:
+                message = f"has the name {name!r} of the test in {names[name]}"
+                yield file_error(file, message, "import it into another suite")
+            else:
+                names[name] = file
+                yield FoundTest(name, file)
+
+
+def _files_below(root: str, extensions: tuple[str, ...]) -> Iterator[str]:
+    for folder, below, files in os.walk(root):
+        if RECORD in files:
+            below.clear()
+        else:
+            yield from (os.path.join(folder, file) for file in files if file.endswith(extensions))
+
+
+def import_tests(
+    tests: Sequence[FoundTest], output: str, jobs: int, prepare: Callable[[FoundTest], Prepared], *, code: str = CODE
+) -> Iterator[Imported]:
+    """Write a folder of the suite ``output`` for each test, and yield the outcomes as they come.
+
+    A folder appears complete or not at all. ``code`` is the code of errors from the system, and for folders in the way.
+    """
+    pool = ThreadPoolExecutor(jobs)
+    try:
+        work = partial(_outcome, output=output, prepare=prepare, code=code)
+        for future in as_completed([pool.submit(work, test) for test in tests]):
+            yield future.result()
+    finally:
+        pool.shutdown(wait=False, cancel_futures=True)
+
+
+def _outcome(test: FoundTest, output: str, prepare: Callable[[FoundTest], Prepared], code: str) -> Imported:
+    try:
+        return _imported(test, os.path.join(output, test.name), prepare(test), code)
+    except ScenarioRunnerError as error:
+        return Imported(test.name, "error", error=error.at(path=test.path))
+    except OSError as error:
+        problem = Diagnostic(code, "error", None, reason_of(error), path=error.filename or test.path)
+        return Imported(test.name, "error", error=FileError(problem))
+
+
+def _imported(test: FoundTest, target: str, prepared: Prepared, code: str) -> Imported:
+    record = _record_of(target)
+    if record and record.digest == prepared.digest:
+        return Imported(test.name, record.outcome, record.reason, kept=True)
+    if record is None and os.path.lexists(target):
+        message = "is in the way: it was not imported"
+        raise FileError(Diagnostic(code, "error", None, message, "choose another --output", path=target))
+    parent = os.path.dirname(target)
+    os.makedirs(parent, exist_ok=True)
+    with temporary.temporary_folder(parent) as folder:
+        outcome, reason = prepared.write(folder)
+        write_json(folder, RECORD, {"digest": prepared.digest, "outcome": outcome, "reason": reason})
+        if record:
+            shutil.rmtree(target)
+        os.rename(folder, target)
+    return Imported(test.name, outcome, reason)
+
+
+def _record_of(target: str) -> _Record | None:
+    """Read the record of an imported folder; None for any other folder."""
+    try:
+        with open(os.path.join(target, RECORD), "rb") as file:
+            return _Record.model_validate_json(file.read())
+    except (OSError, ValidationError):
+        return None
+
+
+def write_not_supported(folder: str, reason: str) -> tuple[Outcome, str]:
+    """Write an item that ends as NotSupported, and return the outcome of the test."""
+    write_json(folder, SCENARIO, {"resources": [], "commands": []})
+    write_json(folder, CHECK, {"not_supported": reason})
+    return "not supported", reason
+
+
+def write_json(folder: str, name: str, content: dict[str, object]) -> None:
+    """Write a JSON file of an item."""
+    with open(os.path.join(folder, name), "w", encoding="utf-8") as file:
+        json.dump(content, file, indent=1)
