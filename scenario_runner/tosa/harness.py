@@ -10,8 +10,9 @@ import sys
 from runner.tosa_test_runner import TosaTestRunner
 
 from scenario_runner.errors import FileError, ScenarioError, ScenarioRunnerError, UnsupportedError
+from scenario_runner.importers.item_folders import SCENARIO
 from scenario_runner.processes.temporary import temporary_folder
-from scenario_runner.tosa.conformance_tests import REFUSALS, SCENARIO, Description, copy_array, write_scenario
+from scenario_runner.tosa.conformance_tests import REFUSALS, Description, copy_array, write_scenario
 
 _TIMEOUT_S = 600
 _REFUSALS = frozenset({ScenarioError.exit_code, FileError.exit_code, UnsupportedError.exit_code})
