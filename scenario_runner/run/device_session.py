@@ -91,6 +91,8 @@ class DeviceSession:
         self._tools = tools
         self.timeout_s = timeout_s
         self.strict = strict
+        self.also_enabled: tuple[str, ...] = ()
+        """Names of features and extensions that the next runs enable without a need, where the device has them."""
         self._starting = starting
         self._opened: tuple[Instance, PhysicalDevice] | None = None
         self._objects: DeviceObjects | None = None
@@ -333,6 +335,7 @@ class DeviceSession:
             disabled_extensions=disabled,
             emulated=bool(instance.layers),
             graphics=self._tools.renderdoc is not None,
+            also=self.also_enabled,
         )
         tools = self._tools
         reports = None if tools.graph_reports is None else tools.graph_reports.reports

@@ -160,11 +160,17 @@ class ItemRun(Sink, ABC):
         """Raise `Refused` if the device lacks needs, or if no shader declares a needed capability."""
         declared = plan.requirements.capabilities.keys() | plan.requirements.graph_capabilities.keys()
         for name in needs.capabilities:
-            if name not in declared and "needs" not in self.expectations.defaults:
+            if name not in declared and not self._allows_more(needs):
                 raise Refused("Fail", f"'needs' names the capability {name}, which no shader declares")
         lacks = ", ".join(lacking(needs, self.runner.physical_device))
         if lacks:
             raise Refused("NotSupported", f"{self.runner.physical_device.name!r} lacks {lacks}")
+        if needs.at_least:
+            self.runner.also_enabled = (*needs.features, *needs.extensions)
+
+    def _allows_more(self, needs: Needs) -> bool:
+        """Return whether the item may need more than ``needs``: the needs of a whole suite are such a minimum."""
+        return needs.at_least or "needs" in self.expectations.defaults
 
 
 def error_codes(error: ScenarioRunnerError) -> list[str]:
@@ -213,6 +219,14 @@ class _Evaluation(ItemRun):
 
     def outcome(self) -> Outcome:
         """Run the item, and return the outcome without the time."""
+        outcome = self._run()
+        reason = self.expectations.check.expected_fail
+        if reason is None or self.expectations.expects_failure or outcome.status not in ("Pass", "Warn", "Fail"):
+            return outcome
+        found = f" ({outcome.reason})" if outcome.reason else ""
+        return outcome._replace(expected_fail=reason, reason=f"expected to fail: {reason}{found}")
+
+    def _run(self) -> Outcome:
         try:
             return self._ended(self.execute())
         except Refused as refused:
@@ -234,8 +248,9 @@ class _Evaluation(ItemRun):
         if self.expectations.expects_failure:
             return self._as_expected(error)
         if isinstance(error, UnsupportedError):
-            needs = None if "needs" in self.expectations.defaults else check.needs  # an item may need more than a suite
-            if needs is None or any(name.startswith("VK_ARM_") for name in needs.extensions):
+            needs = check.needs
+            is_ml = needs is not None and any(name.startswith("VK_ARM_") for name in needs.extensions)
+            if needs is None or is_ml or self._allows_more(needs):
                 return of_error(error, "NotSupported")
             reason = f"the device meets 'needs', but the run ended with: {error.problems[0]}"
             return of_error(error, "Fail", reason)

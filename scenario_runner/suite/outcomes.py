@@ -72,7 +72,8 @@ class Outcome(NamedTuple):
     ``reason`` is a sentence about a status other than Pass. ``exit_code`` is the exit code of ``scenario-runner run``
     for the same scenario (see `errors`). ``diagnostics`` are JSON from `Diagnostic.as_json`. ``printed`` has the first
     lines that shaders printed in a failed run. ``lines`` has the lines of broken expectations by output; the key ""
-    stands for an expected error.
+    stands for an expected error. ``expected_fail`` is the reason why expectations let the item fail; it is empty for
+    an item that did not reach a comparison.
 
     ``stack`` is the native stack of a crashed worker, or the traceback of a defect. ``python_stack`` is the Python
     stack of a worker that crashed or was killed. ``output`` is the end of the worker's standard error. The worker had
@@ -95,6 +96,7 @@ class Outcome(NamedTuple):
     printed: tuple[str, ...] = ()
     lines: Mapping[str, int] = _NOTHING
     crash: tuple[int, str] | tuple[()] = ()
+    expected_fail: str = ""
 
     def as_json(self) -> dict[str, object]:
         """Return the fields that differ from the defaults: most items pass, and have a short line."""

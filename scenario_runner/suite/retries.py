@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from scenario_runner.suite.outcomes import NOT_RUN, Item, Outcome, Result, is_bad
-from scenario_runner.suite.verdicts import Expected, judged
+from scenario_runner.suite.verdicts import Expected, judged_outcome
 
 
 class Rules(NamedTuple):
@@ -36,13 +36,13 @@ class Rules(NamedTuple):
         """
         first = self._first_bad(expected, attempts)
         if first is None:
-            return judged(attempts[-1].status, expected.status)
+            return judged_outcome(attempts[-1], expected)
         if expected.is_flake:
             return "KnownFlake"
         # Missing shows nothing: the crash may have left no device for the next attempt.
         if any(attempt.status not in (attempts[first].status, "Missing") for attempt in attempts[first:]):
             return "Flake"
-        return judged(attempts[-1].status, expected.status)
+        return judged_outcome(attempts[-1], expected)
 
     def result(self, item: Item, expected: Expected, *attempts: Outcome) -> Result:
         """Make the result of an item with these attempts."""
@@ -50,6 +50,6 @@ class Rules(NamedTuple):
 
     def _first_bad(self, expected: Expected, attempts: Sequence[Outcome]) -> int | None:
         for number, attempt in enumerate(attempts):
-            if is_bad(judged(attempt.status, expected.status)):
+            if is_bad(judged_outcome(attempt, expected)):
                 return number
         return None

@@ -7,7 +7,7 @@ from typing import Final, NamedTuple, get_args
 
 from scenario_runner.errors.text import counted
 from scenario_runner.files.output import OutputFile
-from scenario_runner.suite.outcomes import BAD, NOT_RUN, Status, is_bad
+from scenario_runner.suite.outcomes import BAD, NOT_RUN, Outcome, Status, is_bad
 
 STATUSES: Final[tuple[str, ...]] = get_args(Status)
 
@@ -65,6 +65,12 @@ def judged(status: str, expected: str | None) -> str:
     if status not in BAD or (status == "Fail" and expected in ("Crash", "Timeout")):
         return f"UnexpectedImprovement({listed(status)})"
     return status
+
+
+def judged_outcome(outcome: Outcome, expected: Expected) -> str:
+    """Return the verdict on an attempt. An entry in a baseline comes before the item's own ``expected_fail``."""
+    own = "Fail" if outcome.expected_fail else None
+    return judged(outcome.status, own if expected.status is None else expected.status)
 
 
 def listed(verdict: str) -> str:

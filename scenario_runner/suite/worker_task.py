@@ -65,6 +65,7 @@ class Runners:
         if runner is None:
             runner = self._runners[robust] = Runner(**{**self._arguments, "robustness": robust})
         runner.timeout_s = self.limit[0]
+        runner.also_enabled = ()
         return runner
 
     def sandbox(self, paths: Sequence[str]) -> AbstractContextManager[None]:

@@ -201,10 +201,12 @@ def enabled_for(
     disabled_extensions: Collection[str] = (),
     emulated: bool = False,
     graphics: bool = False,
+    also: Collection[str] = (),
 ) -> Enabled:
     """Find the features and extensions that ``physical`` must be opened with.
 
     ``emulated`` means that the ML emulation layers show the device, ``graphics`` that captures need a graphics queue.
+    ``also`` names features and extensions to enable if the device has them.
 
     Raises UnsupportedError with a sentence for each missing capability: the shader, the capability, and the feature,
     extension or property that would bring it.
@@ -242,6 +244,8 @@ def enabled_for(
     needs.features.update(_companions(physical, requirements, disabled))
     if robustness:
         needs.add_available(_ROBUSTNESS)
+    needs.features.update(feature for name in also if (feature := _find_feature(physical, name, disabled)))
+    needs.extensions |= physical.extensions.keys() & {*also} - {*disabled}
     if frame_boundaries and FRAME_BOUNDARY not in disabled and not needs.add_available([_FRAME_BOUNDARY]):
         needs.extensions.add(FRAME_BOUNDARY)  # a layer brings it, and layers need not report features
     extensions = needs.extensions
@@ -371,6 +375,13 @@ def known_features() -> frozenset[str]:
 
 def lacks_feature(physical: PhysicalDevice, member: str) -> bool:
     """Return whether no device structure has a feature with this name."""
+    return _find_feature(physical, member, ()) is None
+
+
+def _find_feature(physical: PhysicalDevice, member: str, disabled: Collection[str]) -> Feature | None:
+    """Return a device's feature by its name. A structure of a Vulkan version comes before an extension's."""
     structures = [CORE] if member in CORE_FEATURES else []
     structures += [name for name, (_, _, _, members) in FEATURES.items() if member in members]
-    return not any(physical.features.find(structure, member) for structure in structures)
+    structures.sort(key=lambda name: not name.startswith("VkPhysicalDeviceVulkan"))
+    found = (physical.features.find(structure, member, disabled) for structure in structures)
+    return next(filter(None, found), None)

@@ -167,6 +167,25 @@ def test_lists_of_a_ci(suite: Path, program: Program) -> None:
     assert half.out.split() == ["suite/good.json", "suite/wrong.json"]
 
 
+def test_failures_that_expectations_know(tmp_path: Path, program: Program) -> None:
+    """A Fail is no failure, a Pass is one; a baseline comes first, and an update keeps the expected values."""
+    known = {"expected_fail": "the compiler drops the last store"}
+    item(tmp_path / "suite", "fail", {**doubled(0, 2, 4, 7), **known})
+    item(tmp_path / "suite", "pass", {**doubled(0, 2, 4, 6), **known})
+    ended = program("test", "suite", "--results", "r", exit_code=1)
+    assert re.search(r"in .*: 1 ExpectedFail, 1 UnexpectedImprovement\(Pass\)$", ended.out, re.M)
+    reason = "expected to fail: the compiler drops the last store"
+    assert f"UnexpectedImprovement(Pass) suite/pass.json: {reason}\n" in ended.out
+    table = (tmp_path / "r" / "results.csv").read_text()
+    assert csv_of(table) == [["suite/fail.json", "ExpectedFail"], ["suite/pass.json", "UnexpectedImprovement(Pass)"]]
+    (tmp_path / "baseline").write_text("suite/pass.json,Pass\nsuite/fail.json,Crash\n")
+    ended = program("test", "suite", "--baseline", "baseline", exit_code=1)
+    assert re.search(r"in .*: 1 Pass, 1 UnexpectedImprovement\(Fail\)$", ended.out, re.M)
+    before = (tmp_path / "suite/fail.check.json").read_bytes()
+    program("test", "suite/fail.json", "--update", exit_code=0)
+    assert (tmp_path / "suite/fail.check.json").read_bytes() == before
+
+
 def test_strict_tells_all_that_is_wrong(suite: Path, program: Program) -> None:
     """Lists, names of items and entries that match nothing, in one go; nothing runs."""
     folder = suite.parent

@@ -211,6 +211,43 @@ def test_conditions(doubled: Scene, run: Run, runners: Runners) -> None:
     assert "; rmse is 0.25, expected at most 0.1 (when[0])" in outcome.reason
 
 
+def test_needs_that_are_a_minimum(scene: Scene, run: Run, runners: Runners) -> None:
+    """With ``at_least`` another refusal is NotSupported, and the device is opened with the named features."""
+    runner = runners.runner()
+    most = runner.physical_device.limits.maxComputeWorkGroupCount[0]
+    needs = {"features": "depthClamp", "extensions": "VK_EXT_depth_clip_enable", "at_least": True}
+    scene.shader("double", DOUBLE).buffer("x", VALUES).dispatch("double", ["x"])
+    assert run(needs=needs).status == "Pass"
+    assert runner._objects is not None
+    enabled = runner._objects.device.enabled
+    assert "depthClamp" in {feature.member for feature in enabled.features}
+    assert "VK_EXT_depth_clip_enable" in enabled.extensions
+    scene.commands[0]["dispatch_compute"]["rangeND"] = [most + 1]
+    assert (run(needs=needs).status, run(needs=needs).exit_code) == ("NotSupported", 6)
+    assert run(needs={**needs, "at_least": False}).status == "Fail"
+    scene.commands.clear()
+    assert run(needs="Shader").status == "Fail"  # no shader declares it
+    assert run(needs={"capabilities": "Shader", "at_least": True}).status == "Pass"
+
+
+def test_expected_failures(doubled: Scene, run: Run, runners: Runners) -> None:
+    """A Fail and a Pass know the reason. An error that must come, and an item that cannot run, do not."""
+    wrong = run(outputs=expected(values=0), expected_fail="XFAIL: a bug")
+    assert (wrong.status, wrong.expected_fail) == ("Fail", "XFAIL: a bug")
+    assert wrong.reason.startswith("expected to fail: XFAIL: a bug (x: 4 of 4 elements (100 %) are wrong at [3]: ")
+    right = run(outputs=expected(), expected_fail="XFAIL: a bug")
+    assert (right.status, right.reason) == ("Pass", "expected to fail: XFAIL: a bug")
+    type = runners.runner().physical_device.type
+    here = run(outputs=expected(), expected_fail="all", when=[{"type": type, "expected_fail": "this type"}])
+    assert here.expected_fail == "this type"
+    skipped = run(expected_fail="all", when=[{"type": type, "not_supported": "no such device"}])
+    assert (skipped.status, skipped.reason, skipped.expected_fail) == ("NotSupported", "no such device", "")
+    doubled.dispatch("dubble", ["x"])
+    assert run(expected_fail="all", exit_code=3) == run(exit_code=3)
+    assert run(expected_fail="all", exit_code=4).expected_fail == ""
+    assert run(expected_fail="all").expected_fail == "all"
+
+
 def test_a_run_that_does_not_end(scene: Scene, run: Run) -> None:
     """The limit of an item ends the wait for the device; the next item runs on a device that is opened anew."""
     busy = "for (uint i = 0; i < 20000; i++) { x[0] = x[0] * 1.0001 + float(i & 3u); }"

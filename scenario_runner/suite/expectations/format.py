@@ -258,7 +258,7 @@ class Output(Tolerances):
 
 
 class Needs(_Model):
-    """Requirements on a device. If the device lacks one of them, the result is NotSupported."""
+    """Requirements on a device. An item is NotSupported on a device that lacks any."""
 
     capabilities: Names = ()
     """Capabilities of SPIR-V that the shaders declare."""
@@ -266,6 +266,8 @@ class Needs(_Model):
     """Members of Vulkan's feature structures, such as shaderFloat16."""
     extensions: Names = ()
     """Device extensions of Vulkan."""
+    at_least: bool = False
+    """True if a run may need more: any other refusal is NotSupported too. The run enables features and extensions."""
 
 
 class Condition(_Model):
@@ -283,6 +285,10 @@ class Condition(_Model):
     """Vendor of the device: a name or an id such as 0x10de."""
     timeout: Seconds | None = None
     """Time limit in seconds, which replaces the outer one."""
+    not_supported: Name | None = None
+    """Why the item cannot run there; it is NotSupported with this reason."""
+    expected_fail: Name | None = None
+    """Why the item fails there; a Fail becomes ExpectedFail."""
     outputs: dict[str, Output] = Field(default={})
     """Keys for outputs, which replace the same outer keys. Other keys stay."""
 
@@ -333,6 +339,8 @@ class Check(Defaults):
     """A TOSA model that is converted before the run, for models that are wrong on purpose."""
     not_supported: Name | None = None
     """Why the item cannot run anywhere; it is NotSupported with this reason."""
+    expected_fail: Name | None = None
+    """Why the item fails: a Fail becomes ExpectedFail, a Pass becomes UnexpectedImprovement(Pass)."""
     inputs: dict[str, RequiredPath] = Field(default={})
     """For a model: files for inputs, by name or binding number."""
     shaders: dict[str, RequiredPath] = Field(default={})

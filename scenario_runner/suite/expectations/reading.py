@@ -73,6 +73,8 @@ def _holds(sign: str, version: tuple[int, ...], bound: tuple[int, ...]) -> bool:
     return bool(_SIGNS[sign](padded, padded_bound))
 
 
+# Keys that an entry of ``when`` may change, besides outputs.
+_CHANGED_KEYS: Final = ("timeout", "not_supported", "expected_fail")
 # A key of a group replaces all others of the group.
 _ALTERNATIVES = (frozenset(SOURCES), frozenset({"allowed_count", "allowed_share"}))
 
@@ -86,8 +88,8 @@ def merged(check: Check, condition: Condition) -> Check:
         replaced = keys.union(*(group for group in _ALTERNATIVES if keys & group), {"unchecked"})
         kept = {} if base is None else {key: getattr(base, key) for key in base.model_fields_set - replaced}
         outputs[name] = Output.model_construct(**kept, **{key: getattr(changed, key) for key in keys})
-    timeout = check.timeout if condition.timeout is None else condition.timeout
-    return check.model_copy(update={"outputs": outputs, "timeout": timeout})
+    given = ((key, getattr(condition, key)) for key in _CHANGED_KEYS)
+    return check.model_copy(update={"outputs": outputs, **{key: value for key, value in given if value is not None}})
 
 
 class Expectations(NamedTuple):
@@ -338,7 +340,7 @@ def _of_check(check: Check) -> Iterator[Diagnostic]:
         yield _contradiction("/outputs", "a run that ends with an error has no outputs")
     yield from _of_outputs(check.outputs, "/outputs")
     for index, condition in enumerate(check.when):
-        if condition.model_fields_set <= {"timeout", "outputs"}:
+        if condition.model_fields_set <= {"outputs", *_CHANGED_KEYS}:
             help = "give device, driver, driver_version, type or vendor"
             yield _contradiction(f"/when/{index}", "matches every device", help)
         yield from _of_outputs(condition.outputs, f"/when/{index}/outputs")
