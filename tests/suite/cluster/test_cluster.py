@@ -61,7 +61,7 @@ def results(folder: Path) -> dict[str, dict[str, Any]]:
 def started(folder: Path, cluster: Cluster) -> subprocess.Popen[str]:
     """The suite of a folder, which runs on a cluster."""
     return subprocess.Popen(
-        [*COMMAND, "test", "suite", "--cluster", cluster.address, "--results", "r", "--jobs", "1"],
+        [*COMMAND, "test", "suite", "--cluster", cluster.address, "--results", "r", "--jobs", "1", "--timeout", "600"],
         cwd=folder,
         stdout=-1,
         stderr=-1,
