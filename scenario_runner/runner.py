@@ -302,10 +302,11 @@ class Runner(DeviceSession):
     ) -> Plan:
         """Run a scenario and hand the results, piece by piece, to the sink ``receive`` makes from the plan.
 
-        No file is written. The other arguments, the returned plan and the errors are the same as for `run_to_files`."""
+        No file is written. Small resources stay for the next scenario with equal shaders and sizes. The other
+        arguments, the returned plan and the errors are the same as for `run_to_files`."""
         with self._reading(scenario):
             plan = self._plan_for_files(scenario, None)
-            self._execute(plan, (receive(plan),), RunOptions(repeat, keep_state))
+            self._execute(plan, (receive(plan),), RunOptions(repeat, keep_state, keep=self))
             return plan
 
     def _plan_for_files(self, scenario: AnyScenario, output_dir: StrPath | None) -> Plan:

@@ -124,7 +124,7 @@ class DeviceSession:
         """Counts of live device objects by kind; all zero after `close`.
 
         Objects for the next run are counted as pipelines, samplers, 'staging buffer', 'staging memory' and 'memory
-        block'. A prepared scenario that ran twice also keeps buffers and other resources.
+        block'. A prepared scenario that ran twice, and items of suites, also keep buffers and other resources.
         """
         return self._live if self._objects is None else dict(self._objects.device.live)
 
@@ -222,10 +222,10 @@ class DeviceSession:
         with suppress(OSError, AttributeError, TypeError):  # other C libraries than GNU's
             ctypes.CDLL(None).malloc_trim(0)
 
-    def _forget(self, name: object) -> None:
+    def _forget(self, owner: object) -> None:
         """Destroy the objects kept for a prepared scenario."""
         if self._objects is not None and not self._objects.device.abandoned:
-            self._objects.runs.drop(name)
+            self._objects.runs.drop(lambda kept: kept.owner is owner)
 
     def _close_device(self) -> None:
         """Close the device with all objects; the instance stays open."""

@@ -262,14 +262,13 @@ class Prepared:
     ) -> None:
         """``plan_with`` plans other inputs, ``by_uid`` names them, and ``execute`` carries out a plan.
 
-        ``forget`` destroys the Runner's objects under a name.
+        ``forget`` destroys the objects that the Runner keeps for this scenario.
         """
         self._scenario = scenario
         self._plan = plan_with({})
         self._plan_with = plan_with
         self._execute = execute
         self._by_uid = by_uid
-        self._kept = object()  # names the objects kept by the Runner for this scenario
         self._forget = forget
         self._ran = False
         self._context = copy_context()  # with the Runner's sandbox, if any
@@ -333,7 +332,7 @@ class Prepared:
             changed = with_inputs(self._plan, self._scenario, inputs)
             plan = changed or self._plan_with(inputs)
             if changed is not None and self._ran:
-                options = options._replace(keep=self._kept)
+                options = options._replace(keep=self)
             if self._ran and plan.warnings:
                 plan = plan._replace(warnings=())
             result = self.execute(plan, options, timings, capture_dir, write_files)
@@ -342,7 +341,7 @@ class Prepared:
 
     def close(self) -> None:
         """Free the objects kept by the Runner for further runs; a later `run` makes new ones."""
-        self._forget(self._kept)
+        self._forget(self)
 
     def __repr__(self) -> str:
         outputs = ", ".join(repr(output.uid) for output in self._plan.outputs) or "none"

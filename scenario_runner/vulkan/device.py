@@ -58,9 +58,9 @@ class LruCache(Generic[_Object]):
         self._entries[content] = entry
         return entry[0]
 
-    def drop(self, content: Hashable) -> None:
-        """Destroy the object with this content, if it exists."""
-        if content in self._entries:
+    def drop(self, unwanted: Callable[[_Object], bool]) -> None:
+        """Destroy all unwanted objects."""
+        for content in [content for content, (value, _) in self._entries.items() if unwanted(value)]:
             self._entries.pop(content)[1].close()
 
     @property

@@ -91,9 +91,8 @@ class RunOptions(NamedTuple):
 
     The plan runs for ``repeat`` iterations. Before each iteration, every buffer gets the initial bytes again unless
     ``keep_state``. A dry run does everything except submitting the frames. ``timeout_s`` limits the wait for each
-    submission (None: no limit). With ``capture``, RenderDoc captures parts of the first iteration. ``keep`` identifies
-    runs of plans that only differ in content and push constants: their resources and recorded commands stay for the
-    next run.
+    submission (None: no limit). With ``capture``, RenderDoc captures parts of the first iteration. ``keep`` names the
+    owner of several runs: resources and recorded commands stay for the owner's next run with equal shaders and sizes.
 
     ``on_measured`` asks for shader measurements, and receives them at the end. The device must be opened with the
     requirements from `measurements.instrumentation_required`. ``on_timed`` asks for timestamps around every operation,
@@ -149,7 +148,9 @@ class Execution:
     def __init__(self, objects: DeviceObjects, plan: Plan, options: RunOptions, stack: ExitStack) -> None:
         self._device = device = objects.device
         self._plan, self._options = plan, options
-        self._shape = None if options.keep is None else _shape(plan)
+        self.owner = options.keep
+        self.size_bytes = 0
+        """Estimated memory for the resources and recorded commands, once a run has finished."""
         progress.doing("creating its resources")
         naming_subject = device.instance.naming_subject
         with phases.phase("create", "resources"):
@@ -201,16 +202,6 @@ class Execution:
 
             self.timestamps = Timestamps(device, stack)
 
-    @property
-    def size_bytes(self) -> int:
-        """Estimated memory for the resources and recorded commands."""
-        sizes: list[int] = [resource.plan.size_bytes for resource in self._resources.values()]
-        return sum(sizes) + _COMMAND_BYTES * sum(len(frame.operations) for _, frame in self._recorded.values())
-
-    def matches(self, plan: Plan) -> bool:
-        """Return whether a plan of the same origin can run with these objects: the same resources have content."""
-        return self._shape == _shape(plan)
-
     def reuse_for(self, plan: Plan, options: RunOptions) -> None:
         """Take over the content, push constants and options of a further run."""
         self._plan, self._options = plan, options
@@ -218,8 +209,11 @@ class Execution:
             resource.plan = plan.resources[uid]
 
     def release_content(self) -> None:
-        """Drop the content and the receivers of the latest run."""
+        """Drop the content and the receivers of the latest run, and measure the objects that stay."""
         self._plan, self._options = self._objects.plan, RunOptions()
+        sizes: list[int] = [resource.plan.size_bytes for resource in self._resources.values()]
+        operations = sum(len(frame.operations) for _, frame in self._recorded.values())
+        self.size_bytes = sum(sizes) + _COMMAND_BYTES * operations
         for resource in self._resources.values():
             resource.plan = resource.plan._replace(source=None)
 
@@ -326,7 +320,8 @@ class Execution:
                 with phases.phase("submit", "frame", str(index)):
                     batch = [*self._filling, commands, *(self._record_readback(frame) if self._joins else ())]
                     self._filling = []
-                    boundary = frame_boundary(self._objects, iteration, frame) if ends else None
+                    present = self._objects._replace(plan=self._plan)
+                    boundary = frame_boundary(present, iteration, frame) if ends else None
                     self._submission.submit(*batch, extra=boundary)
                 with phases.phase("wait", "frame", str(index)):
                     self._submission.wait(frame.title, options.timeout_s)
@@ -389,10 +384,12 @@ _READBACK = (
 )
 
 
-def _shape(plan: Plan) -> list[tuple[ResourcePlan, bool]]:
-    """Reduce resources to the facts that decide their Vulkan objects. Images without content are filled in another
-    way."""
-    return [(resource._replace(source=None), resource.source is None) for resource in plan.resources.values()]
+def _content(plan: Plan) -> Hashable:
+    """Reduce a plan to the facts that decide its Vulkan objects. Images without content are filled in another way."""
+    resources = plan.resources.values()
+    shapes = [(resource._replace(source=None), resource.source is None) for resource in resources]
+    pipelines = plan.pipelines, plan.graph_pipelines, plan.graphics_pipelines, *plan.declared.items()
+    return *shapes, plan.descriptor_lists, *pipelines
 
 
 def _can_keep(device: Device, plan: Plan, options: RunOptions) -> bool:
@@ -439,11 +436,8 @@ def execute(objects: DeviceObjects, plan: Plan, options: RunOptions) -> None:
 
 def _kept(objects: DeviceObjects, plan: Plan, options: RunOptions, stack: ExitStack) -> Execution:
     """Return an earlier run's execution, or a new execution, ready to run. ``stack`` drops it."""
-    runs, make = objects.runs, partial(Execution, objects, plan, options)
-    stack.callback(runs.drop, options.keep)
-    execution = runs.get(options.keep, make)
-    if not execution.matches(plan):
-        runs.drop(options.keep)
-        execution = runs.get(options.keep, make)
+    key = options.keep, _content(plan)
+    execution = objects.runs.get(key, partial(Execution, objects, plan, options))
+    stack.callback(objects.runs.drop, lambda kept: kept is execution)
     execution.reuse_for(plan, options)
     return execution

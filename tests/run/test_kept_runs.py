@@ -13,6 +13,8 @@ import pytest
 
 from scenario_runner import Runner
 from scenario_runner.errors import FenceTimeoutError, FileError, ScenarioRunnerError, UsageError
+from scenario_runner.plan.plan import Plan
+from scenario_runner.run.result import Collector
 from scenario_runner.vulkan import pipeline
 from tests.gpu.ml_scenes import VGF, bindings, random
 from tests.left_out import VGF_LIBRARY, needs
@@ -167,6 +169,32 @@ def test_what_is_kept_has_bounds(own: Runner, scene: Scene) -> None:
         assert own.live_objects["buffer"] == 1
         free()
         assert own.live_objects["buffer"] == 0
+
+
+def test_scenarios_of_a_suite_share_objects(own: Runner, tmp_path: Path) -> None:
+    """Scenarios with equal shaders and sizes run with the same buffers, whatever content and commands they have."""
+    add = glsl("uint i = gl_WorkGroupID.x; b[i] += a[i] * p.factor;", PUSH)
+    for step in range(24):
+        count, factor, dispatches = 4 + step % 2, step + 2, 1 + step // 2 % 3
+        x, y = numpy.arange(count, dtype="u4") + step, numpy.full(count, step, "u4")
+        scene = Scene(tmp_path / str(step))
+        scene.raw_data("factor", numpy.uint32(factor)).buffer("x", x, dst=None)
+        scene.buffer("y", y) if step % 4 < 2 else scene.buffer("y", size=y.nbytes)
+        scene.shader("add", add, push_constants_size=4)
+        for _ in range(dispatches):
+            scene.dispatch("add", ["x", "y"], [count], push_data_ref="factor")
+        collectors: list[Collector] = []
+
+        def collect(plan: Plan, collectors: list[Collector] = collectors) -> Collector:
+            collectors.append(Collector(plan))
+            return collectors[-1]
+
+        own.run_into(scene.write(), collect)
+        expected = (y if step % 4 < 2 else 0) + dispatches * factor * x
+        assert numpy.frombuffer(collectors[0].data["y"], "u4").tolist() == expected.tolist(), step
+        assert own.live_objects["buffer"] <= 8  # two sizes, with and without content
+    own.release()
+    assert own.live_objects["buffer"] == 0
 
 
 def test_arrays_of_a_run_are_let_go(own: Runner, frames: Path) -> None:
