@@ -47,7 +47,9 @@ def find_entry_point(
     listed = ", ".join(there_are[:_MOST_NAMED]) or "none"
     code = "SR-SHADER-001" if module.entry_point(name) is None else "SR-SHADER-002"
     message = f"shader {uid!r} has no entry point {name!r} for the {stage} stage; the entry points are: {listed}"
-    return None, [error(code, f"{pointer}/entry" if name != "main" else pointer, message)]
+    others = [entry.name for entry in module.entry_points if entry.execution_model == model]
+    help = f'write "entry": "{_clipped(others[0])}"' if others else None
+    return None, [error(code, f"{pointer}/entry" if name != "main" else pointer, message, help)]
 
 
 def check_workgroup(interface: Interface, stage: str, uid: str, pointer: str) -> list[Diagnostic]:

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from scenario_runner.cli import console
 from scenario_runner.cli.arguments import compiler_arguments
 from scenario_runner.errors.text import Json, one_line
-from scenario_runner.files.input import SourceFile
+from scenario_runner.files.input import SPIRV_SIGNATURES, SourceFile
 from scenario_runner.ml.vgf_file import read_vgf
 from scenario_runner.shaders.compile import compile_all
 from scenario_runner.shaders.source import CompileRequest
@@ -19,7 +19,6 @@ from scenario_runner.shaders.spirv.describe import describe
 _MOST_ROWS = 200  # in a table; JSON has all rows
 _MOST_CHARACTERS = 100  # of a name or type; JSON has all characters
 _STAGES = {".vert": "vertex", ".frag": "fragment"}
-_MAGIC = (b"\x03\x02\x23\x07", b"\x07\x23\x02\x03")
 
 
 def show(options: argparse.Namespace) -> None:
@@ -40,7 +39,7 @@ def _module(options: argparse.Namespace) -> dict[str, object]:
     extension = os.path.splitext(path)[1].lower()
     with SourceFile(path) as file:
         code = file.read(file.size_bytes)
-    if extension != ".spv" and code[:4] not in _MAGIC:
+    if extension != ".spv" and not code.startswith(SPIRV_SIGNATURES):
         request = CompileRequest(
             language="HLSL" if extension == ".hlsl" else "GLSL",
             path=path,

@@ -18,6 +18,26 @@ from scenario_runner.files.sandbox import open_file
 MODEL_EXTENSIONS = (".vgf", ".pte", ".tosa", ".tflite", ".pt", ".pth", ".pt2")
 LOWERING_HELP = "lower it with the VGF backend of ExecuTorch, and run the .pte file (docs/pytorch.md)"
 _TFLITE_HELP = "tosa-converter-for-tflite converts it to TOSA, and scenario-runner convert to VGF (docs/pytorch.md)"
+_VIEW_HELP = "scenario-runner view {path} shows it"
+_SHADER_HELP = "scenario-runner init {path} writes a scenario for it"
+SPIRV_SIGNATURES = (b"\x03\x02\x23\x07", b"\x07\x23\x02\x03")
+_SIGNATURES = (
+    (
+        (b"PK\3\4", b"\x80\2"),  # a zip archive, or a pickle of PyTorch before 1.6
+        "a zip archive or pickle, such as a file of torch.save or torch.export.save",
+        LOWERING_HELP,
+    ),
+    ((b"\x93NUMPY",), "a NumPy file", _VIEW_HELP),
+    ((b"\x89PNG",), "a PNG file", _VIEW_HELP),
+    ((b"DDS ",), "a DDS file", _VIEW_HELP),
+    ((b"VGF1",), "a VGF model", "give the file a name that ends in .vgf, and run it"),
+    (SPIRV_SIGNATURES, "a SPIR-V module", _SHADER_HELP),
+)
+_SHADER_WORDS = {
+    "an HLSL shader": (b"[numthreads(", b": register("),
+    "a GLSL shader": (b"\n#version ", b"\nlayout(", b"\nvoid main("),
+}
+_START_BYTES = 1 << 16
 
 
 def is_model(scenario: object) -> TypeGuard[str | os.PathLike[str]]:
@@ -284,9 +304,19 @@ def _too_large(most_bytes: int) -> OSError:
     return OSError(errno.EFBIG, f"it has more than {most_bytes >> 20} MiB")
 
 
-def framework_file(start: bytes | memoryview) -> tuple[str, str] | None:
-    """Recognize a framework's file by the first bytes. Return the kind and advice for making a VGF file, or None."""
-    start = bytes(start[:8])
-    if start.startswith((b"PK\3\4", b"\x80\2")):  # a zip archive, or a pickle of PyTorch before 1.6
-        return "a zip archive or pickle, such as a file of torch.save or torch.export.save", LOWERING_HELP
-    return ("a TFLite model", _TFLITE_HELP) if start[4:] == b"TFL3" else None
+def recognized(start: bytes | memoryview, path: str) -> tuple[str, str] | None:
+    """Recognize a shader, an array, an image or a model by the first bytes of a file.
+
+    Return the kind, such as "a PNG file", and a command or page for it. Return None for any other file.
+    """
+    start = bytes(start[:_START_BYTES])
+    if start[4:8] == b"TFL3":
+        return "a TFLite model", _TFLITE_HELP
+    for signatures, kind, help in _SIGNATURES:
+        if start.startswith(signatures):
+            return kind, help.format(path=path)
+    if not start.lstrip().startswith(b"{"):
+        for kind, words in _SHADER_WORDS.items():
+            if any(word in b"\n" + start for word in words):
+                return kind, _SHADER_HELP.format(path=path)
+    return None

@@ -36,6 +36,7 @@ _SPACE = re.compile(r"[ \t\n\r]*")
 _NUMBER = re.compile(r"(?>-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?)(?![^\W_])")
 _WORD = re.compile(r"-?[A-Za-z_][A-Za-z_0-9]*")
 _UNICODE_ESCAPE = re.compile(r"\\u[0-9a-fA-F]{4}")
+_NUMBER_NAMES = {"NaN": "nan", "Infinity": "inf", "-Infinity": "-inf"}
 _COMMENT = ("//", "/*", "#")
 _NULL = "null is not used in scenarios"
 _TOO_DEEP = f"more than {MAX_DEPTH} arrays and objects nested in one another"
@@ -221,8 +222,8 @@ class _Scanner:
         word = match.group() if match else ""
         if word == "null":
             self._add(at, pointer, _NULL, "leave the key out to get its default", code="SR-JSON-005")
-        elif word in ("NaN", "Infinity", "-Infinity"):
-            self._add(at, pointer, f"{word} is not a number of JSON")
+        elif word in _NUMBER_NAMES:
+            self._add(at, pointer, f"{word} is not valid JSON", f'in "values", write "{_NUMBER_NAMES[word]}"')
         elif word not in ("true", "false"):
             self._unexpected(at, "a value" if self._open else "an object")
         return at + len(word)

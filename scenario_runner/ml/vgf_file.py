@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple, TypeVar
 
 from scenario_runner.errors import UnsupportedError, error_of, file_error, log
-from scenario_runner.files.input import Identity, SourceFile, framework_file
+from scenario_runner.files.input import Identity, SourceFile, recognized
 from scenario_runner.ml.executorch import in_program_order, is_program, join_models, read_program
 from scenario_runner.ml.vgf_check import find_problems, join_by_number
 from scenario_runner.ml.vgf_model import Constant, ModelResource, Module, Slot, Vgf
@@ -91,10 +91,9 @@ def read_header(start: bytes | memoryview, file_size_bytes: int, path: str) -> H
     if start[4:8] == _TOSA:
         message = "this is a TOSA model, which has to be converted to VGF first"
         raise damaged(path, "/header", message, f"scenario-runner convert {path} -o MODEL.vgf", "SR-FILE-014")
-    if (framework := framework_file(start)) is not None:
-        name, help = framework
-        raise damaged(path, "/header", f"this is {name}, which has to be lowered to VGF first", help, "SR-FILE-014")
     if magic not in (VGF_MAGIC, _LEGACY_MAGIC):
+        if (kind := recognized(start, path)) is not None:
+            raise damaged(path, "/header", f"this is {kind[0]}, expected a VGF file", kind[1], "SR-FILE-014")
         message = f"this is not a VGF file: it begins with {magic!r} where {VGF_MAGIC!r} is expected"
         raise damaged(path, "/header", message)
     major, minor, patch = start[8:11]

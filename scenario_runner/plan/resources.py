@@ -66,13 +66,21 @@ class BufferResolver(ResourceResolver):
     def resolve(self, resource: Buffer, pointer: str) -> BufferPlan | None:
         source = source_of(self.context.scenario, resource, self.context.inputs)
         if source is not None and source.size_bytes != resource.size:
-            path = getattr(source, "path", None)
-            what = "the array given for it" if path is None else repr(path)
-            message = f"buffer {resource.uid!r} has {resource.size} bytes, but {what} holds {source.size_bytes}"
-            code = "SR-USAGE-001" if path is None else "SR-FILE-002"
-            self.context.problems.error(code, f"{pointer}/size", message, "both must be equal")
+            self._refuse_size(resource, source, pointer)
             return None
         return BufferPlan(resource.uid, pointer, resource.size, source=source)
+
+    def _refuse_size(self, buffer: Buffer, source: NpySource | ArraySource | GeneratedSource, pointer: str) -> None:
+        """Note that a file or an array has another size than the buffer."""
+        name = "the array given for it" if isinstance(source, ArraySource) else repr(getattr(source, "path", "src"))
+        descr = source.header.descr if isinstance(source, NpySource) else source.descr
+        message = f"buffer {buffer.uid!r} has {buffer.size} bytes, but {name} holds {source.size_bytes}"
+        help = f'set "size": {source.size_bytes}'
+        if descr == "<f8" and source.size_bytes == 2 * buffer.size:
+            message += f" ({source.size_bytes // 8} float64)"
+            help = f'save with .astype("float32"), or {help}'
+        code = "SR-FILE-002" if isinstance(source, NpySource) else "SR-USAGE-001"
+        self.context.problems.error(code, f"{pointer}/size", message, help)
 
     @staticmethod
     def replaced(planned: BufferPlan, scenario: Scenario, data: ArrayLike) -> BufferPlan | None:

@@ -24,7 +24,7 @@ from scenario_runner.checks.entry_points import (
 )
 from scenario_runner.errors import ScenarioRunnerError, ShaderError
 from scenario_runner.errors.diagnostic import Diagnostic
-from scenario_runner.files.input import Identity, SourceFile
+from scenario_runner.files.input import SPIRV_SIGNATURES, Identity, SourceFile, recognized
 from scenario_runner.plan.records import (
     CompilerOptions,
     LayoutBinding,
@@ -252,7 +252,13 @@ def read_spirv(scenario: Scenario, shader: Shader) -> tuple[bytes, Identity | No
 
     assert isinstance(shader.src, str)
     with SourceFile(os.path.join(scenario.base_dir, shader.src)) as file:
-        return _in_this_order(file.read(file.size_bytes)), file.identity
+        code = file.read(file.size_bytes)
+        kind = None if code.startswith(SPIRV_SIGNATURES) else recognized(code, file.path)
+        if kind is not None:
+            language = "HLSL" if "HLSL" in kind[0] else "GLSL"
+            help = f'write "type": "{language}"' if kind[0].endswith("shader") else None
+            raise ShaderError(f'{shader.src} is {kind[0]}, but "type" is "SPIR-V"', help=help)
+        return _in_this_order(code), file.identity
 
 
 def _in_this_order(code: bytes) -> bytes:

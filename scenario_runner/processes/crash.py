@@ -15,8 +15,8 @@ from scenario_runner.processes import progress
 from scenario_runner.processes.programs import Program
 
 _HELP: Final = (
-    "the Vulkan driver or a layer is the usual cause, often because of an invalid shader:"
-    " spirv-val checks SPIR-V files, --device chooses another device"
+    "a shader that reads or writes out of bounds is the usual cause: try --enable-robustness-features or --validation;"
+    " scenario-runner reduce makes a small scenario for a report"
 )
 _HELP_OF_COMPILERS: Final = "the shaders may be too much for it, or another compiler may do better (--glslang)"
 _MOST_FRAMES: Final = 40

@@ -15,7 +15,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from scenario_runner.errors import ScenarioError, UsageError, read_error
+from scenario_runner.errors import ScenarioError, UsageError, file_error, read_error
 from scenario_runner.errors.diagnostic import Diagnostic, warning
 from scenario_runner.errors.text import Json
 from scenario_runner.files.input import (
@@ -23,9 +23,9 @@ from scenario_runner.files.input import (
     MAX_SCENARIO_BYTES,
     MODEL_EXTENSIONS,
     ParameterizedFile,
-    framework_file,
     is_stream,
     read_file,
+    recognized,
 )
 from scenario_runner.files.json_text import LimitError, check_values, faults, parse, places_of
 from scenario_runner.files.parameters import is_value, replaced, unset, unused, with_parameters
@@ -73,6 +73,9 @@ def load(path: str | os.PathLike[str], parameters: Mapping[str, object] | None =
     except (OSError, ValueError) as error:
         if isinstance(error, OSError) and error.errno == errno.EFBIG:
             raise _too_large(f"more than {MAX_SCENARIO_BYTES >> 20} MiB", name) from error
+        if isinstance(error, IsADirectoryError):
+            help = f"scenario-runner test {name} runs the scenarios in it"
+            raise file_error(name, "is a folder, expected a scenario", help=help) from error
         raise read_error(name, "cannot read the scenario", error) from error
     return loads(content, name, os.getcwd() if streamed else None, parameters)
 
@@ -121,6 +124,7 @@ def loads(
         raise ScenarioError(_diagnose(text, complete, path, parameters, None)) from None
     reading = _read(tree, may_have_null="null" in complete)
     if reading.is_wrong:
+        _refuse_expectations(tree, path or "")
         raise ScenarioError(_diagnose(text, complete, path, parameters, reading))
     if parameters and (problems := [*unset(text, path, parameters), *unused(text, path, parameters)]):
         raise ScenarioError(limited(problems))
@@ -234,6 +238,16 @@ def _diagnose(
     return limited(problems)
 
 
+def _refuse_expectations(tree: Json, path: str) -> None:
+    """Raise ScenarioError for expectations without a scenario, as a ``check.json`` file has them."""
+    folder, name = os.path.split(path)
+    is_named = name == "check.json" or name.endswith(".check.json")
+    if isinstance(tree, dict) and not tree.keys() & _ROOT and (is_named or "outputs" in tree):
+        owner = "scenario.json" if name == "check.json" else name.removesuffix("check.json") + "json"
+        message = f"the file has the expectations{f' of {owner}' if is_named else ''}, expected a scenario"
+        raise _unreadable(path or NO_FILE, message, f"scenario-runner test {folder or '.'} compares with expectations")
+
+
 def _checked_text(content: str | bytes, path: str | None) -> str:
     """Decode a content, and check the size."""
     path = path or NO_FILE
@@ -260,8 +274,8 @@ def _unreadable(path: str, message: str, help: str, **place: int) -> ScenarioErr
 def _decoded(content: bytes, path: str) -> str:
     if content.startswith((b"\xff\xfe", b"\xfe\xff")):
         raise _unreadable(path, "the file is UTF-16, expected UTF-8", "save it as UTF-8")
-    if (framework := framework_file(content)) is not None:
-        raise _unreadable(path, f"the file is {framework[0]}, expected a scenario", framework[1])
+    if (kind := recognized(content, path)) is not None:
+        raise _unreadable(path, f"the file is {kind[0]}, expected a scenario", kind[1])
     try:
         return content.decode()
     except UnicodeDecodeError as error:

@@ -15,9 +15,9 @@ import re
 import shlex
 from typing import Literal, NamedTuple
 
-from scenario_runner.errors import FileError, SandboxError, ScenarioError, error_of, file_error
+from scenario_runner.errors import FileError, SandboxError, ScenarioError, ShaderError, error_of, file_error
 from scenario_runner.errors.diagnostic import Diagnostic
-from scenario_runner.files.input import SourceFile
+from scenario_runner.files.input import SPIRV_SIGNATURES, SourceFile
 from scenario_runner.files.sandbox import CODE, check_path, is_confined
 
 _EXPECTED = "-DNAME, -DNAME=VALUE, -UNAME, -I DIR, -O, -O0 to -O3, -Os, -g or -g0"
@@ -180,6 +180,8 @@ MAX_DEPTH = 64
 OPTIONS_FILE = 70000  # the file number of build_options
 FIRST_FILE = 70001  # far from the numbers in #line directives of sources
 
+_HLSL_ENTRY = rb"\[numthreads\b[^]]*\]\s*(?:\[[^]]*\]\s*)*\w+\s+(\w+)\s*\("
+
 _SKIP = rb"(?>\s+|//[^\n]*+|/\*(?>.*?\*/))*+"
 _VERSION = re.compile(_SKIP + rb"#[ \t]*version[ \t]+(\d{1,9})(?:[ \t]+(core|compatibility|es)\b)?", re.S)
 # Comments and strings are matched only to skip them.
@@ -220,6 +222,12 @@ class ShaderSource:
     def has_tensors(self) -> bool:
         """True if the text names GL_ARM_tensors."""
         return _TENSORS in self.text
+
+    def other_entry_points(self) -> list[str]:
+        """List the entry points of compute shaders in HLSL, if none has the name that the request gives."""
+        is_hlsl_compute = self._is_hlsl and self.request.stage == "compute"
+        entries = [name.decode() for name in re.findall(_HLSL_ENTRY, self.text)] if is_hlsl_compute else []
+        return [] if self.request.entry in entries else entries
 
     def _assemble(self, data: bytes, folder: str) -> bytes:
         head, at = b"", 1
@@ -324,10 +332,14 @@ class ShaderSource:
 def assemble(request: CompileRequest, options: BuildOptions, *, marks_lines: bool = True) -> ShaderSource:
     """Read the source and all includes.
 
-    Raises FileError for a file that is missing, irregular or too large, and SandboxError for a forbidden file.
+    Raises FileError for a file that is missing, irregular or too large, ShaderError for a SPIR-V module, and
+    SandboxError for a forbidden file.
     """
     if request.path is not None:
         data = read_source(request.path)
+        if data.startswith(SPIRV_SIGNATURES):
+            message, help = f'the file is a SPIR-V module, but "type" is "{request.language}"', 'write "type": "SPIR-V"'
+            raise ShaderError(Diagnostic("SR-SHADER-012", "error", None, message, help, path=request.path))
         folder = os.path.dirname(request.path)
     else:
         data = (request.source or "").encode("utf-8", "surrogatepass")

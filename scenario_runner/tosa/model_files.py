@@ -11,7 +11,7 @@ from typing import Literal, NamedTuple
 
 from scenario_runner.errors import ScenarioRunnerError, error_of
 from scenario_runner.errors.diagnostic import Diagnostic
-from scenario_runner.files.input import SourceFile, framework_file
+from scenario_runner.files.input import SourceFile, recognized
 from scenario_runner.ml.flatbuffers import DamagedError, Tables
 from scenario_runner.ml.vgf_file import VGF_MAGIC, Content
 from scenario_runner.tosa.model import CustomOperation, Function, Model, Value, ValueType
@@ -157,8 +157,8 @@ def open_source(model: str | os.PathLike[str] | bytes, name: str = "<memory>") -
                 raise unreadable(source.name, str(error)) from None
             return source._replace(form="flatbuffer", is_plain=not function.shaders, function=function, problem=problem)
         content = model if isinstance(model, bytes) else bytes(file.part(0, file.size_bytes))
-    if (framework := framework_file(content)) is not None:
-        raise unreadable(source.name, f"is {framework[0]}, expected a TOSA model", framework[1])
+    if (kind := recognized(content, source.name)) is not None:
+        raise unreadable(source.name, f"is {kind[0]}, expected a TOSA model", kind[1])
     if content.startswith(_BYTECODE):
         return Source(source.name, content, "bytecode", b"custom" not in content and _is_one_operation(content))
     return Source(source.name, content, is_plain=content.count(b"func.func") == 1 and b"custom" not in content)

@@ -29,6 +29,84 @@ def test_json(program: Program, scene: Scene) -> None:
     refused(program, scene, 3, re.escape("scenario.json:2:15: /commands: expected a value, got ','"))
 
 
+MODULE = struct.pack("<5I", 0x07230203, 1 << 16, 0, 1, 0)
+HLSL = """RWStructuredBuffer<float> data : register(u0);
+[numthreads(4, 1, 1)] void first(uint3 id : SV_DispatchThreadID) { data[id.x] *= 2.0; }
+[numthreads(4, 1, 1)]
+void second(uint3 id : SV_DispatchThreadID) { data[id.x] *= 3.0; }
+"""
+
+
+@pytest.mark.parametrize(
+    "name, content, kind, help",
+    [
+        ("s.comp", ADD, "a GLSL shader", "scenario-runner init s.comp writes a scenario for it"),
+        ("s.comp", f"// doubles\n{ADD}", "a GLSL shader", "scenario-runner init s.comp writes a scenario for it"),
+        ("s.hlsl", HLSL, "an HLSL shader", "scenario-runner init s.hlsl writes a scenario for it"),
+        ("s.spv", MODULE, "a SPIR-V module", "scenario-runner init s.spv writes a scenario for it"),
+        ("in.npy", b"\x93NUMPY\x01\x00", "a NumPy file", "scenario-runner view in.npy shows it"),
+        ("a.png", b"\x89PNG\r\n\x1a\n", "a PNG file", "scenario-runner view a.png shows it"),
+        ("a.dds", b"DDS \x7c\0\0\0", "a DDS file", "scenario-runner view a.dds shows it"),
+        ("m.json", b"VGF1" + bytes(124), "a VGF model", "give the file a name that ends in .vgf, and run it"),
+    ],
+)
+def test_file_of_another_kind(
+    program: Program, scene: Scene, name: str, content: str | bytes, kind: str, help: str
+) -> None:
+    """The message about a shader, an image or a model names the kind and the command for this kind."""
+    scene.file(name, content)
+    for command in ("run", "validate"):
+        code = " [SR-JSON-007]" if command == "validate" else ""
+        ended = program.fail(3, command, name)
+        assert ended.err == f"error: {name}: the file is {kind}, expected a scenario{code}\n  help: {help}\n"
+
+
+def test_expectations_instead_of_a_scenario(program: Program, scene: Scene) -> None:
+    """A check file gets one error, which names the scenario."""
+    (scene.folder / "suite").mkdir()
+    scene.file("suite/x.check.json", '{"outputs": {}}')
+    message = "suite/x.check.json: the file has the expectations of x.json, expected a scenario"
+    help = "scenario-runner test suite compares with expectations"
+    assert program.fail(3, "suite/x.check.json").err == f"error: {message}\n  help: {help}\n"
+
+
+def test_shader_of_another_type(program: Program, scene: Scene) -> None:
+    """A text with the type SPIR-V, and a module with the type GLSL, get the type that fits."""
+    scene.file("s.comp", ADD)
+    scene.file("s.spv", MODULE)
+    for file, type, kind, fitting in (
+        ("s.comp", "SPIR-V", "a GLSL shader", "GLSL"),
+        ("s.spv", "GLSL", "a SPIR-V module", "SPIR-V"),
+    ):
+        scene.resource("shader", uid="s", src=file, type=type).buffer("x", size=16).dispatch("s", ["x"], [4]).write()
+        error = program.fail(5, "scenario.json").err
+        assert re.search(rf'is {kind}, but "type" is "{type}"\n  help: write "type": "{fitting}"\n$', error), error
+        scene = Scene(scene.folder)
+
+
+def test_entry_point_that_is_missing(program: Program, scene: Scene) -> None:
+    """An HLSL shader without ``main`` gets a list of the entry points, and a GLSL shader the name ``main``."""
+    scene.file("s.hlsl", HLSL)
+    scene.resource("shader", uid="s", src="s.hlsl").buffer("x", size=16).dispatch("s", ["x"], [1]).write()
+    error = program.fail(5, "scenario.json").err
+    assert "there is no 'main'; the entry points are: first, second\n" in error
+    assert error.endswith('  help: write "entry": "first"\n')
+    scene = Scene(scene.folder).shader("s", ADD, entry="add").buffer("x", size=16).dispatch("s", ["x"], [4])
+    scene.write()
+    error = program.fail(5, "scenario.json").err
+    assert "shader 's' has no entry point 'add' for the compute stage; the entry points are: 'main'" in error
+    assert error.endswith('  help: write "entry": "main"\n')
+
+
+def test_array_of_double_precision(program: Program, scene: Scene) -> None:
+    """A buffer with half the size of a float64 file gets advice to save float32."""
+    scene.shader("add", ADD).buffer("x", numpy.zeros(4), size=16).dispatch("add", ["x"], [4]).write()
+    path = repr(str(scene.folder / "x.npy"))
+    error = program.fail(4, "scenario.json").err
+    assert f"buffer 'x' has 16 bytes, but {path} holds 32 (4 float64)\n" in error
+    assert error.endswith('  help: save with .astype("float32"), or set "size": 32\n')
+
+
 LITTLE_MEMORY = ("prlimit", f"--as={6_000_000 << 10}")
 
 
@@ -41,7 +119,7 @@ def test_huge_json(program: Program, scene: Scene) -> None:
 
 def test_scenario_file(program: Program, scene: Scene) -> None:
     """A scenario that cannot be read ends with exit code 4."""
-    refused(program, scene, 4, r"\.: cannot read the scenario: is a directory", ".")
+    refused(program, scene, 4, r"\.: is a folder, expected a scenario", ".")
 
 
 def test_npy(program: Program, scene: Scene) -> None:

@@ -100,9 +100,9 @@ def test_faults_and_shapes_together():
     """Duplicate keys and invalid numbers come with the other problems, once each."""
     text = GOOD.replace('"size": 40', '"size": NaN, "size": 4').replace('"set": 0', '"set": Infinity, "lod": null')
     assert refused(text) == [
-        "test.json:4:44: /resources/1/buffer/size: NaN is not a number of JSON",
+        "test.json:4:44: /resources/1/buffer/size: NaN is not valid JSON",
         "test.json:4:49: /resources/1/buffer/size: the key 'size' appears twice in one object, first on line 4",
-        "test.json:11:17: /commands/0/dispatch_compute/bindings/0/set: Infinity is not a number of JSON",
+        "test.json:11:17: /commands/0/dispatch_compute/bindings/0/set: Infinity is not valid JSON",
         "test.json:11:34: /commands/0/dispatch_compute/bindings/0/lod: null is not used in scenarios",
     ]
 
@@ -203,7 +203,7 @@ def test_missing_file(tmp_path):
     """A file that is not there, a folder and a name that cannot be one are file errors."""
     for path, message in (
         (str(tmp_path / "none.json"), f"{tmp_path}/none.json: cannot read the scenario: no such file or directory"),
-        (str(tmp_path), f"{tmp_path}: cannot read the scenario: is a directory"),
+        (str(tmp_path), f"{tmp_path}: is a folder, expected a scenario"),
         ("a\0b", "a\\x00b: cannot read the scenario: no path can hold a NUL character"),
     ):
         with pytest.raises(FileError) as caught:
@@ -257,7 +257,7 @@ def test_syntax_errors(text, offset, message):
     "text, offset, pointer, message",
     [
         ('{"a": [1, null]}', 10, "/a/1", "null is not used in scenarios"),
-        ('{"a": NaN}', 6, "/a", "NaN is not a number of JSON"),
+        ('{"a": NaN}', 6, "/a", "NaN is not valid JSON"),
         ("[1, " + "7" * 5000 + "]", 4, "/1", "a number of 5000 characters is too long"),
         ('["a\\ud83dz"]', 1, "/0", "the string contains half of a surrogate pair, which is not a character"),
         ('{"\\uDC00": 1}', 1, "/\udc00", "the string contains half of a surrogate pair, which is not a character"),

@@ -166,7 +166,7 @@ BEYOND_SCHEMA = (
     "array layer",
     "overlaps",
     "unknown key",
-    "is not a number of JSON",
+    "is not valid JSON",
     "expected one key",
     "null is not used",  # in a key that only its neighbours make an error
 )

@@ -254,7 +254,7 @@ def test_one_file_for_two_outputs(scene: Scene, runners: Runners) -> None:
 
 def test_values_without_a_type(scene: Scene, runners: Runners) -> None:
     """Values without a type cannot be updated."""
-    with pytest.raises(ExpectationError, match="have no type"):
+    with pytest.raises(ExpectationError, match='need "dtype"'):
         update(checked(scene, {"outputs": {"x": {"values": 1}}}), runners)
 
 

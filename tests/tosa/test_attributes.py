@@ -139,7 +139,7 @@ def test_counts(change: dict[str, Any], operands: int | None, results: int, expe
         ("", "<attributes of 'scale'>: the text is empty, expected a JSON object"),
         ("[1]", "<attributes of 'scale'>:1:1: expected an object with the attributes, got an array"),
         ('{"a": 1,}', "<attributes of 'scale'>:1:8: a ',' before '}' is not allowed"),
-        ('{"a": NaN}', "<attributes of 'scale'>:1:7: /a: NaN is not a number of JSON"),
+        ('{"a": NaN}', "<attributes of 'scale'>:1:7: /a: NaN is not valid JSON"),
         (
             '{"a": null,\n "a": 1}',
             "<attributes of 'scale'>:2:2: /a: the key 'a' appears twice in one object, first on line 1",

@@ -118,7 +118,7 @@ def _compile_with(
         if _UNSUPPORTED in done.output:
             advice = f"{names([compiler])} lacks the extension; a newer glslang, or Arm's glslc, may have it: "
             raise _NextCompilerError(problem._replace(help=advice + glslc_command_line()))
-        if job.source.request.language == "HLSL" and compiler.hlsl_is_dated:
+        if job.source.request.language == "HLSL" and compiler.hlsl_is_dated and not job.source.other_entry_points():
             advice = f"{names([compiler])} does not know HLSL 2021; dxc may compile it: {dxc_install_line()}"
             raise CompilerNotFoundError(problem._replace(code=CompilerNotFoundError.code, help=advice))
         raise CompileError(problem)
@@ -351,6 +351,9 @@ def compile_problem(source: ShaderSource, output: str, style: MessageStyle) -> D
     if len(others) >= _MAX_ERRORS:
         lines.append(f"  and {len(others) + 1 - _MAX_ERRORS} more")
     help, place = None, first.file or request.place
+    if entries := source.other_entry_points():
+        lines[0] += f": there is no {request.entry!r}; the entry points are: {', '.join(entries)}"
+        help = f'write "entry": "{entries[0]}"'
     if "cannot find the include file" in output and source.missing:
         dirs = ", ".join(repr(folder) for folder in request.include_dirs) or "none"
         help = f"searched: the folder of the including file, then include_dirs ({dirs}), then -I in build_options"

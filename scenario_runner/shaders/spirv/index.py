@@ -101,10 +101,9 @@ class Index:
     def _version(self) -> tuple[int, int]:
         word = self.words[1]
         major, minor = word >> 16 & 0xFF, word >> 8 & 0xFF
+        version = f"of the version {word:#010x}" if word & 0xFF0000FF else f"SPIR-V {major}.{minor}"
         if word & 0xFF0000FF or major != 1 or minor > 6:
-            raise self.error(
-                f"the module has the version word {word:#010x}; SPIR-V 1.0 to 1.6 are supported", "SR-SHADER-015"
-            )
+            raise self.error(f"the module is {version}; this program reads SPIR-V 1.0 to 1.6", "SR-SHADER-015")
         return major, minor
 
     def _bound(self) -> int:

@@ -332,7 +332,8 @@ def _declared_element(bound: Bound) -> Element | None:
         if resource.is_image:
             message = f"values of {resource.format.name} cannot be written as numbers"
             raise bound.error("SR-EXPECT-008", "/values", message, "give a 'file'")
-        raise bound.error("SR-EXPECT-003", "/values", "have no type", "give 'dtype', such as 'float32'")
+        message = f'"values" of {resource.kind} {resource.uid!r} need "dtype"'
+        raise bound.error("SR-EXPECT-003", "/values", message, 'such as "dtype": "float32"')
     return element
 
 
