@@ -48,6 +48,8 @@ _CODES = {
 _ALIGNMENTS = ("minStorageBufferOffsetAlignment", "minUniformBufferOffsetAlignment")
 NAMES = (*_CODES, *_ALIGNMENTS)
 """The limits to ask a device for."""
+SUBGROUP_SIZE = "subgroupSize"
+"""A further limit, of VkPhysicalDeviceVulkan11Properties."""
 
 # Limits for a stage, and the descriptors counted for each (Vulkan specification, "Shader Resource Limits").
 _COUNTED = (
@@ -80,6 +82,9 @@ def exceeded_limits(plan: Plan, limits: Limits, device: str) -> list[Diagnostic]
             shown = name if axis is None else f"{name}[{axis}]"
             severity: Severity = "warning" if name in _TOLERATED else "error"
             findings.append(Diagnostic(_CODES[name], severity, pointer, f"{what}; {shown} of {device!r} is {most}"))
+    size = limits.get(SUBGROUP_SIZE)
+    if isinstance(size, int) and size > 0:
+        findings += [_uneven(pipeline, size, device) for pipeline in plan.pipelines if _is_uneven(pipeline, size)]
     alignments = [limits.get(name) for name in _ALIGNMENTS]  # each buffer may be bound as storage or uniforms
     alignment = max([limit for limit in alignments if isinstance(limit, int) and limit], default=1)
     findings += [
@@ -88,6 +93,18 @@ def exceeded_limits(plan: Plan, limits: Limits, device: str) -> list[Diagnostic]
         if resource.kind == "buffer" and resource.offset_bytes % alignment
     ]
     return findings
+
+
+def _is_uneven(pipeline: PipelinePlan, size: int) -> bool:
+    return pipeline.full_subgroups and pipeline.local_size[0] % size > 0
+
+
+def _uneven(pipeline: PipelinePlan, size: int, device: str) -> Diagnostic:
+    """Make the error for a workgroup that cannot consist of full subgroups
+    (VUID-VkPipelineShaderStageCreateInfo-flags-02759)."""
+    what = f"shader {pipeline.label!r} has a workgroup of {pipeline.local_size[0]} along x, which full subgroups of"
+    message = f"{what} {device!r} ({size} invocations) do not fill"
+    return Diagnostic("SR-LIMIT-013", "error", pipeline.pointer, message, f"use a multiple of {size}")
 
 
 def misaligned(plan: ResourcePlan, alignment: int, device: str) -> Diagnostic:

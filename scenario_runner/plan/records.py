@@ -108,7 +108,7 @@ class PipelinePlan(NamedTuple):
     @property
     def content(self) -> Hashable:
         """The fields for comparing pipelines; ``label`` and ``pointer`` are for messages only."""
-        return self[:5]
+        return (*self[:5], self.full_subgroups)
 
 
 class Descriptor(NamedTuple):
@@ -241,7 +241,8 @@ class Requirements(NamedTuple):
     are Vulkan features without a SPIR-V declaration. ``graph_capabilities`` come from graph modules, and do not
     matter where an emulation layer runs the graphs. ``newest_shader`` is a shader with ``spirv_version``. ``places``
     has pointers for all shaders and graphs named here. ``graphics`` is the first draw's pointer. ``matrices`` has the
-    cooperative matrices by shader.
+    cooperative matrices by shader. ``idle_partitions`` names the shaders that declare partitioned subgroup operations
+    without using them.
     """
 
     capabilities: Mapping[str, str]
@@ -253,6 +254,7 @@ class Requirements(NamedTuple):
     places: Mapping[str, str] = {}
     graphics: str | None = None
     matrices: Mapping[str, tuple[MatrixUse, ...]] = {}
+    idle_partitions: frozenset[str] = frozenset()
 
     @property
     def ml_extensions(self) -> frozenset[str]:

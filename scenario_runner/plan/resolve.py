@@ -23,6 +23,7 @@ from scenario_runner.plan.tensors import TensorResolver, values_of_constant
 from scenario_runner.scenario import GraphConstant, RawData, Resource, Scenario, Shader
 from scenario_runner.scenario.inline_contents import file_of
 from scenario_runner.scenario.scenario import Problems
+from scenario_runner.shaders.spirv.index import idle_partitions
 
 StrPath = str | os.PathLike[str]
 _MOST_SHOWN = 20  # uids in a message
@@ -259,7 +260,8 @@ def _requirements(context: CommandContext, features: tuple[NeededFeature, ...]) 
             graphs.setdefault(capability, label)
     graphics = tables.graphics_pipelines[0].pointer if tables.graphics_pipelines else None
     matrices = {shader.uid: shader.matrices for shader in context.shaders.values() if shader.matrices}
-    return Requirements(capabilities, extensions, version, features, graphs, newest, places, graphics, matrices)
+    idle = frozenset(shader.uid for shader in context.shaders.values() if idle_partitions(shader.module.source))
+    return Requirements(capabilities, extensions, version, features, graphs, newest, places, graphics, matrices, idle)
 
 
 _TENSORS = "VkPhysicalDeviceTensorFeaturesARM"

@@ -41,7 +41,7 @@ from scenario_runner.scenario.scenario import Problems
 from scenario_runner.shaders.compile import compile_each
 from scenario_runner.shaders.compilers.search import Compiled
 from scenario_runner.shaders.compilers.table import dxc_install_line
-from scenario_runner.shaders.source import CompileRequest
+from scenario_runner.shaders.source import CompileRequest, options_of
 from scenario_runner.shaders.spirv import EntryPoint, Interface, Module, read_module
 from scenario_runner.shaders.spirv._generated import opcodes as op
 from scenario_runner.shaders.spirv.constants import Literal
@@ -53,6 +53,7 @@ _read_module = lru_cache(32)(read_module)
 # Pipelines with modules before this SPIR-V version must ask for full subgroups:
 # VUID-RuntimeSpirv-OpTypeCooperativeMatrixKHR-10770.
 _FULL_SUBGROUPS_SINCE = (1, 6)
+_FULL_SUBGROUPS = ("VkPhysicalDeviceVulkan13Features", "computeFullSubgroups")
 
 
 class LoadedShader(NamedTuple):
@@ -77,6 +78,7 @@ class LoadedShader(NamedTuple):
     block_size: int
     local_size: tuple[int, int, int]
     matrices: tuple[MatrixUse, ...]
+    full_subgroups: bool = False
 
     def pipeline(self, set_layouts: tuple[tuple[LayoutBinding, ...], ...], push_constants_size: int) -> PipelinePlan:
         """Return the shader's compute pipeline, with push constants at least for the whole block."""
@@ -90,8 +92,12 @@ class LoadedShader(NamedTuple):
             pointer=self.pointer,
             local_size=self.local_size,
             workgroup_memory_bytes=self.interface.workgroup_memory_bytes,
-            full_subgroups=bool(self.matrices) and self.module.version < _FULL_SUBGROUPS_SINCE,
+            full_subgroups=self.full_subgroups or _needs_full_subgroups(self.matrices, self.module),
         )
+
+
+def _needs_full_subgroups(matrices: tuple[MatrixUse, ...], module: Module) -> bool:
+    return bool(matrices) and module.version < _FULL_SUBGROUPS_SINCE
 
 
 def used_shaders(scenario: Scenario) -> list[Shader]:
@@ -191,6 +197,9 @@ def _compiled(
         if request.language == "HLSL" and result.compiler is not None and result.compiler.hlsl_is_dated:
             message = f"HLSL is compiled by {result.compiler.path}, which does not know HLSL 2021"
             problems.warn("SR-SHADER-016", pointers[uid], message, f"dxc does: {dxc_install_line()}")
+        if "-Gis" in request.build_options and "-Gis" in options_of(request).dxc_words:
+            message = f"shader {uid!r} is compiled without -Gis, which dxc refuses for SPIR-V"
+            problems.warn("SR-SHADER-017", f"{pointers[uid]}/build_options", message, "remove -Gis")
     return codes
 
 
@@ -284,6 +293,10 @@ def _load(shader: Shader, pointer: str, compiled: Compiled, problems: Problems) 
     good = problems.report([*inspected.wrong_entry, *wrong])
     if not good or not problems.report(inspected.findings) or inspected.shader is None:
         return None
+    features = inspected.shader.features
+    if shader.full_subgroups:
+        what = f"full_subgroups of shader {shader.uid!r}"
+        features += (NeededFeature(*_FULL_SUBGROUPS, what, f"{pointer}/full_subgroups"),)
     entries: list[tuple[int, int, int]] = []
     data = b""
     for number, (encoded, _) in values.items():
@@ -291,8 +304,10 @@ def _load(shader: Shader, pointer: str, compiled: Compiled, problems: Problems) 
         data += encoded
     return inspected.shader._replace(
         specialization=Specialization(tuple(entries), data),
+        features=features,
         includes=compiled.includes,
         push_constants_size=shader.push_constants_size,
+        full_subgroups=shader.full_subgroups,
     )
 
 
@@ -331,9 +346,9 @@ def _inspect(
     features = [NeededFeature(*need, pointer) for need in needs]
     features += [NeededFeature(*need, pointer, bits) for need, bits in module_properties(entry, uid)]
     matrices = matrix_uses(interface)
-    if matrices and module.version < _FULL_SUBGROUPS_SINCE:
+    if _needs_full_subgroups(matrices, module):
         what = f"the cooperative matrices of shader {uid!r}, a module older than SPIR-V 1.6,"
-        features.append(NeededFeature("VkPhysicalDeviceVulkan13Features", "computeFullSubgroups", what, pointer))
+        features.append(NeededFeature(*_FULL_SUBGROUPS, what, pointer))
     loaded = LoadedShader(
         uid=uid,
         pointer=pointer,

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 from scenario_runner.errors import UsageError, ValidationLayerError, error_of, log
 from scenario_runner.errors.diagnostic import Diagnostic
 from scenario_runner.errors.text import one_line
-from scenario_runner.plan.limits import NAMES, Limits, exceeded_limits
+from scenario_runner.plan.limits import NAMES, SUBGROUP_SIZE, Limits, exceeded_limits
 from scenario_runner.plan.plan import FramePlan, Plan
 from scenario_runner.processes import phases, progress
 from scenario_runner.run.output_files import Sink, share
@@ -347,7 +347,8 @@ class DeviceSession:
     def _check_limits(self, plan: Plan, physical: PhysicalDevice) -> None:
         """Warn of demands above tolerated limits. Raise UnsupportedError for demands above hard limits."""
         if self._limits is None or self._limits[0] is not physical:
-            self._limits = physical, {name: _limit(physical.limits, name) for name in NAMES}
+            limits = {name: _limit(physical.limits, name) for name in NAMES}
+            self._limits = physical, limits | {SUBGROUP_SIZE: int(physical.vulkan11_properties.subgroupSize)}
         problems = []
         for finding in exceeded_limits(plan, self._limits[1], physical.name):
             if finding.severity == "error":

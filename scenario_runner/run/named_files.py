@@ -99,10 +99,12 @@ def _include_dirs(body: Mapping[str, object], base_dir: str) -> Iterator[str]:
     yield from (os.path.join(base_dir, folder) for folder in _paths(_lines(body.get("include_dirs"))))
     options = body.get("build_options")
     if isinstance(options, str) and "-I" in options:
-        from scenario_runner.shaders.source import parse_build_options
+        from scenario_runner.shaders.source import Language, parse_build_options
 
         with suppress(ScenarioRunnerError):
-            yield from _paths(parse_build_options(options, base_dir).include_dirs)
+            is_hlsl = body.get("type") == "HLSL" or str(body.get("src")).lower().endswith(".hlsl")
+            language: Language = "HLSL" if is_hlsl else "GLSL"
+            yield from _paths(parse_build_options(options, base_dir, language).include_dirs)
 
 
 def _captures(commands: Json) -> frozenset[tuple[int, str]]:

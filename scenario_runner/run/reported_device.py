@@ -9,12 +9,13 @@ from scenario_runner.errors import FileError, UnsupportedError, UsageError
 from scenario_runner.errors.diagnostic import Diagnostic
 from scenario_runner.errors.text import Json, json_reason, reason_of
 from scenario_runner.files.input import read_file
-from scenario_runner.plan.limits import NAMES, exceeded_limits
+from scenario_runner.plan.limits import NAMES, SUBGROUP_SIZE, exceeded_limits
 from scenario_runner.plan.plan import Plan
 from scenario_runner.vulkan.capabilities import enabled_for
 from scenario_runner.vulkan.physical_device import FeatureTable, MatrixSizes
 
 _HELP = "write it with: scenario-runner doctor --json > doctor.json"
+_VULKAN_11 = "VkPhysicalDeviceVulkan11Properties"
 _BY_AXIS = frozenset({"maxComputeWorkGroupCount", "maxComputeWorkGroupSize"})
 
 
@@ -104,6 +105,7 @@ class ReportedDevice:
         self.matrices = _matrices_of(report.get("cooperative_matrices"))
         self._limits = _limits_of(dict(report["limits"]))
         self._properties: dict[str, dict[str, Json]] = dict(report["properties"])
+        self._limits[SUBGROUP_SIZE] = self._properties.get(_VULKAN_11, {}).get(SUBGROUP_SIZE)
         self._queue_flags = [
             frozenset(family["flags"] if family["count"] else ()) for family in report["queue_families"]
         ]
@@ -111,7 +113,7 @@ class ReportedDevice:
     def has_property(self, structure: str, member: str, bits: int) -> bool:
         """Return whether a property has all ``bits``."""
         if member == "supportedOperations":
-            structure, member = "VkPhysicalDeviceVulkan11Properties", "subgroupSupportedOperations"
+            structure, member = _VULKAN_11, "subgroupSupportedOperations"
         value = self._properties.get(structure, {}).get(member, 0)
         return isinstance(value, int) and value & bits == bits
 

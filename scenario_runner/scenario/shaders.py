@@ -75,6 +75,10 @@ class Shader(Sourced):
     specialization_constants: SpecializationConstants = Field(
         default=(), description="Values of the shader's specialization constants."
     )
+    full_subgroups: bool = Field(
+        default=False,
+        description="Whether all subgroups of the compute shader are full. The feature computeFullSubgroups is needed.",
+    )
     source: str | bytes | None = Field(default=None, description="Source text or SPIR-V bytes, in place of src.")
 
     @model_validator(mode="before")
@@ -100,6 +104,9 @@ class Shader(Sourced):
     def contradictions(self, resources: Resources) -> Iterator[Diagnostic]:
         if self.type == "SPIR-V" and isinstance(self.src, ShaderText):
             yield error("SR-JSON-005", "/type", "a text is 'GLSL' or 'HLSL', got 'SPIR-V'", "give a .spv file in 'src'")
+        if self.full_subgroups and self.stage != "compute":
+            message = f"only a compute shader has full subgroups, {self.uid!r:.100} is of the stage {self.stage!r}"
+            yield error("SR-CONFLICT-006", "/full_subgroups", message)
         yield from constant_contradictions(self.specialization_constants, "/specialization_constants")
 
 

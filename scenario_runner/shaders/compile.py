@@ -13,7 +13,7 @@ from scenario_runner.errors import ScenarioRunnerError, error_of
 from scenario_runner.files.cache_folder import ContentCache
 from scenario_runner.shaders.compilers.search import Compiled, Job, able_compilers, check_request, find_compilers
 from scenario_runner.shaders.compilers.table import Compiler
-from scenario_runner.shaders.source import CompileRequest, assemble, parse_build_options
+from scenario_runner.shaders.source import CompileRequest, assemble, options_of
 
 COMPILE_TIMEOUT_S = 60.0
 
@@ -62,7 +62,8 @@ def compile_each(
     same: dict[bytes, list[Job]] = {}
     for request in requests:
         try:
-            options = parse_build_options(request.build_options, request.base_dir)
+            options = options_of(request)
+            request = request._replace(target=options.target or request.target)
             check_request(request)
             source = assemble(request, options)
             if request.language not in by_language:

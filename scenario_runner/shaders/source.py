@@ -13,15 +13,32 @@ on more than the text and is not cached. The sandbox rejects these includes.
 import os
 import re
 import shlex
-from typing import Literal, NamedTuple
+from itertools import islice
+from typing import Final, Literal, NamedTuple
 
 from scenario_runner.errors import FileError, SandboxError, ScenarioError, ShaderError, error_of, file_error
 from scenario_runner.errors.diagnostic import Diagnostic
 from scenario_runner.files.input import SPIRV_SIGNATURES, SourceFile
 from scenario_runner.files.sandbox import CODE, check_path, is_confined
 
-_EXPECTED = "-DNAME, -DNAME=VALUE, -UNAME, -I DIR, -O, -O0 to -O3, -Os, -g or -g0"
-_LEVELS = {"-O": "s", "-O0": "0", "-O1": "1", "-O2": "2", "-O3": "3", "-Os": "s"}
+Language = Literal["GLSL", "HLSL"]
+Stage = Literal["compute", "vertex", "fragment"]
+TARGETS = tuple(f"vulkan1.{minor}" for minor in range(5)) + tuple(f"spv1.{minor}" for minor in range(7))
+PROFILES: Final = {"compute": "cs", "vertex": "vs", "fragment": "ps"}
+
+_EXPECTED = "-DNAME, -DNAME=VALUE, -UNAME, -I DIR, -O, -O0 to -O3, -Os, -g, -g0"
+_LEVELS = {"-O": "s", "-O0": "0", "-O1": "1", "-O2": "2", "-O3": "3", "-Os": "s", "-Od": "0"}
+# Options of dxc that change the module or the warnings, and name no file. Most take no value.
+_DXC_WORD = re.compile(
+    r"-(Zp[rc]|G(is|fa|fp|es|ec)|HV|enable-16bit-types|ffinite-math-only|denorm|all-resources-bound|res-may-alias|"
+    r"pack-optimized|fvk-[\w=-]+|fspv-(?!entrypoint-name|print-all)[\w=.-]+|W[\w=-]+)"
+)
+_DXC_VALUES = {
+    **dict.fromkeys(("-HV", "-denorm", "-fspv-max-id"), 1),
+    **{f"-fvk-{letter}-shift": 2 for letter in "bstu"},
+    **{f"-fvk-bind-{what}": 2 for what in ("globals", "counter-heap", "resource-heap", "sampler-heap")},
+    "-fvk-bind-register": 4,
+}
 
 
 class BuildOptions(NamedTuple):
@@ -29,19 +46,22 @@ class BuildOptions(NamedTuple):
 
     ``macros`` has the last definition of each name, in order: (name with parameters, value). False stands for -U, True
     for -DNAME alone. ``include_dirs`` are absolute unless the base folder was not. ``optimise`` is ``""`` (not asked),
-    ``"0"`` to ``"3"`` or ``"s"``.
+    ``"0"`` to ``"3"`` or ``"s"``. ``profile`` and ``dxc_words`` are only for HLSL, ``target`` only for GLSL.
     """
 
     macros: tuple[tuple[str, str | bool], ...] = ()
     include_dirs: tuple[str, ...] = ()
     optimise: str = ""
     debug: bool = False
+    profile: str = ""
+    dxc_words: tuple[str, ...] = ()
+    target: str = ""
 
 
 _NONE = BuildOptions()
 
 
-def parse_build_options(text: str, base_dir: str = "") -> BuildOptions:
+def parse_build_options(text: str, base_dir: str = "", language: Language = "GLSL") -> BuildOptions:
     """Parse a string of options, quoted as for a shell. Relative ``-I`` folders start at ``base_dir``.
 
     Raises ScenarioError without a place, with a problem for each wrong option. The caller knows the place.
@@ -51,7 +71,8 @@ def parse_build_options(text: str, base_dir: str = "") -> BuildOptions:
     words = iter(_words(text))
     macros: dict[str, tuple[str, str | bool]] = {}
     include_dirs: list[str] = []
-    optimise, debug = "", False
+    dxc_words: list[str] = []
+    optimise, debug, profile, target = "", False, "", ""
     problems: list[str] = []
     for word in words:
         if word[:2] in ("-D", "-U", "-I"):
@@ -69,15 +90,29 @@ def parse_build_options(text: str, base_dir: str = "") -> BuildOptions:
                     include_dirs.append(os.path.join(base_dir, value))
             except ValueError as error:
                 problems.append(str(error))
-        elif word in _LEVELS:
+        elif word in _LEVELS and (word != "-Od" or language == "HLSL"):
             optimise = _LEVELS[word]
         elif word in ("-g", "-g0"):
             debug = word == "-g"
+        elif language == "HLSL" and word.startswith("-T"):
+            profile = word[2:] or next(words, "")
+            if not re.fullmatch(r"[a-z]{2}_\d_\w", profile):
+                problems.append(f"{profile!r} is not a profile (after '-T'; expected one such as cs_6_6)")
+        elif language == "HLSL" and _DXC_WORD.fullmatch(word):
+            values = list(islice(words, _DXC_VALUES.get(word, 0)))
+            dxc_words += [word, *values]
+            if len(values) < _DXC_VALUES.get(word, 0) or any(value.startswith(("-", "/", "@")) for value in values):
+                problems.append(f"{word!r} needs {_DXC_VALUES[word]} values, got {' '.join(values) or 'none'}")
+        elif language == "GLSL" and word.startswith("--target-env"):
+            target = word.removeprefix("--target-env").removeprefix("=") or next(words, "")
+            if target not in TARGETS:
+                problems.append(f"unknown target {target!r} (expected one of {', '.join(TARGETS)})")
         else:
-            problems.append(f"unknown option {word!r} (expected {_EXPECTED})")
+            more = "an option of dxc that names no file" if language == "HLSL" else "--target-env TARGET"
+            problems.append(f"unknown option {word!r} (expected {_EXPECTED} or {more})")
     if problems:
         raise error_of(Diagnostic("SR-SHADER-014", "error", None, f"build_options: {problem}") for problem in problems)
-    return BuildOptions(tuple(macros.values()), tuple(include_dirs), optimise, debug)
+    return BuildOptions(tuple(macros.values()), tuple(include_dirs), optimise, debug, profile, tuple(dxc_words), target)
 
 
 def _words(text: str) -> list[str]:
@@ -105,11 +140,6 @@ def _macro(kind: str, text: str) -> tuple[str, tuple[str, str | bool]]:
     if any(mark in rest for mark in ("\n", "\r", "\0", "/*")) or rest.endswith("\\"):
         raise ValueError(f"the value in {kind + text!r} must not contain a line break, '/*' or a final backslash")
     return match[1], (match[1] + (match[2] or ""), rest if match[3] else True)
-
-
-Language = Literal["GLSL", "HLSL"]
-Stage = Literal["compute", "vertex", "fragment"]
-TARGETS = ("vulkan1.0", "vulkan1.1", "vulkan1.2", "vulkan1.3", "vulkan1.4")
 
 
 class CompileRequest(NamedTuple):
@@ -143,6 +173,16 @@ class CompileRequest(NamedTuple):
     def who(self) -> str:
         """The start of a sentence about the shader; empty without a label."""
         return f"shader {self.label!r}: " if self.label else ""
+
+
+def options_of(request: CompileRequest) -> BuildOptions:
+    """Parse the build options of a request. Raises ScenarioError without a place."""
+    options = parse_build_options(request.build_options, request.base_dir, request.language)
+    letters = PROFILES[request.stage]
+    if options.profile and not options.profile.startswith(letters):
+        message = f"build_options: the profile {options.profile!r} is for another stage than {request.stage!r}"
+        raise ScenarioError(message, help=f"name a profile such as {letters}_6_0", code="SR-SHADER-014")
+    return options
 
 
 # Compiled on use, because few shaders need them.
@@ -361,7 +401,7 @@ def inlined(request: CompileRequest) -> bytes | None:
 
     Macros stay in the build options. Raises FileError, also for an include that the compiler would resolve.
     """
-    options = parse_build_options(request.build_options, request.base_dir)._replace(macros=(), debug=False)
+    options = options_of(request)._replace(macros=(), debug=False)
     source = assemble(request, options, marks_lines=False)
     if source.opaque:
         message = "includes a file through a macro: its text cannot be inserted"

@@ -302,7 +302,9 @@ class _Needs:
             self.extensions |= satisfied.extensions
         if not is_met and required:
             message = f"shader {shader!r} needs the {what} {name}; {self._physical.name!r} lacks"
-            self.lack(_LACKING, self._requirements.places.get(shader), f"{message} {' and '.join(lacking)}")
+            is_idle = "partitioned" in name.lower() and shader in self._requirements.idle_partitions
+            help = "no instruction uses it; spirv-opt --trim-capabilities removes it" if is_idle else None
+            self.lack(_LACKING, self._requirements.places.get(shader), f"{message} {' and '.join(lacking)}", help)
 
     def add_feature(self, needed: NeededFeature) -> None:
         """Add a feature that no SPIR-V declaration asks for, or check a property."""

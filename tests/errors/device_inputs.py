@@ -23,6 +23,13 @@ def without_64_bit_floats(case: Case) -> Codes:
     return case.against(lambda device: device["features"]["VkPhysicalDeviceFeatures"].update(shaderFloat64=False))
 
 
+def one_invocation_in_full_subgroups(case: Case) -> Codes:
+    case.scene.shader("s", glsl("", DATA), full_subgroups=True).dispatch("s", [])
+    properties = {"VkPhysicalDeviceVulkan11Properties": {"subgroupSize": 8}}
+    features = {"VkPhysicalDeviceVulkan13Features": {"computeFullSubgroups": True}}
+    return case.against(lambda device: (device["properties"].update(properties), device["features"].update(features)))
+
+
 def without_renderdoc(case: Case) -> Codes:
     """The library that the environment names is not there."""
     with pytest.MonkeyPatch.context() as patch:
@@ -122,6 +129,7 @@ def what_the_validation_layer_reports(case: Case) -> Codes:
 
 INPUTS: dict[str, Input] = {
     "SR-LIMIT-011": tensor_of_seven_dimensions,
+    "SR-LIMIT-013": one_invocation_in_full_subgroups,
     "SR-FEATURE-001": without_64_bit_floats,
     "SR-FEATURE-004": without_graphics,
     "SR-MEMORY-007": padded_rows,

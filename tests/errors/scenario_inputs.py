@@ -217,10 +217,17 @@ def hlsl_by_glslang(case: Case) -> Codes:
         return case.validated(Options(CompilerOptions("glslangValidator")))
 
 
+def strictness_of_dxc(case: Case) -> Codes:
+    case.scene.file("s.hlsl", "[numthreads(1, 1, 1)] void main() {}")
+    case.scene.resource("shader", uid="s", src="s.hlsl", build_options="-Gis").dispatch("s", [])
+    return case.validated()
+
+
 INPUTS: dict[str, Input] = {
     "SR-SHADER-011": compiler_of_another_kind,
     "SR-SHADER-015": later_version,
     "SR-SHADER-016": hlsl_by_glslang,
+    "SR-SHADER-017": strictness_of_dxc,
     "SR-JSON-001": text("{"),
     "SR-JSON-002": text('{"resources": [], "resources": [], "commands": []}'),
     "SR-JSON-007": text(b"\xff"),

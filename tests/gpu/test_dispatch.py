@@ -6,8 +6,9 @@ import numpy
 import pytest
 
 from scenario_runner import Runner
-from scenario_runner.errors import CompileError, UnsupportedError
-from tests.scenes import Scene, glsl
+from scenario_runner.errors import CompileError, ScenarioError, UnsupportedError
+from scenario_runner.vulkan.capabilities import lacks_capability, lacks_feature
+from tests.scenes import Scene, assemble, glsl, kernel
 
 ONE = "layout(set = 0, binding = 0) buffer B { uint a[]; };\n"
 # What devices of one vendor have, so that no device has all of it: extension, its name in GLSL, a variable that it
@@ -97,6 +98,54 @@ def test_missing_capability_is_named(scene: Scene, runner: Runner) -> None:
     messages = [problem.message for problem in caught.value.problems]
     name = runner.physical_device.name
     assert f"shader 's' needs the capability {capability}; {name!r} lacks {feature}" in messages
+
+
+def test_an_unused_capability_is_explained(scene: Scene, runner: Runner) -> None:
+    """Nothing in the module uses the capability that the device lacks, and the help says how to remove it."""
+    text = 'OpCapability GroupNonUniformPartitionedNV\nOpExtension "SPV_NV_shader_subgroup_partitioned"\nmain:\n'
+    path = scene.module("s", assemble(kernel(text))).dispatch("s", []).write()
+    if not lacks_capability(runner.physical_device, "GroupNonUniformPartitionedNV"):
+        runner.run(path)
+        return
+    with pytest.raises(UnsupportedError) as caught:
+        runner.run(path)
+    problem = next(problem for problem in caught.value.problems if "the capability Group" in problem.message)
+    assert problem.help == "no instruction uses it; spirv-opt --trim-capabilities removes it"
+
+
+SUBGROUPS = "#extension GL_KHR_shader_subgroup_basic : require\n" + ONE
+
+
+def test_full_subgroups(scene: Scene, runner: Runner) -> None:
+    """Full subgroups fill the workgroup. Another size of the workgroup is refused by the number to use."""
+    physical = runner.physical_device
+    size = int(physical.vulkan11_properties.subgroupSize)
+    for uid, count in (("even", 2 * size), ("odd", 2 * size + 1)):
+        text = glsl("a[gl_SubgroupID] = gl_SubgroupSize;", SUBGROUPS, local_size=count)
+        scene.shader(uid, text, full_subgroups=True, build_options="--target-env vulkan1.1")
+    scene.buffer("x", size=12).dispatch("even", ["x"])
+    if lacks_feature(physical, "computeFullSubgroups"):
+        with pytest.raises(UnsupportedError, match="full_subgroups of shader 'even' needs computeFullSubgroups"):
+            runner.run(scene.write())
+        return
+    assert runner.run(scene.write()).array("x", "u4").tolist() == [size, size, 0]
+    with pytest.raises(UnsupportedError) as caught:
+        runner.run(scene.dispatch("odd", ["x"]).write())
+    (problem,) = caught.value.problems
+    assert (problem.code, problem.pointer, problem.help) == (
+        "SR-LIMIT-013",
+        "/resources/1/shader",
+        f"use a multiple of {size}",
+    )
+
+
+def test_full_subgroups_of_a_fragment_shader(scene: Scene, runner: Runner) -> None:
+    """Only compute shaders have full subgroups."""
+    scene.shader("f", "#version 450\nvoid main() {}\n", stage="fragment", full_subgroups=True)
+    with pytest.raises(ScenarioError) as caught:
+        runner.run(scene.write())
+    (problem,) = caught.value.problems
+    assert (problem.code, problem.pointer) == ("SR-CONFLICT-006", "/resources/0/shader/full_subgroups")
 
 
 def test_many_buffers(scene: Scene, runner: Runner) -> None:

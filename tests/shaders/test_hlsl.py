@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from scenario_runner.errors import CompileError, CompilerNotFoundError
+from scenario_runner.errors import CompileError, CompilerNotFoundError, ScenarioError
 from scenario_runner.errors.installation import requirement
 from scenario_runner.shaders.compile import compile_all, compile_each
 from scenario_runner.shaders.compilers.search import Compiled, find_compilers
@@ -138,6 +138,68 @@ def test_levels_of_optimisation_and_debug_information() -> None:
     plain, kept, debug = compile_all([hlsl(text, build_options=option) for option in ("", "-O0", "-g")])
     assert len(kept) >= len(plain)
     assert b"a.hlsl" in debug
+
+
+WAVE = HEAD + "[numthreads(32, 1, 1)] void main() { o[0] = WaveActiveSum(o[1]); }\n"
+
+
+def test_options_of_dxc() -> None:
+    """-T brings 16-bit types only with -enable-16bit-types, and other words change the module."""
+    half = "RWStructuredBuffer<half> o : register(u0);\n[numthreads(1, 1, 1)] void main() { o[0] = o[1] * o[0]; }\n"
+    options = ["", "-T cs_6_2", "-T cs_6_2 -enable-16bit-types", "-Tcs_6_0"]
+    modules = compile_all([hlsl(half, build_options=option) for option in options])
+    assert ["Float16" in read_module(module).capabilities for module in modules] == [True, False, True, False]
+    versions = compile_all([hlsl(source(1.25), build_options=f"-fspv-target-env=vulkan1.{n}") for n in (0, 1, 3)])
+    assert [read_module(module).version for module in versions] == [(1, 0), (1, 3), (1, 6)]
+    (shifted,) = compile_all([hlsl(source(1.25), build_options="-HV 2021 -fvk-u-shift 4 0 -Od -Zpr -Wall")])
+    assert [binding.binding for binding in read_module(shifted).entry_points[0].interface.bindings] == [9]
+
+
+def test_words_of_dxc_are_part_of_the_cache_key(tmp_path: Path) -> None:
+    """Two shaders with other words of dxc have two entries."""
+    for options in ("", "-T cs_6_0", "-T cs_6_6", "-T cs_6_6 -Zpr", "-Gis"):
+        compile_all([hlsl(source(1.25), build_options=options)], cache_dir=str(tmp_path))
+    assert len(list((tmp_path / "shaders").iterdir())) == 5
+
+
+@pytest.mark.parametrize(
+    "options, words",
+    [
+        ("-E other", "unknown option '-E' (expected -DNAME, "),
+        ("-Fo=x", "unknown option '-Fo=x'"),
+        ("@file", "unknown option '@file'"),
+        ("-metal", "unknown option '-metal'"),
+        ("-fspv-entrypoint-name=x", "unknown option '-fspv-entrypoint-name=x'"),
+        ("-fspv-print-all", "unknown option '-fspv-print-all'"),
+        ("--target-env vulkan1.1", "unknown option '--target-env'"),
+        ("-T", "'' is not a profile (after '-T'; expected one such as cs_6_6)"),
+        ("-T vs_6_0", "the profile 'vs_6_0' is for another stage than 'compute'"),
+        ("-fvk-b-shift 1", "'-fvk-b-shift' needs 2 values, got 1"),
+        ("-HV -Fo", "'-HV' needs 1 values, got -Fo"),
+    ],
+)
+def test_other_options_are_refused_by_name(options: str, words: str) -> None:
+    """Options that name files, the entry point or another output are errors."""
+    with pytest.raises(ScenarioError) as caught:
+        compile_all([hlsl(source(1.25), build_options=options)])
+    assert (caught.value.problems[0].code, caught.value.problems[0].message[: len(words) + 15]) == (
+        "SR-SHADER-014",
+        f"build_options: {words}",
+    )
+
+
+def test_words_of_dxc_need_dxc(no_dxc_library: None) -> None:
+    """glslang does not know the words: without dxc, a tool is missing."""
+    problem = problem_of(hlsl(source(1.25), build_options="-T cs_6_0"), CompilerNotFoundError)
+    assert problem.message.startswith("the build_options are for dxc; ")
+
+
+def test_unused_partitions_are_removed() -> None:
+    """dxc declares partitioned operations for each reduction of a subgroup."""
+    (code,) = compile_all([hlsl(WAVE)])
+    module = read_module(code)
+    assert "GroupNonUniformArithmetic" in module.capabilities
+    assert ("GroupNonUniformPartitionedNV" in module.capabilities, module.extensions) == (False, ())
 
 
 def test_an_error_has_file_line_column_and_source_line() -> None:

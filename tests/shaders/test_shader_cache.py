@@ -74,6 +74,8 @@ def test_damaged_entry_is_compiled_again(tmp_path: Path) -> None:
         {"build_options": "-g"},
         {"build_options": "-Os"},
         {"target": "vulkan1.1"},
+        {"build_options": "--target-env vulkan1.1"},
+        {"build_options": "--target-env spv1.4"},
     ],
 )
 def test_what_makes_another_entry(tmp_path: Path, change: dict[str, str]) -> None:

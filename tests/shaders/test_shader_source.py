@@ -214,7 +214,7 @@ def test_folders_and_levels(text: str, expected: BuildOptions) -> None:
     [
         ("-foo",
          "build_options: unknown option '-foo' "
-         "(expected -DNAME, -DNAME=VALUE, -UNAME, -I DIR, -O, -O0 to -O3, -Os, -g or -g0)"),
+         "(expected -DNAME, -DNAME=VALUE, -UNAME, -I DIR, -O, -O0 to -O3, -Os, -g, -g0 or --target-env TARGET)"),
         ("-D", "build_options: '-D' at the end lacks its argument"),
         ("-DA -I", "build_options: '-I' at the end lacks its argument"),
         ("-D2=3",

@@ -25,6 +25,7 @@ from scenario_runner.shaders.source import (
     OPTIONS_FILE,
     ShaderSource,
 )
+from scenario_runner.shaders.spirv.index import without_idle_partitions
 
 BATCH_TIMEOUT_S = 10.0  # slower shaders are compiled alone, with their own time limit
 MAX_SHADERS = 1000  # in a process: command lines are limited
@@ -208,9 +209,12 @@ def _take(job: Job, compiler: Compiler, path: str) -> None:
 
 
 def _read_module(path: str) -> bytes:
-    """Read a compiler's file, up to one byte beyond ``_MAX_MODULE_BYTES``. Raises OSError."""
+    """Read a compiler's file, up to one byte beyond ``_MAX_MODULE_BYTES``. Raises OSError.
+
+    Declarations that dxc adds without need are removed, because few devices have the extension.
+    """
     with open(path, "rb") as file:
-        return file.read(_MAX_MODULE_BYTES + 1)
+        return without_idle_partitions(file.read(_MAX_MODULE_BYTES + 1))
 
 
 def _is_module(data: bytes) -> bool:

@@ -203,6 +203,11 @@ def able_compilers(source: ShaderSource, compilers: list[Compiler]) -> list[Comp
             advice = dxc_install_line()
         raise CompilerNotFoundError(f"no {language} compiler was found", help=advice)
     able = compilers
+    if source.options.profile or source.options.dxc_words:
+        able = [compiler for compiler in able if not compiler.hlsl_is_dated]
+        if not able:
+            message = f"the build_options are for dxc; {names(compilers)} does not know them"
+            raise CompilerNotFoundError(message, help=dxc_install_line())
     if language == "GLSL" and source.has_tensors:
         able = [compiler for compiler in able if compiler.knows_tensors]
         if not able:
@@ -263,7 +268,7 @@ class Compiled(NamedTuple):
     compiler: Compiler | None = None
 
 
-_FORMAT = 2  # part of every key: raise it if the same key would mean another module
+_FORMAT = 3  # part of every key: raise it if the same key would mean another module
 
 
 class Job:
@@ -284,7 +289,8 @@ class Job:
         """Return the cache key: all inputs of the module that ``compiler`` would make."""
         request, options, target = self.source.request, self.source.options, compiler.target_for(self.source)
         called = request.language, request.stage, request.entry, target, options.optimise, options.debug
-        head = repr((_FORMAT, compiler.identity, called)).encode("utf-8", "backslashreplace")
+        whole = (_FORMAT, compiler.identity, called, options.profile, options.dxc_words)
+        head = repr(whole).encode("utf-8", "backslashreplace")
         return head + b"\n" + self.source.text
 
     def load(self, cache: ContentCache) -> None:

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import ClassVar, NamedTuple
 
 from scenario_runner.errors.installation import glslc_programs, has_glibc, requirement
-from scenario_runner.shaders.source import ShaderSource
+from scenario_runner.shaders.source import PROFILES, ShaderSource
 
 
 class MessageStyle(NamedTuple):
@@ -133,6 +133,8 @@ def numbers(version: str) -> tuple[int, ...]:
 
 TENSORS_SINCE = (15, 4)
 _STAGE = {"compute": "comp", "vertex": "vert", "fragment": "frag"}
+# SPIR-V version → the oldest Vulkan version that takes it.
+_VULKAN = {"spv1.0": "vulkan1.0", "spv1.5": "vulkan1.2", "spv1.6": "vulkan1.3"}
 
 
 class Glslang(Compiler):
@@ -172,8 +174,15 @@ class Glslang(Compiler):
             extra += ["-D", "--hlsl-enable-16bit-types", "-e", request.entry]
         elif request.entry != "main":
             extra += ["--source-entrypoint", "main", "-e", request.entry]
-        stage = ["-S", _STAGE[request.stage], "--target-env", self.target_for(source)]
+        target = self.target_for(source)
+        stage = ["-S", _STAGE[request.stage], "--target-env", _vulkan_version(target)]
+        if target.startswith("spv"):
+            stage += ["--target-env", target.replace("spv", "spirv")]
         return [self.path, "-V", *stage, *extra, "-o", OUTPUT_NAME, SOURCE_NAME]
+
+
+def _vulkan_version(target: str) -> str:
+    return _VULKAN.get(target, "vulkan1.1") if target.startswith("spv") else target
 
 
 # Text that glslangValidator compiles differently: glslc has smaller limits behind GLSL's constants of these names,
@@ -206,7 +215,7 @@ class Shaderc(Compiler):
         options = source.options
         extra = ["-g"] if options.debug else []
         extra += [] if options.optimise in ("", "0") else ["-Os" if options.optimise == "s" else "-O"]
-        called = [f"-fshader-stage={source.request.stage}", f"--target-env={self.target_for(source)}", *extra]
+        called = [f"-fshader-stage={source.request.stage}", *self._targets(source), *extra]
         return [self.path, *called, "-o", OUTPUT_NAME, SOURCE_NAME]
 
     def batches(self, source: ShaderSource, *, preferred: bool) -> bool:
@@ -223,10 +232,15 @@ class Shaderc(Compiler):
 
     def batch_arguments(self, sources: Sequence[ShaderSource]) -> list[str]:
         """Return the command line. Warnings count as errors, so that the preferred compiler reports them."""
-        argv = [self.path, "-c", "-Werror", f"--target-env={self.target_for(sources[0])}", "-x", "glsl"]
+        argv = [self.path, "-c", "-Werror", *self._targets(sources[0]), "-x", "glsl"]
         for index, source in enumerate(sources):
             argv += [f"-fshader-stage={source.request.stage}", str(index)]
         return argv
+
+    def _targets(self, source: ShaderSource) -> list[str]:
+        target = self.target_for(source)
+        versions = [f"--target-spv={target}"] if target.startswith("spv") else []
+        return [f"--target-env={_vulkan_version(target)}", *versions]
 
 
 class ArmGlslc(Compiler):
@@ -261,9 +275,6 @@ class ArmGlslc(Compiler):
         return [self.path, "--input", SOURCE_NAME, "--output", OUTPUT_NAME, "--stage", source.request.stage]
 
 
-_PROFILE = {"compute": "cs_6_2", "vertex": "vs_6_2", "fragment": "ps_6_2"}
-
-
 class Dxc(Compiler):
     """The program dxc."""
 
@@ -285,12 +296,16 @@ class Dxc(Compiler):
 
     def options(self, source: ShaderSource) -> list[str]:
         """List dxc's options for a shader. Registers are bindings and spaces are sets, without shifts."""
-        optimise = source.options.optimise
-        extra = ["-Zi"] if source.options.debug else []
-        extra += {"": [], "s": ["-O3"]}.get(optimise, [f"-O{optimise}"])
-        extra += [f"-fspv-target-env={min(self.target_for(source), 'vulkan1.3')}"]
-        profile = ["-T", _PROFILE[source.request.stage], "-E", source.request.entry]
-        return ["-spirv", "-enable-16bit-types", "-Wno-conversion", *profile, *extra]
+        options, request = source.options, source.request
+        words = [word for word in options.dxc_words if word != "-Gis"]  # dxc refuses -Gis beside -spirv
+        extra = ["-Zi"] if options.debug else []
+        extra += {"": [], "s": ["-O3"]}.get(options.optimise, [f"-O{options.optimise}"])
+        if not any(word.startswith("-fspv-target-env=") for word in words):
+            extra += [f"-fspv-target-env={min(self.target_for(source), 'vulkan1.3')}"]
+        if not options.profile and "-enable-16bit-types" not in words:
+            extra += ["-enable-16bit-types"]
+        profile = ["-T", options.profile or f"{PROFILES[request.stage]}_6_2", "-E", request.entry]
+        return ["-spirv", "-Wno-conversion", *profile, *extra, *words]
 
 
 DXC_PACKAGE = "compushady-lrtu"

@@ -12,6 +12,7 @@ import sys
 from array import array
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import suppress
 from typing import Any, Final, TypeVar
 
 from scenario_runner.errors import SpirvError
@@ -266,6 +267,44 @@ class Index:
             f"the instruction at word {at} (opcode {self.opcode(at)}) has {self.count(at)} words, "
             f"it needs {least}{' within the module' if at + least > len(self.words) else ''}"
         )
+
+
+_PARTITIONED: Final = 5297  # GroupNonUniformPartitionedNV, or …EXT
+_PARTITIONED_DECLARATION: Final = array("I", (2 << 16 | op.CAPABILITY, _PARTITIONED)).tobytes()
+_PARTITIONED_EXTENSION: Final = "_shader_subgroup_partitioned"
+_PARTITION: Final = 5296  # OpGroupNonUniformPartitionNV
+_GROUP_OPERATIONS: Final = range(349, 365)  # OpGroupNonUniformIAdd to OpGroupNonUniformLogicalXor
+_PARTITIONED_OPERATIONS: Final = (6, 7, 8)  # PartitionedReduceNV and both scans
+
+
+def idle_partitions(index: Index) -> set[int]:
+    """Return the offsets that declare partitioned subgroup operations, if no instruction is such an operation.
+
+    dxc declares them for each reduction in a subgroup (WaveActiveSum).
+    """
+    if _PARTITIONED not in index.capabilities:
+        return set()
+    words = index.words
+    for at in index.instructions():
+        opcode = index.opcode(at)
+        if opcode == _PARTITION:
+            return set()
+        if opcode in _GROUP_OPERATIONS and index.count(at) > 4 and words[at + 4] in _PARTITIONED_OPERATIONS:
+            return set()
+    offsets = index.offsets
+    capabilities = {at for at in offsets[op.CAPABILITY] if words[at + 1] == _PARTITIONED}
+    return capabilities | {at for at in offsets[op.EXTENSION] if index.text(at, 1).endswith(_PARTITIONED_EXTENSION)}
+
+
+def without_idle_partitions(code: bytes) -> bytes:
+    """Remove the declarations found by `idle_partitions` from a module. Return a damaged module unchanged."""
+    if _PARTITIONED_DECLARATION not in code:
+        return code
+    with suppress(SpirvError):
+        rewriting = Rewriting(index := Index(code))
+        rewriting.left_out |= idle_partitions(index)
+        return rewriting.result().tobytes()
+    return code
 
 
 class Rewriting:

@@ -12,7 +12,8 @@ import pytest
 from scenario_runner.errors import SpirvError
 from scenario_runner.shaders.spirv import read_module
 from scenario_runner.shaders.spirv.describe import describe
-from tests.scenes import assemble
+from scenario_runner.shaders.spirv.index import without_idle_partitions
+from tests.scenes import assemble, kernel
 
 EMPTY = "OpCapability Shader\nOpMemoryModel Logical GLSL450\n"
 COMPUTE = (
@@ -265,3 +266,35 @@ def test_infinite_defaults_are_text() -> None:
         )
     )
     assert described["specialization_constants"][0]["default"] == "inf"
+
+
+@pytest.mark.parametrize(
+    "body, is_used",
+    [
+        ("%sum = OpGroupNonUniformIAdd %uint %scope Reduce %one", False),
+        ("%sum = OpGroupNonUniformIAdd %uint %scope PartitionedReduceNV %one %mask", True),
+        ("%sum = OpGroupNonUniformIMul %uint %scope PartitionedExclusiveScanNV %one %mask", True),
+        ("%set = OpGroupNonUniformPartitionNV %four %one", True),
+        ("", False),
+    ],
+)
+def test_idle_partitions(body: str, is_used: bool) -> None:
+    """Only the declarations of partitioned operations that no instruction is go, and a damaged module stays."""
+    text = """
+        OpCapability GroupNonUniformPartitionedNV
+        OpCapability GroupNonUniformArithmetic
+        OpExtension "SPV_NV_shader_subgroup_partitioned"
+        OpExtension "SPV_KHR_storage_buffer_storage_class"
+        %four = OpTypeVector %uint 4
+        %scope = OpConstant %uint 3
+        %one = OpConstant %uint 1
+        %mask = OpConstantComposite %four %one %one %one %one
+        main:
+    """
+    code = assemble(kernel(f"{text.rstrip()}\n{body}\n".replace("        main:", "main:")), "spv1.3")
+    module = read_module(without_idle_partitions(code))
+    assert ("GroupNonUniformPartitionedNV" in module.capabilities) == is_used
+    assert ("SPV_NV_shader_subgroup_partitioned" in module.extensions) == is_used
+    assert {"GroupNonUniformArithmetic", "Shader"} <= set(module.capabilities)
+    assert "SPV_KHR_storage_buffer_storage_class" in module.extensions
+    assert without_idle_partitions(code[:-4]) == code[:-4]
