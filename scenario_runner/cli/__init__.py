@@ -69,6 +69,8 @@ def _module_of(options: argparse.Namespace) -> ModuleType:
             from scenario_runner.cli import diff as module
         case "shader":
             from scenario_runner.cli import shader as module
+        case "init":
+            from scenario_runner.cli import init as module
         case "vgf":
             from scenario_runner.cli import vgf as module
         case "convert" | "custom-op":

@@ -22,6 +22,7 @@ _READ_FILES: Final[Mapping[str, Sequence[str]]] = {
     "pack": ("*.json",),
     "reduce": ("*.json",),
     "view": ("*.npy", "*.dds", "*.png"),
+    "init": ("*.comp", "*.glsl", "*.hlsl", "*.spv"),
     "shader show": ("*.comp", "*.vert", "*.frag", "*.glsl", "*.hlsl", "*.spv", "*.vgf"),
     "vgf show": ("*.vgf",),
     "vgf scenario": ("*.vgf",),

@@ -21,12 +21,30 @@ def add_shader_options(parser: Parser) -> None:
     show = subcommand(commands, "show", "print entry points, bindings, blocks and specialization constants")
     add(show, "file FILE", "a .spv file, a .vgf file with modules, or source code (GLSL, .hlsl) to compile")
     add(show, "--json", "print the whole interface as JSON")
-    add(show, "--entry NAME", "entry point to compile (default: main)", default="main")
     stages = ("compute", "vertex", "fragment")
     add(show, "--stage", "stage to compile for (default: by the name of the file)", choices=stages)
-    add(show, "-D NAME[=VALUE]", "define a macro", dest="defines", **REPEATED)
-    add(show, "-I DIR", "search includes in DIR", dest="include_dirs", **REPEATED)
-    add_shared(show, "compiler")
+    _add_source_options(show, "main")
+
+
+def add_init_options(parser: Parser) -> None:
+    """Write a scenario for a compute shader.
+    The scenario runs as written. Edit the contents and the number of workgroups.
+    """
+    add(parser, "file FILE", "a shader: GLSL, .hlsl or SPIR-V")
+    add(parser, "-o --output JSON", "the scenario to write (default: the shader's name with .json)")
+    add(parser, "--expect", "run the scenario, and write the results as expectations")
+    workgroups = "the number of workgroups (default: 16 invocations or more in each direction)"
+    add(parser, "--workgroups", workgroups, nargs=3, type=whole_number(1), metavar=("X", "Y", "Z"))
+    parser.set_defaults(stage=None)
+    _add_source_options(parser, None)
+
+
+def _add_source_options(parser: Parser, entry: str | None) -> None:
+    """Add the options for compiling a file. ``entry`` is the default entry point."""
+    add(parser, "--entry NAME", "entry point to compile (default: main)", default=entry)
+    add(parser, "-D NAME[=VALUE]", "define a macro", dest="defines", **REPEATED)
+    add(parser, "-I DIR", "search includes in DIR", dest="include_dirs", **REPEATED)
+    add_shared(parser, "compiler")
 
 
 def add_vgf_options(parser: Parser) -> None:

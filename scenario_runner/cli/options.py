@@ -366,6 +366,7 @@ COMMANDS: Final[dict[str, Callable[[Parser], None]]] = {
     "bench": _bench,
     "pack": _pack,
     "reduce": _reduce,
+    "init": model_options.add_init_options,
     "explain": _explain,
     "view": _view,
     "diff": _diff,

@@ -13,7 +13,7 @@ from scenario_runner.files.input import SPIRV_SIGNATURES, SourceFile
 from scenario_runner.ml.vgf_file import read_vgf
 from scenario_runner.shaders.compile import compile_all
 from scenario_runner.shaders.source import CompileRequest
-from scenario_runner.shaders.spirv import read_module
+from scenario_runner.shaders.spirv import Module, read_module
 from scenario_runner.shaders.spirv.describe import describe
 
 _MOST_ROWS = 200  # in a table; JSON has all rows
@@ -23,7 +23,7 @@ _STAGES = {".vert": "vertex", ".frag": "fragment"}
 
 def show(options: argparse.Namespace) -> None:
     """Print the interface of each module in a file. Raises FileError, SpirvError, ShaderError or CompileError."""
-    modules = _modules_of_model(options) if options.file.lower().endswith(".vgf") else [_module(options)]
+    modules = _modules_of_model(options) if options.file.lower().endswith(".vgf") else [describe(module_of(options))]
     if options.json:
         print(json.dumps({"file": options.file, "modules": modules}, indent=2))
         return
@@ -33,24 +33,27 @@ def show(options: argparse.Namespace) -> None:
         _show_module(module)
 
 
-def _module(options: argparse.Namespace) -> dict[str, object]:
-    """Describe a SPIR-V file, or compile and describe source code."""
-    path = options.file
-    extension = os.path.splitext(path)[1].lower()
-    with SourceFile(path) as file:
+def module_of(options: argparse.Namespace) -> Module:
+    """Read a SPIR-V file, or compile source code. Raises FileError, SpirvError and CompileError."""
+    with SourceFile(options.file) as file:
         code = file.read(file.size_bytes)
-    if extension != ".spv" and not code.startswith(SPIRV_SIGNATURES):
-        request = CompileRequest(
-            language="HLSL" if extension == ".hlsl" else "GLSL",
-            path=path,
-            entry=options.entry,
-            stage=options.stage or _STAGES.get(extension, "compute"),  # type: ignore[arg-type]
-            build_options=" ".join(shlex.quote(f"-D{define}") for define in options.defines),
-            include_dirs=tuple(os.path.abspath(folder) for folder in options.include_dirs),
-            base_dir=os.getcwd(),
-        )
-        (code,) = compile_all([request], **compiler_arguments(options))
-    return describe(read_module(code, name=path))
+    if not options.file.lower().endswith(".spv") and not code.startswith(SPIRV_SIGNATURES):
+        (code,) = compile_all([request_for(options)], **compiler_arguments(options))
+    return read_module(code, name=options.file)
+
+
+def request_for(options: argparse.Namespace) -> CompileRequest:
+    """Make the compiler request for a file of source code."""
+    extension = os.path.splitext(options.file)[1].lower()
+    return CompileRequest(
+        language="HLSL" if extension == ".hlsl" else "GLSL",
+        path=options.file,
+        entry=options.entry or "main",
+        stage=options.stage or _STAGES.get(extension, "compute"),  # type: ignore[arg-type]
+        build_options=" ".join(shlex.quote(f"-D{define}") for define in options.defines),
+        include_dirs=tuple(os.path.abspath(folder) for folder in options.include_dirs),
+        base_dir=os.getcwd(),
+    )
 
 
 def _modules_of_model(options: argparse.Namespace) -> list[dict[str, object]]:

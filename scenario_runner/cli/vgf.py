@@ -14,6 +14,7 @@ from scenario_runner.ml.executorch import is_program, read_program
 from scenario_runner.ml.model_scenario import scenario_for
 from scenario_runner.ml.vgf_file import read_vgf
 from scenario_runner.ml.vgf_model import describe
+from scenario_runner.scenario.writing import compact
 
 _CHUNK_BYTES = 16 << 20
 
@@ -30,7 +31,7 @@ def show(options: argparse.Namespace) -> None:
 def scenario(options: argparse.Namespace) -> None:
     """Write a scenario that runs a model. Raises FileError."""
     path = os.path.relpath(options.file, os.path.dirname(os.path.abspath(options.output)) if options.output else None)
-    text = json.dumps(scenario_for(read_vgf(options.file), path), indent=2)
+    text = compact(scenario_for(read_vgf(options.file), path))
     if options.output is None:
         print(text)
         return

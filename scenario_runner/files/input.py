@@ -30,7 +30,7 @@ _SIGNATURES = (
     ((b"\x93NUMPY",), "a NumPy file", _VIEW_HELP),
     ((b"\x89PNG",), "a PNG file", _VIEW_HELP),
     ((b"DDS ",), "a DDS file", _VIEW_HELP),
-    ((b"VGF1",), "a VGF model", "give the file a name that ends in .vgf, and run it"),
+    ((b"VGF1",), "a VGF model", "scenario-runner vgf scenario {path} writes a scenario for it"),
     (SPIRV_SIGNATURES, "a SPIR-V module", _SHADER_HELP),
 )
 _SHADER_WORDS = {

@@ -26,9 +26,9 @@ from scenario_runner.ml.vgf_model import (
     find_port,
 )
 from scenario_runner.scenario import Scenario, from_dict, loads
+from scenario_runner.scenario.writing import Uids
 
-# The reference runner's name for the command; `dispatch_graph` is an older name.
-COMMAND = "dispatch_vgf"
+COMMAND = "dispatch_graph"
 Body: TypeAlias = dict[str, Any]
 """A resource, a command or a whole scenario in JSON."""
 Place: TypeAlias = Callable[[Diagnostic], Diagnostic]
@@ -43,13 +43,13 @@ _WRITE_SCENARIO = "write a scenario with 'scenario-runner vgf scenario'"
 
 
 def scenario_for(vgf: Vgf, vgf_path: str) -> Body:
-    """Make a scenario in JSON with a ``dispatch_vgf`` of the model at ``vgf_path``.
+    """Make a scenario in JSON with a ``dispatch_graph`` of the model at ``vgf_path``.
 
     It reads inputs from ``NAME.npy`` and writes outputs to ``NAME.npy`` (images: ``NAME.dds``). Every module without
     code gets a shader resource and a substitution, every range of push constants a ``raw_data`` to fill. The user must
     replace dynamic dimensions, which are -1, and unknown sizes of buffers, which are 0.
     """
-    uids = _Uids()
+    uids = Uids()
     graph: Body = {"uid": uids.make("graph"), "src": vgf_path}
     resources: list[Body] = [{"graph": graph}]
     command: Body = {"graph_ref": graph["uid"], "bindings": []}
@@ -90,24 +90,6 @@ def scenario_for(vgf: Vgf, vgf_path: str) -> Body:
     return {"resources": resources, "commands": [{COMMAND: command}]}
 
 
-class _Uids:
-    """A source of unique uids that are safe file names."""
-
-    def __init__(self) -> None:
-        self._taken: set[str] = set()
-
-    def make(self, name: str, binding: int | None = None) -> str:
-        # The name comes from a file. It must not lead out of the folder, hide a file or be endless.
-        safe = "".join(c if c.isascii() and (c.isalnum() or c in "-_.") else "_" for c in name[:80]).lstrip(".-")
-        uid = base = safe or "unnamed"
-        number = 2 if binding is None else binding
-        while uid in self._taken:
-            uid = f"{base}_{number}"
-            number += 1
-        self._taken.add(uid)
-        return uid
-
-
 def _resource(uid: str, resource: ModelResource) -> tuple[Body, str]:
     """Make a resource without the keys that depend on the direction. Return the resource and the kind."""
     if resource.descriptor_type in BUFFER_TYPES:
@@ -132,7 +114,7 @@ def _sampler(sampler: Sampler) -> dict[str, str]:
     return {name: value for name, value in fields.items() if value is not None}
 
 
-def _add_shaders(vgf: Vgf, uids: _Uids, resources: list[Body]) -> list[dict[str, str]]:
+def _add_shaders(vgf: Vgf, uids: Uids, resources: list[Body]) -> list[dict[str, str]]:
     """Add a shader for every used compute module without code. Return the substitutions."""
     substitutions = []
     for index in dict.fromkeys(segment.module_index for segment in vgf.segments):
@@ -147,7 +129,7 @@ def _add_shaders(vgf: Vgf, uids: _Uids, resources: list[Body]) -> list[dict[str,
     return substitutions
 
 
-def _add_push_constants(vgf: Vgf, uids: _Uids, resources: list[Body]) -> list[dict[str, str]]:
+def _add_push_constants(vgf: Vgf, uids: Uids, resources: list[Body]) -> list[dict[str, str]]:
     """Add data for every module with push constants. Return the entries of the command."""
     entries = []
     modules = [segment.module_index for segment in vgf.segments if segment.push_constant_ranges]

@@ -24,6 +24,7 @@ from scenario_runner.scenario.shaders import Graph, GraphConstant, Shader
 if TYPE_CHECKING:
     import numpy
 
+_LINE_LENGTH = 120
 _SHADER_EXTENSIONS = {"compute": ".comp", "vertex": ".vert", "fragment": ".frag"}
 
 
@@ -56,6 +57,42 @@ def save(resources: Sequence[Resource], commands: Sequence[Model], base_dir: str
                 body["src"] = new_name(stem, resource.uid, extension_of(resource), taken)
                 _write(os.path.join(folder, body["src"]), resource, files)
         text.write(_text(entries, commands).encode())
+
+
+class Uids:
+    """A source of unique uids that are safe file names."""
+
+    def __init__(self) -> None:
+        self._taken: set[str] = set()
+
+    def make(self, name: str, binding: int | None = None) -> str:
+        """Return a new uid like ``name``. A repeated name gets a number, from ``binding`` on.
+
+        The name may come from a file. The uid leads out of no folder, hides no file and is not endless.
+        """
+        safe = "".join(c if c.isascii() and (c.isalnum() or c in "-_.") else "_" for c in name[:80]).lstrip(".-")
+        uid = base = safe or "unnamed"
+        number = 2 if binding is None else binding
+        while uid in self._taken:
+            uid = f"{base}_{number}"
+            number += 1
+        self._taken.add(uid)
+        return uid
+
+
+def compact(tree: Json, indent: int = 0, used: int = 0) -> str:
+    """Format JSON data. Each array and object that fits stands on one line, after ``used`` other characters."""
+    line = json.dumps(tree)
+    if not isinstance(tree, dict | list) or not tree or indent + used + len(line) <= _LINE_LENGTH:
+        return line
+    opening, closing = ("{", "}") if isinstance(tree, dict) else ("[", "]")
+    keys = [f"{json.dumps(key)}: " for key in tree] if isinstance(tree, dict) else [""] * len(tree)
+    values = tree.values() if isinstance(tree, dict) else tree
+    if len(tree) == 1:
+        return f"{opening}{keys[0]}{compact(next(iter(values)), indent, used + len(keys[0]) + 1)}{closing}"
+    start = "\n" + " " * (indent + 2)
+    parts = [f"{key}{compact(value, indent + 2, len(key) + 1)}" for key, value in zip(keys, values, strict=True)]
+    return f"{opening}{start}{(',' + start).join(parts)}\n{' ' * indent}{closing}"
 
 
 def _text(entries: Sequence[tuple[Resource, dict[str, object]]], commands: Sequence[Model]) -> str:

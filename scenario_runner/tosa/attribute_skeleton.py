@@ -85,7 +85,7 @@ def _resources(slots: Iterable[Slot]) -> dict[str, object]:
         direction = "output" if any(variable.writes for _, variable in slot.variables) else "input"
         number = TYPE_OF_KIND[slot.kind]
         described = {
-            "vkformat": _format(slot.variable),
+            "vkformat": format_name(slot.variable),
             "vkdescriptortype": descriptor_type_name(number),
             "descriptorset": slot.set,
             "binding": slot.binding,
@@ -96,7 +96,7 @@ def _resources(slots: Iterable[Slot]) -> dict[str, object]:
     return attributes
 
 
-def _format(variable: DescriptorBinding) -> str:
+def format_name(variable: DescriptorBinding) -> str:
     """Name a declaration's format, or a format for the declared type."""
     if variable.tensor is not None:
         return _format_named(variable.tensor.element, 1)

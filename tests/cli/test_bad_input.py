@@ -47,7 +47,7 @@ void second(uint3 id : SV_DispatchThreadID) { data[id.x] *= 3.0; }
         ("in.npy", b"\x93NUMPY\x01\x00", "a NumPy file", "scenario-runner view in.npy shows it"),
         ("a.png", b"\x89PNG\r\n\x1a\n", "a PNG file", "scenario-runner view a.png shows it"),
         ("a.dds", b"DDS \x7c\0\0\0", "a DDS file", "scenario-runner view a.dds shows it"),
-        ("m.json", b"VGF1" + bytes(124), "a VGF model", "give the file a name that ends in .vgf, and run it"),
+        ("m.json", b"VGF1" + bytes(124), "a VGF model", "scenario-runner vgf scenario m.json writes a scenario for it"),
     ],
 )
 def test_file_of_another_kind(

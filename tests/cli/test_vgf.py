@@ -1,6 +1,7 @@
 """``scenario-runner vgf``, and models that run from the command line without a scenario."""
 
 import json
+import re
 from pathlib import Path
 
 import numpy
@@ -250,5 +251,5 @@ def test_one_model_at_a_time(program: Program, given: list[str]) -> None:
 def test_a_model_where_a_scenario_is_expected(program: Program) -> None:
     """A command for scenarios refuses a model and names the commands for models."""
     ended = program("bench", FIXTURES / "conv.vgf", exit_code=3)
-    assert "the file is a model, expected a scenario" in ended.err
-    assert "help: scenario-runner vgf scenario makes a scenario of a model" in ended.err
+    assert "the file is a VGF model, expected a scenario" in ended.err
+    assert re.search(r"help: scenario-runner vgf scenario \S+conv.vgf writes a scenario for it", ended.err)

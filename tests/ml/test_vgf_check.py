@@ -331,7 +331,7 @@ def test_a_placeholder_model_gets_a_complete_scenario() -> None:
         ],
         "commands": [
             {
-                "dispatch_vgf": {
+                "dispatch_graph": {
                     "graph_ref": "graph",
                     "bindings": [
                         {"set": 0, "id": 0, "resource_ref": "x"},
@@ -371,7 +371,7 @@ def test_an_input_that_is_returned_is_one_resource() -> None:
     found = resources(scenario)
     assert found["left"][1]["dst"] == "same.npy"
     assert found["left"][1]["shader_access"] == "readwrite"
-    bindings = scenario["commands"][0]["dispatch_vgf"]["bindings"]
+    bindings = scenario["commands"][0]["dispatch_graph"]["bindings"]
     assert [b["id"] for b in bindings] == [0, 1, 2, 3]
 
 
@@ -384,7 +384,7 @@ def test_push_constants_get_data_and_a_size() -> None:
         "raw_data",
         {"uid": "glsl_1_push_constants", "src": "glsl_1_push_constants.npy"},
     )
-    assert scenario["commands"][0]["dispatch_vgf"]["push_constants"] == [
+    assert scenario["commands"][0]["dispatch_graph"]["push_constants"] == [
         {"push_data_ref": "glsl_1_push_constants", "shader_target": "glsl_1"}
     ]
 

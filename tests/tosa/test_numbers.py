@@ -262,7 +262,7 @@ def test_placeholders(program: Program, tmp_path: Path) -> None:
     assert shown.count("placeholder") == 3
     assert "  0  Swish            compute  graph_partition_0  0      1       8x1x1" in shown
     scenario = json.loads(program("vgf", "scenario", "model.vgf").out)
-    command = scenario["commands"][0]["dispatch_vgf"]
+    command = scenario["commands"][0]["dispatch_graph"]
     assert [each["target"] for each in command["shader_substitutions"]] == [
         "graph_partition_0",
         "graph_partition_2",
@@ -298,7 +298,7 @@ def test_push_constants(program: Program, tmp_path: Path) -> None:
         (0x20, 0, 8)
     ]
     scenario = json.loads(program("vgf", "scenario", "model.vgf").out)
-    command = scenario["commands"][0]["dispatch_vgf"]
+    command = scenario["commands"][0]["dispatch_graph"]
     assert command["push_constants"][0]["shader_target"] == "graph_partition_1"
     numpy.save(tmp_path / "graph_partition_1_push_constants.npy", numpy.float32([5, 7]))
     for target in ("graph_partition_1", "Scale"):

@@ -1,0 +1,213 @@
+"""``scenario-runner init SHADER``: a scenario for a compute shader, from the shader's interface."""
+
+import argparse
+import os
+from collections.abc import Iterator, Sequence
+from math import prod
+from typing import Final
+
+from scenario_runner.checks.bindings import Slot, check_image, declared_size, slots_of
+from scenario_runner.checks.entry_points import MODELS, find_entry_point
+from scenario_runner.cli.arguments import parse
+from scenario_runner.cli.shader import module_of, request_for
+from scenario_runner.errors import UsageError, error_of, file_error
+from scenario_runner.errors.diagnostic import Diagnostic
+from scenario_runner.errors.text import Json, one_line
+from scenario_runner.files.elements import ELEMENTS
+from scenario_runner.files.input import SPIRV_SIGNATURES, SourceFile
+from scenario_runner.files.output import OutputFile
+from scenario_runner.files.vk_formats import format_named
+from scenario_runner.scenario.writing import Uids, compact
+from scenario_runner.shaders.source import BuildOptions, assemble
+from scenario_runner.shaders.spirv import EntryPoint, Module
+from scenario_runner.shaders.spirv.types import Array, Matrix, RuntimeArray, Scalar, Struct, Type, Vector
+from scenario_runner.tosa.attribute_skeleton import format_name
+
+_LEAST_EXTENT: Final = 16
+"""The least invocations along an axis that a shader uses. Arrays and images without a size get the same extent."""
+_ONE: Final = "0x3f800000"  # 1.0 in single precision
+
+
+def main(options: argparse.Namespace) -> int:
+    """Write a scenario, and with --expect the expectations from a run.
+
+    Raises FileError for an existing file, UsageError for other stages, and the errors of reading a shader.
+    """
+    stem = os.path.splitext(options.output or os.path.basename(options.file))[0]
+    scenario, check = options.output or f"{stem}.json", f"{stem}.check.json"
+    for path in (scenario, check) if options.expect else (scenario,):
+        if os.path.lexists(path):
+            raise file_error(path, "exists, and init overwrites no file", help="name another file with -o")
+    resources, command = _entries(options, os.path.dirname(os.path.abspath(scenario)))
+    _write(scenario, {"resources": resources, "commands": [{"dispatch_compute": command}]})
+    if not options.expect:
+        print(f"wrote {one_line(scenario)}: run it with scenario-runner {one_line(scenario)}")
+        return 0
+    _write(check, {"outputs": _expectations(resources, f"{os.path.basename(stem)}.expected")})
+    print(f"wrote {one_line(scenario)} and {one_line(check)}: check the expected files below", flush=True)
+    from scenario_runner.cli.suites import test
+
+    return test.main(parse(["test", scenario, "--update"]))
+
+
+def _write(path: str, tree: Json) -> None:
+    with OutputFile(path) as file:
+        file.write(f"{compact(tree)}\n".encode())
+
+
+def _expectations(resources: Sequence[Json], folder: str) -> dict[str, Json]:
+    """Return an expectation for each output: a file in ``folder``, and the type of a buffer's numbers."""
+    outputs = {}
+    for kind, body in (pair for entry in resources for pair in entry.items() if "dst" in pair[1]):
+        outputs[body["uid"]] = {"file": f"{folder}/{os.path.basename(body['dst'])}"}
+        if kind == "buffer" and "src" in body:
+            outputs[body["uid"]]["dtype"] = body["src"]["dtype"]
+    return outputs
+
+
+def _entries(options: argparse.Namespace, folder: str) -> tuple[list[Json], dict[str, Json]]:
+    """Return the resources, and the body of a dispatch. Paths start from ``folder``."""
+    if options.entry is None:
+        _name_entry_point(options)
+    module = module_of(options)
+    entry = _entry_point(module, options)
+    uids = Uids()
+    shader = _shader(options, module, entry, folder)
+    shader["uid"] = uids.make(shader["uid"])
+    slots, findings = slots_of([(shader["uid"], entry.interface)], "")
+    _refuse_errors(findings, options.file)
+    used = [slot for slot in slots.values() if slot.has_place]
+    local_size = entry.interface.local_size() or (1, 1, 1)
+    has_images = any(slot.variable.image is not None for slot in used)
+    groups = options.workgroups or [
+        -(-_LEAST_EXTENT // size) if axis == 0 or size > 1 or (has_images and axis == 1) else 1
+        for axis, size in enumerate(local_size)
+    ]
+    extent = [size * count for size, count in zip(local_size, groups, strict=True)]
+    resources: list[Json] = [{"shader": shader}]
+    bindings = []
+    texture = ""
+    for slot in sorted(used, key=lambda slot: slot.kind == "sampler"):
+        uid = texture
+        if slot.kind != "sampler" or not texture:
+            uid = uids.make(slot.variable.name or f"binding_{slot.binding}")
+            resources.append(_resource(slot, uid, extent, options.file))
+        texture = uid if slot.kind == "sampled_image" else texture
+        bindings.append({"set": slot.set, "id": slot.binding, "resource_ref": uid})
+    command: dict[str, Json] = {"shader_ref": shader["uid"], "rangeND": groups, "bindings": bindings}
+    if entry.interface.push_constants is not None:
+        command["push_data_ref"] = uids.make("push_constants")
+        content = _push_constants(entry.interface.push_constants, declared_size(entry.interface))
+        resources.append({"raw_data": {"uid": command["push_data_ref"], "src": content}})
+    return resources, command
+
+
+def _name_entry_point(options: argparse.Namespace) -> None:
+    """Choose the first entry point of an HLSL file without ``main``."""
+    request = request_for(options)
+    if request.language == "HLSL":
+        options.entry = next(iter(assemble(request, BuildOptions()).other_entry_points()), None)
+
+
+def _entry_point(module: Module, options: argparse.Namespace) -> EntryPoint:
+    """Return the named entry point, else ``main`` or the first one of the stage. Raises UsageError and ShaderError."""
+    names = [entry.name for entry in module.entry_points if entry.execution_model == MODELS["compute"]]
+    if not names:
+        message = f"{options.file} has no compute shader"
+        raise UsageError(message, help="init writes scenarios for compute shaders; docs/drawings.md has drawings")
+    name = options.entry or ("main" if "main" in names else names[0])
+    entry, errors = find_entry_point(module, os.path.basename(options.file), name, "compute", "")
+    _refuse_errors(errors, options.file)
+    assert entry is not None
+    return entry
+
+
+def _refuse_errors(findings: Sequence[Diagnostic], path: str) -> None:
+    errors = [finding._replace(pointer=None, path=path) for finding in findings if finding.severity == "error"]
+    if errors:
+        raise error_of(errors)
+
+
+def _shader(options: argparse.Namespace, module: Module, entry: EntryPoint, folder: str) -> dict[str, Json]:
+    """Return the body of the shader, with the default values of specialization constants."""
+    name, extension = os.path.splitext(os.path.basename(options.file))
+    body: dict[str, Json] = {"uid": name, "src": os.path.relpath(options.file, folder).replace(os.sep, "/")}
+    if extension.lower() != ".spv":
+        with SourceFile(options.file) as file:
+            if file.read(4) in SPIRV_SIGNATURES:
+                body["type"] = "SPIR-V"
+    if entry.name != "main":
+        body["entry"] = entry.name
+    request = request_for(options)
+    if request.build_options:
+        body["build_options"] = request.build_options
+    if request.include_dirs:
+        body["include_dirs"] = [os.path.relpath(path, folder).replace(os.sep, "/") for path in request.include_dirs]
+    if module.spec_constants:
+        body["specialization_constants"] = [{"id": one.id, "value": one.default} for one in module.spec_constants]
+    return body
+
+
+def _resource(slot: Slot, uid: str, extent: Sequence[int], path: str) -> dict[str, Json]:
+    """Return the resource for a binding, with contents if the shader reads it, and a file if the shader writes it."""
+    variable = slot.variable
+    reads = any(each.reads for _, each in slot.variables)
+    writes = any(each.writes for _, each in slot.variables)
+    body: dict[str, Json] = {"uid": uid, "shader_access": "readonly"}
+    kind, source = "buffer", {"random": 1}
+    if variable.tensor is not None:
+        kind, shape = "tensor", variable.tensor.shape or (-1,) * (variable.tensor.rank or 1)
+        body |= {"dims": [_LEAST_EXTENT if length < 1 else length for length in shape], "format": format_name(variable)}
+    elif variable.block is None:
+        kind, name = "image", format_name(variable)
+        _refuse_errors(check_image(variable, slot.shader, uid, format_named(name), ""), path)
+        body |= {"dims": [1, *extent[:2], 1], "format": name}
+    else:
+        body["size"] = variable.block.size_bytes + (variable.block.runtime_stride_bytes or 0) * prod(extent)
+        source = _numbers(variable.block)
+    if writes:
+        body["shader_access"] = "readwrite" if reads else "writeonly"
+    if reads or not writes:
+        body["src"] = source
+    if writes:
+        body["dst"] = f"out/{uid}.npy"
+    return {kind: body}
+
+
+def _numbers(block: Struct) -> dict[str, Json]:
+    """Return contents for a block: the numbers 0, 1, 2, … if all members have one type, else random bytes."""
+    types = set(_scalars(block))
+    name = str(types.pop()) if len(types) == 1 else ""
+    if name not in ELEMENTS or ELEMENTS[name].size_bytes == 1:
+        return {"random": 1, "dtype": name if name in ELEMENTS else "uint8"}
+    return {"series": [0, 1], "dtype": name}
+
+
+def _push_constants(block: Struct, size_bytes: int) -> dict[str, Json]:
+    """Return contents for push constants: the number 1 for each member of 32 bits."""
+    types = set(_scalars(block))
+    name = str(types.pop()) if len(types) == 1 else ""
+    if name in ("float32", "int32", "uint32"):
+        return {"values": [1] * (size_bytes // 4), "dtype": name}
+    words: list[Json] = [1] * (size_bytes // 4)
+    for member in block.members:
+        first, last = (member.offset_bytes or 0) // 4, ((member.offset_bytes or 0) + member.size_bytes) // 4
+        if {str(scalar) for scalar in _scalars(member.type)} == {"float32"}:
+            words[first:last] = [_ONE] * (last - first)
+    return {"values": words, "dtype": "uint32"}
+
+
+def _scalars(type: Type) -> Iterator[Scalar]:
+    """Yield the types of the numbers in a type."""
+    match type:
+        case Scalar():
+            yield type
+        case Vector():
+            yield type.component
+        case Matrix():
+            yield type.column.component
+        case Array() | RuntimeArray():
+            yield from _scalars(type.element)
+        case Struct():
+            for member in type.members:
+                yield from _scalars(member.type)
