@@ -24,7 +24,7 @@ from scenario_runner.plan.resolve import resolve_with_context
 from scenario_runner.plan.shader_modules import LoadedShader
 from scenario_runner.plan.sources import ImageFileSource
 from scenario_runner.run.output_files import at_pointer, mixed_outputs, wrong_destinations
-from scenario_runner.scenario import DispatchBarrier, MarkBoundary, Scenario, load
+from scenario_runner.scenario import Copy, DispatchBarrier, Fill, MarkBoundary, Scenario, load
 from scenario_runner.scenario.scenario import Problems
 
 if TYPE_CHECKING:
@@ -195,7 +195,7 @@ def _name(command: object) -> str:
     for key, kind in (("shader_ref", "shader"), ("fragment_shader_ref", "shader"), ("graph_ref", "graph")):
         if hasattr(command, key):
             return f"{kind} {getattr(command, key)!r}"
-    return "the optical flow"
+    return f"the {command.kind}" if isinstance(command, Copy | Fill) else "the optical flow"
 
 
 class _Memory:
@@ -212,7 +212,7 @@ class _Memory:
 
     def use(self, access: ResourceAccess) -> Use:
         """Return an access's memory use."""
-        uid, level, stage, reads, writes, atomic, extent_bytes = access
+        uid, level, stage, reads, writes, atomic, extent_bytes, offset_bytes = access
         plan = self._resources[uid]
         (memory, first, end), unit = self._part(plan, None if level is None else (level, level + 1))
         base = 0
@@ -220,8 +220,9 @@ class _Memory:
             base = plan.offset_bytes
             if uid not in self._uids:
                 plan = self._declared.get((plan.group, base), plan)
-        if extent_bytes is not None and isinstance(plan, BufferPlan):
-            end = min(end, first + extent_bytes)
+        if isinstance(plan, BufferPlan):
+            first += offset_bytes
+            end = end if extent_bytes is None else min(end, first + extent_bytes)
         return Use(plan.uid, plan.kind, memory, first, end, stage, reads, writes, atomic, unit, base)
 
     def covered(self, barrier: AnyBarrier) -> Covered:

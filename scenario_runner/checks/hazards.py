@@ -22,7 +22,7 @@ STAGES: Final = {
     "graph": frozenset({"graph"}),
     "compute": frozenset({"compute"}),
     "graphics": frozenset({"fragment", "attachment"}),
-    "all": frozenset({"graph", "compute", "vertex", "fragment", "attachment", "transition"}),
+    "all": frozenset({"graph", "compute", "vertex", "fragment", "attachment", "transfer", "transition"}),
 }
 """The stages of a barrier in a scenario → the stages of a `Use`."""
 MOST_FINDINGS: Final = 100
@@ -40,9 +40,9 @@ _CODES: Final = {"reads-writes": "SR-HAZARD-001", "writes-reads": "SR-HAZARD-002
 class Use(NamedTuple):
     """A command's use of the memory object ``memory``, from ``first`` to before ``end``.
 
-    ``resource`` and ``what`` are the bound resource's uid and kind. ``stage`` is "compute",
-    "vertex", "fragment", "attachment", "graph" or "transition". ``atomic`` means atomic operations only. ``first`` and
-    ``end`` count units of ``unit``, "byte" or "mip level". The resource begins at the unit ``base``.
+    ``resource`` and ``what`` are the bound resource's uid and kind. ``stage`` is "compute", "vertex", "fragment",
+    "attachment", "transfer", "graph" or "transition". ``atomic`` means atomic operations only. ``first`` and ``end``
+    count units of ``unit``, "byte" or "mip level". The resource begins at the unit ``base``.
     """
 
     resource: str

@@ -11,6 +11,7 @@ from scenario_runner.errors import UsageError
 from scenario_runner.errors.text import close_names, did_you_mean
 from scenario_runner.files.byte_data import overlap
 from scenario_runner.plan.image_layouts import LevelLayouts
+from scenario_runner.plan.image_records import TransferPart
 from scenario_runner.plan.plan import FramePlan, Operation, Plan, Work, memory_groups, span_of
 from scenario_runner.plan.records import Descriptor
 from scenario_runner.plan.shader_modules import LoadedShader
@@ -24,8 +25,8 @@ _Variables = dict[tuple[int, int], list[DescriptorBinding]]
 class ResourceAccess(NamedTuple):
     """Access by one stage in an operation to a resource or an image's mip ``level`` (None: all levels).
 
-    An ``atomic`` access consists of atomic operations only. ``extent_bytes`` is the block size through which a
-    shader sees a buffer; None for a block that ends in a runtime array.
+    An ``atomic`` access consists of atomic operations only. In a buffer, the access covers ``extent_bytes`` from
+    ``offset_bytes`` on; None is the rest, as for a block that ends in a runtime array.
     """
 
     uid: str
@@ -35,6 +36,7 @@ class ResourceAccess(NamedTuple):
     writes: bool
     atomic: bool = False
     extent_bytes: int | None = None
+    offset_bytes: int = 0
 
 
 class Accesses:
@@ -59,6 +61,8 @@ class Accesses:
         """Return an operation's accesses; a draw also accesses its attachments."""
         if operation.kind == "barrier":
             return ()
+        if operation.kind == "fill" or operation.kind == "copy":
+            return tuple(_of_transfer(part, writes=part is operation.target) for part in operation.parts)
         targets = operation.targets if operation.kind == "draw" else ()
         key = (operation.kind, operation.pipeline, operation.descriptors, targets)
         if key not in self._known:
@@ -128,6 +132,13 @@ class Accesses:
             for variable in (_interface(stage.code, stage.entry) if shader is None else shader.interface).bindings:
                 by_place.setdefault((variable.set, variable.binding), []).append(variable)
             yield name, by_place
+
+
+def _of_transfer(part: TransferPart, *, writes: bool) -> ResourceAccess:
+    """Return the access of a fill or copy to a part of a resource."""
+    return ResourceAccess(
+        part.uid, part.level, "transfer", not writes, writes, False, part.size_bytes, part.offset_bytes
+    )
 
 
 def _interface(code: bytes, entry_point: str) -> Interface:

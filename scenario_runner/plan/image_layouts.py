@@ -6,12 +6,14 @@ An OPTIMAL image sharing memory with a tensor has the layout "tensor_aliasing" w
 Source: VK_ARM_tensors, "Tensor Aliasing"; Vulkan specification, "Memory Aliasing".
 """
 
+from __future__ import annotations
+
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from scenario_runner.plan.graph_records import TensorPlan
 from scenario_runner.plan.image_records import ImagePlan
-from scenario_runner.plan.plan import AnyBarrier, Barrier, Operation, ResourcePlan, Work
+from scenario_runner.plan.plan import AnyBarrier, Barrier, Operation, ResourcePlan, Transfer, Work
 from scenario_runner.plan.records import DescriptorList, ImageBarrier, ImageLayout
 from scenario_runner.scenario import Scenario
 from scenario_runner.scenario.scenario import Problems
@@ -122,13 +124,13 @@ class LayoutTracker(LevelLayouts):
             self.check_shader_access(binding.resource_ref, binding.lod, f"{place}/{number}")
 
     def check_shader_access(self, uid: str, level: int | None, place: str) -> None:
-        """Note an error if an image's mip level (None: any level) is in a layout without shader access."""
+        """Note an error if an image's mip level (None: any level) is in a layout that commands cannot use."""
         layouts = self._moved.get(uid, ())
         for number in range(len(layouts)) if level is None or not layouts else [level]:
             if layouts[number] != "general":
                 has = f"mip level {number} of image {uid!r} is in the layout {layouts[number]} here"
                 help = "move it there with an image_barrier before this command"
-                self._problems.error("SR-IMAGE-011", place, f"{has}; shaders need it in general", help)
+                self._problems.error("SR-IMAGE-011", place, f"{has}; the command needs it in general", help)
                 break
 
     def restoring(self, command: int) -> list[Operation]:
@@ -166,11 +168,14 @@ class LayoutTracker(LevelLayouts):
         self._actual[barrier.uid] = barrier.new_layout
         return barrier if barrier.old_layout is None else barrier._replace(old_layout=current)
 
-    def _needed(self, operation: Work) -> dict[str, ImageLayout]:
+    def _needed(self, operation: Work | Transfer) -> dict[str, ImageLayout]:
         """Return the image layouts for an operation."""
         layouts: dict[str, ImageLayout] = {}
         users: dict[str, str] = {}
-        used = [descriptor.uid for descriptor in self._lists[operation.descriptors].descriptors]
+        if operation.kind == "fill" or operation.kind == "copy":
+            used = [part.uid for part in operation.parts]
+        else:
+            used = [descriptor.uid for descriptor in self._lists[operation.descriptors].descriptors]
         if operation.kind == "draw":
             used += [target.uid for target in operation.targets]
         for use in used:

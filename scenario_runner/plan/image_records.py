@@ -1,4 +1,4 @@
-"""Records for images, samplers and draws, which not every plan needs."""
+"""Records for images, samplers, draws, fills and copies, which not every plan needs."""
 
 from __future__ import annotations
 
@@ -8,9 +8,17 @@ from typing import Literal, NamedTuple
 from scenario_runner.files.vk_formats import AddressMode, Filter, Format
 from scenario_runner.plan.records import ImagePart, LayoutBinding, Source, Specialization
 
-# Image uses beside copies; see VkImageUsageFlagBits and VkDataGraphOpticalFlowImageUsageFlagBitsARM.
+# Image uses beside initial contents and results: VkImageUsageFlagBits and VkDataGraphOpticalFlowImageUsageFlagBitsARM.
 ImageUsage = Literal[
-    "sampled", "storage", "color_attachment", "tensor_aliasing", "flow_input", "flow_output", "flow_hint", "flow_cost"
+    "sampled",
+    "storage",
+    "color_attachment",
+    "transfer",
+    "tensor_aliasing",
+    "flow_input",
+    "flow_output",
+    "flow_hint",
+    "flow_cost",
 ]
 Tiling = Literal["OPTIMAL", "LINEAR"]
 TexelAccess = Literal["read", "write", "atomic"]
@@ -168,3 +176,48 @@ class Draw(NamedTuple):
     barrier_after: bool
     command: int
     kind: Literal["draw"] = "draw"
+
+
+class TransferPart(NamedTuple):
+    """A part of a buffer, or a mip ``level`` of an image, that a fill or copy uses.
+
+    ``offset_bytes`` and ``size_bytes`` count packed bytes from the resource's start.
+    """
+
+    uid: str
+    offset_bytes: int
+    size_bytes: int
+    level: int | None = None
+
+
+class FillOperation(NamedTuple):
+    """A fill of ``target``.
+
+    ``data`` has the bytes of a 32-bit word, a VkClearColorValue or a VkClearDepthStencilValue.
+    """
+
+    target: TransferPart
+    data: bytes
+    barrier_after: bool
+    command: int
+    kind: Literal["fill"] = "fill"
+
+    @property
+    def parts(self) -> tuple[TransferPart, ...]:
+        """The parts that the fill uses."""
+        return (self.target,)
+
+
+class CopyOperation(NamedTuple):
+    """A copy from ``source`` to ``target``, which have the same size."""
+
+    source: TransferPart
+    target: TransferPart
+    barrier_after: bool
+    command: int
+    kind: Literal["copy"] = "copy"
+
+    @property
+    def parts(self) -> tuple[TransferPart, ...]:
+        """The parts that the copy uses."""
+        return self.source, self.target

@@ -232,6 +232,9 @@ class ImageUses:
         for operation in chain.from_iterable(frame.operations for frame in frames):
             for target in operation.targets if operation.kind == "draw" else ():
                 usage[target.uid].add("color_attachment")
+            for part in operation.parts if operation.kind == "fill" or operation.kind == "copy" else ():
+                if part.level is not None:
+                    usage[part.uid].add("transfer")
             for barrier in operation.barriers if operation.kind == "barrier" else ():
                 if barrier.kind == "image":
                     moved.setdefault(barrier.uid, set()).add(barrier.new_layout)

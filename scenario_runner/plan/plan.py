@@ -32,7 +32,13 @@ if TYPE_CHECKING:
         OpticalFlowPlan,
         TensorPlan,
     )
-    from scenario_runner.plan.image_records import Draw, GraphicsPipelinePlan, ImagePlan
+    from scenario_runner.plan.image_records import (
+        CopyOperation,
+        Draw,
+        FillOperation,
+        GraphicsPipelinePlan,
+        ImagePlan,
+    )
 
 ResourcePlan: TypeAlias = "BufferPlan | ImagePlan | TensorPlan"
 AnyBarrier: TypeAlias = "MemoryBarrier | BufferBarrier | ImageBarrier | TensorBarrier"
@@ -48,7 +54,9 @@ class Barrier(NamedTuple):
 
 Work: TypeAlias = "Dispatch | GraphDispatch | OpticalFlowDispatch | Draw"
 """An operation with a pipeline and descriptors."""
-Operation: TypeAlias = "Work | Barrier"
+Transfer: TypeAlias = "FillOperation | CopyOperation"
+"""An operation without a pipeline, which moves data."""
+Operation: TypeAlias = "Work | Transfer | Barrier"
 
 
 class FramePlan(NamedTuple):
@@ -152,4 +160,6 @@ MEASURED = {
     "draw": "GraphicsDispatch",
     "graph_dispatch": "DataGraphDispatch",
     "optical_flow_dispatch": "DataGraphDispatch",
+    "fill": "Fill",
+    "copy": "Copy",
 }

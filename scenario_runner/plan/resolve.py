@@ -106,6 +106,10 @@ def resolve_with_context(
         problems.raise_if_any()
     folder = scenario.base_dir if output_dir is None else output_dir
     written = _outputs(context, declared, outputs, folder)
+    if "copy" in kinds:
+        from scenario_runner.plan.transfers import warn_of_lost_copies
+
+        warn_of_lost_copies(context, {output.uid for output in written})
     plan = plan._replace(outputs=written, warnings=(*scenario.warnings, *problems.warnings))
     return Resolution(plan, context, shaders)
 
@@ -322,6 +326,10 @@ def _command_resolver(kind: str) -> type[CommandResolver]:
         from scenario_runner.plan.optical_flow import OpticalFlowResolver
 
         return OpticalFlowResolver
+    if kind in ("fill", "copy"):
+        from scenario_runner.plan.transfers import TransferResolver
+
+        return TransferResolver
     others = {
         "dispatch_compute": DispatchResolver,
         "dispatch_barrier": BarrierResolver,

@@ -40,6 +40,7 @@ from scenario_runner.scenario.shaders import (
     SpecializationConstant,
     SpecializationConstantMap,
 )
+from scenario_runner.scenario.transfer_commands import Copy, CopyPlace, Fill
 
 __all__ = [
     "Binding",
@@ -47,12 +48,15 @@ __all__ = [
     "BufferBarrier",
     "ColorAttachment",
     "Command",
+    "Copy",
+    "CopyPlace",
     "DispatchBarrier",
     "DispatchCompute",
     "DispatchFragment",
     "DispatchGraph",
     "DispatchOpticalFlow",
     "DispatchSpirvGraph",
+    "Fill",
     "Graph",
     "GraphConstant",
     "Image",

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from operator import attrgetter
 from typing import Annotated, ClassVar, Literal
 
-from pydantic import Field, model_validator
+from pydantic import Field
 
 from scenario_runner.errors.diagnostic import Diagnostic, error, warning
 from scenario_runner.errors.text import Json
@@ -15,6 +15,7 @@ from scenario_runner.scenario.entries import (
     ImplicitBarrier,
     Model,
     OptionalReference,
+    Part,
     Reference,
     References,
     Resources,
@@ -22,7 +23,6 @@ from scenario_runner.scenario.entries import (
     Use,
     repeated,
     resource_of_class,
-    wrong,
 )
 from scenario_runner.scenario.resources import Image
 from scenario_runner.scenario.shaders import (
@@ -120,25 +120,11 @@ class DispatchCompute(Command):
         return (self.shader_ref,)
 
 
-class ColorAttachment(Model):
+class ColorAttachment(Part):
     """A mip level of an image to draw into. A bare uid means the first level."""
 
     resource_ref: Reference = Field(description="uid of the image.")
     lod: U32 = Field(default=0, description="Mip level.")
-
-    @model_validator(mode="before")
-    @classmethod
-    def _from_uid(cls, value: Json) -> Json:
-        if isinstance(value, str):
-            return {"resource_ref": value}
-        if not isinstance(value, dict | cls):
-            raise wrong("expected a uid or an object")
-        return value
-
-    @classmethod
-    def in_schema(cls, definition: dict[str, object]) -> dict[str, object]:
-        description = definition.pop("description")
-        return {"description": description, "anyOf": [{"type": "string", "minLength": 1}, definition]}
 
 
 Extent = Annotated[int, Field(ge=1, le=0xFFFF_FFFF)]

@@ -131,7 +131,7 @@ def _read_entry(name: str, index: int, entry: Json, kinds: Mapping[str, Kind], *
     warnings: list[Diagnostic] = []
     if len(known) == 1 and isinstance(entry[known[0]], dict) and 1 < len(entry) <= _MOST_KEYS:
         beside = [key for key in entry if key != known[0]]
-        meant = (*RESOURCES, *COMMANDS, *built(kinds[known[0]].model).model_fields)
+        meant = (*RESOURCES, *COMMANDS, *built(kinds[known[0]].model).fields_by_key())
         if all(_is_ignored(key, meant) for key in beside):
             warnings = [_ignored((*here, key), noun, "") for key in beside]
             entry = {known[0]: entry[known[0]]}
@@ -283,7 +283,7 @@ def _leading(value: object, loc: tuple[str | int, ...]) -> tuple[str | int, ...]
 def _has_no_effect(owner: type[ModelBase], part: Mapping[str, Json], key: Json) -> bool:
     if key in owner.code_only or key in owner.retired:
         return False
-    names = tuple(name for name in owner.model_fields if name not in owner.code_only)
+    names = tuple(owner.fields_by_key())
     other = OTHER_NAMES.get(key)
     return other in part if other in names else _is_ignored(key, names)
 
@@ -310,7 +310,7 @@ def _owners(key: str) -> str:
     name = OTHER_NAMES.get(key, key)
     kinds: list[Kind] = [*RESOURCES.values(), *COMMANDS.values()]
     models = dict.fromkeys(built(kind.model) for kind in kinds)
-    return ", ".join(model.kind for model in models if name in model.model_fields and name not in model.code_only)
+    return ", ".join(model.kind for model in models if name in model.fields_by_key())
 
 
 def _pointer(loc: Sequence[str | int]) -> str:

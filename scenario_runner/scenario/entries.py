@@ -150,6 +150,26 @@ Targets = Mapping[str, frozenset[str]]
 STORAGE = frozenset({"buffer", "tensor", "image"})
 
 
+class Part(Model):
+    """The base of parts of resources. A file may have a bare uid instead of the object."""
+
+    resource_ref: Reference
+
+    @model_validator(mode="before")
+    @classmethod
+    def _from_uid(cls, value: Json) -> Json:
+        if isinstance(value, str):
+            return {"resource_ref": value}
+        if not isinstance(value, dict | cls):
+            raise wrong("expected a uid or an object")
+        return value
+
+    @classmethod
+    def in_schema(cls, definition: dict[str, object]) -> dict[str, object]:
+        description = definition.pop("description")
+        return {"description": description, "anyOf": [{"type": "string", "minLength": 1}, definition]}
+
+
 class Entry(Model):
     """The base of resources and commands.
 

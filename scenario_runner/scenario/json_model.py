@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, ClassVar, get_args
 
 from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic.fields import FieldInfo
 
 from scenario_runner.errors.diagnostic import Diagnostic, escape
 from scenario_runner.errors.text import Json, close_match, listed
@@ -26,6 +27,12 @@ class ModelBase(BaseModel):
 
     # Keys of older dialects that are no longer supported → advice.
     retired: ClassVar[Mapping[str, str]] = {}
+
+    @classmethod
+    def fields_by_key(cls) -> dict[str, FieldInfo]:
+        """Return the fields that a file can have, by JSON key. A key like ``from`` has another name in code."""
+        fields = cls.model_fields.items()
+        return {field.alias or name: field for name, field in fields if name not in cls.code_only}
 
     @classmethod
     def in_schema(cls, definition: dict[str, object]) -> dict[str, object]:
@@ -137,7 +144,7 @@ def unknown_key(model: type[ModelBase], loc: tuple[str | int, ...]) -> Diagnosti
     key = str(loc[-1])
     if key in owner.retired:
         return at(loc, f"{key!r} is no longer supported", owner.retired[key], code="SR-JSON-003")
-    names = [name for name in owner.model_fields if name not in owner.code_only]
+    names = [*owner.fields_by_key()]
     other = OTHER_NAMES.get(key)
     hint = f" (did you mean {other!r}?)" if other in names else close_match(key, names)
     what = name_of(owner)
@@ -153,7 +160,7 @@ def name_of(model: type[ModelBase]) -> str:
 def part_of(model: type[ModelBase], loc: tuple[str | int, ...]) -> type[ModelBase]:
     """Return the model at a location inside an entry."""
     for step in loc:
-        field = model.model_fields.get(step) if isinstance(step, str) else None
+        field = model.fields_by_key().get(step) if isinstance(step, str) else None
         inner = _model_in(field.annotation) if field is not None else None
         if inner is not None:
             model = inner

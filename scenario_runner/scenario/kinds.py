@@ -6,7 +6,7 @@ Other packages have tables by kind: `plan.resolve` the resolvers, `vulkan.execut
 
 from typing import NamedTuple
 
-from scenario_runner.scenario import commands, resources, shaders
+from scenario_runner.scenario import commands, resources, shaders, transfer_commands
 from scenario_runner.scenario.entries import Model
 
 
@@ -37,6 +37,8 @@ _COMMANDS = (
     Kind("dispatch_spirv_graph", commands.DispatchSpirvGraph, older=("dispatch_data_graph",)),
     Kind("dispatch_fragment", commands.DispatchFragment),
     Kind("dispatch_optical_flow", commands.DispatchOpticalFlow),
+    Kind("fill", transfer_commands.Fill),
+    Kind("copy", transfer_commands.Copy),
     Kind("dispatch_barrier", commands.DispatchBarrier, older=("pipeline_barrier",)),
     Kind("mark_boundary", commands.MarkBoundary, older=("frame_boundary",)),
 )

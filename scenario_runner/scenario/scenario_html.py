@@ -33,7 +33,9 @@ def scenario_html(path: str | None, warnings: Sequence[object], lists: Mapping[s
 
 def _fields(entry: ModelBase) -> str:
     """Format the given keys of an entry or an entry's part."""
-    return ", ".join(f"{key}: {_brief(value)}" for key, value in entry if key in entry.model_fields_set)
+    fields = type(entry).model_fields
+    given = [(fields[name].alias or name, value) for name, value in entry if name in entry.model_fields_set]
+    return ", ".join(f"{key}: {_brief(value)}" for key, value in given)
 
 
 def _brief(value: object) -> str:

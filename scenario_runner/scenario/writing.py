@@ -105,7 +105,8 @@ def _text(entries: Sequence[tuple[Resource, dict[str, object]]], commands: Seque
 
 def _body(model: Model) -> dict[str, Json]:
     """Return an entry's body without defaults and without fields for code."""
-    return model.model_dump(mode="json", exclude_unset=True, exclude_none=True, exclude=set(model.code_only))
+    code_only = set(model.code_only)
+    return model.model_dump(mode="json", by_alias=True, exclude_unset=True, exclude_none=True, exclude=code_only)
 
 
 def _content_field(resource: Resource) -> str | None:

@@ -107,11 +107,13 @@ class Labels:
         self._instance.subject = None
 
     def _text_of(self, operation: Operation) -> str:
-        """Return the uid of an operation's shader, graph and segment, or the operation's kind."""
+        """Return the uid of an operation's shader, graph and segment, or the operation's kind and name."""
         plan, index = self._objects.plan, getattr(operation, "pipeline", -1)
         tables: dict[str, Any] = {"dispatch": plan.pipelines, "draw": plan.graphics_pipelines}
         table = tables.get(operation.kind, plan.graph_pipelines)
-        return str(operation.kind) if index < 0 else _label_of(table[index])
+        if index < 0:
+            return " ".join((operation.kind, *plan.names.get(operation.command, ())))
+        return _label_of(table[index])
 
 
 def _label_of(pipeline: Any) -> str:
@@ -132,6 +134,8 @@ def _recorder(kind: str) -> type[Recorder]:
 
     table: dict[str, type[Recorder]] = {
         "barrier": recorders.BarrierRecorder,
+        "fill": recorders.TransferRecorder,
+        "copy": recorders.TransferRecorder,
         "draw": recorders.DrawRecorder,
         "graph_dispatch": recorders.GraphRecorder,
         "optical_flow_dispatch": recorders.OpticalFlowRecorder,
@@ -176,6 +180,7 @@ def record_frame(
 
 # Operations that messages about a crash name, and look at.
 _MOST_NAMED, _MOST_LOOKED_AT = 3, 100
+_WORDS = {"draw": "shader", "fill": "fill", "copy": "copy"}
 # As scripts for the reference runner read them.
 _TITLES = {
     "dispatch": "Dispatch compute",
@@ -202,7 +207,7 @@ def work_of(plan: Plan, frame: FramePlan) -> tuple[str, ...]:
         if operation.kind == "dispatch" and operation.command not in plan.names:
             names[f"shader {plan.pipelines[operation.pipeline].label!r}"] = None
         elif operation.kind != "barrier":
-            word = "shader" if operation.kind == "draw" else "graph"
+            word = _WORDS.get(operation.kind, "graph")
             names.update((f"{word} {name!r}", None) for name in plan.names.get(operation.command, ()))
     shown = [*names][:_MOST_NAMED]
     if len(names) > len(shown) or len(frame.operations) > _MOST_LOOKED_AT:

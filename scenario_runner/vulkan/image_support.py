@@ -355,7 +355,7 @@ class CompanionImage:
         self.layout = layout
         plan, part = original.plan, original.plan.part_of(level)
         purpose = f"a copy of image {plan.uid!r}, {part.width}x{part.height} texels of {plan.format.name}"
-        self._handle, needs = create_image(
+        self.handle, needs = create_image(
             device,
             stack,
             plan,
@@ -367,9 +367,13 @@ class CompanionImage:
         )
         try:
             allocation = allocate_local(device, stack, needs, purpose)
-            code = device.fn.vkBindImageMemory(device.handle, self._handle, allocation.handle, 0)
+            code = device.fn.vkBindImageMemory(device.handle, self.handle, allocation.handle, 0)
             check(code, "vkBindImageMemory", purpose)
-            self.view = create_view(device, stack, self._handle, plan.format.value, vk.IMAGE_ASPECT_COLOR_BIT, 0, 1)
+            self.view = (
+                ffi.NULL
+                if usage == USAGE_TRANSFER
+                else create_view(device, stack, self.handle, plan.format.value, vk.IMAGE_ASPECT_COLOR_BIT, 0, 1)
+            )
         except errors.ScenarioRunnerError as error:
             raise error.at(pointer=plan.pointer) from None
 
@@ -382,10 +386,10 @@ class CompanionImage:
         self._change(commands, vk.IMAGE_LAYOUT_UNDEFINED, filled, (rest, read))
         if original.buffer is not None:
             regions = self._regions()
-            fn.vkCmdCopyBufferToImage(commands, original.buffer, self._handle, filled, len(regions), regions)
+            fn.vkCmdCopyBufferToImage(commands, original.buffer, self.handle, filled, len(regions), regions)
         else:
             region = self._whole(into_original=False)
-            fn.vkCmdCopyImage(commands, original.handle, read, self._handle, filled, 1, region)
+            fn.vkCmdCopyImage(commands, original.handle, read, self.handle, filled, 1, region)
         self._change(commands, filled, self.layout, (read, rest))
 
     def record_out(self, commands: Handle) -> None:
@@ -395,10 +399,10 @@ class CompanionImage:
         self._change(commands, self.layout, read)
         if original.buffer is not None:
             regions = self._regions()
-            fn.vkCmdCopyImageToBuffer(commands, self._handle, read, original.buffer, len(regions), regions)
+            fn.vkCmdCopyImageToBuffer(commands, self.handle, read, original.buffer, len(regions), regions)
         else:
             region = self._whole(into_original=True)
-            fn.vkCmdCopyImage(commands, self._handle, read, original.handle, vk.IMAGE_LAYOUT_GENERAL, 1, region)
+            fn.vkCmdCopyImage(commands, self.handle, read, original.handle, vk.IMAGE_LAYOUT_GENERAL, 1, region)
 
     def _regions(self) -> Handle:
         """Return VkBufferImageCopy[] of all texels, row by row if the row distance is not a whole number of texels."""
@@ -429,7 +433,7 @@ class CompanionImage:
 
     def _change(self, commands: Handle, old: int, new_layout: int, of_original: tuple[int, int] = (0, 0)) -> None:
         """Change the layout, and the layout of the original's level if it differs."""
-        changes = [Transition(self._handle, vk.IMAGE_ASPECT_COLOR_BIT, 0, 1, old, new_layout)]
+        changes = [Transition(self.handle, vk.IMAGE_ASPECT_COLOR_BIT, 0, 1, old, new_layout)]
         if of_original[0] != of_original[1]:
             changes.append(Transition(self._original.handle, vk.IMAGE_ASPECT_COLOR_BIT, self._level, 1, *of_original))
         record_transitions(self._device, commands, changes, EVERYTHING, EVERYTHING)

@@ -22,6 +22,7 @@ from scenario_runner.vulkan.image_support import (
     ASPECTS,
     LAYOUTS,
     TILINGS,
+    USAGE_TRANSFER,
     CompanionImage,
     Tiling,
     Transition,
@@ -123,7 +124,7 @@ class Image(Resource):
             dims = plan.parts[0].row_count, plan.parts[0].row_size_bytes
             self._packed_rows = Rows(dims, (self.row_pitch_bytes, 1), plan.size_bytes, self.start_bytes)
 
-        self._flow_copies: dict[int, CompanionImage] = {}
+        self._companions: dict[tuple[int, int], CompanionImage] = {}  # by level and usage
         self.companions: list[CompanionImage] = []
         if needs_companion(device, plan, tiling):
             usage, layout = vk.IMAGE_USAGE_COLOR_ATTACHMENT_BIT, vk.IMAGE_LAYOUT_COLOR_ATTACHMENT_OPTIMAL
@@ -257,11 +258,18 @@ class Image(Resource):
         device = self._device
         if not level or device.physical.vulkan12_properties.driverID != vk.DRIVER_ID_MESA_LLVMPIPE:
             return None
-        if level not in self._flow_copies:
-            usage = usage_flags(device, self.plan, "OPTIMAL")
-            copy = CompanionImage(device, self._stack, self, level, usage, vk.IMAGE_LAYOUT_GENERAL)
-            self._flow_copies[level] = copy
-        return self._flow_copies[level]
+        return self._companion(level, usage_flags(device, self.plan, "OPTIMAL"))
+
+    def companion_to_fill(self, level: int) -> CompanionImage | None:
+        """Return the image that fills and copies write instead of a mip level; None if they write the level itself."""
+        return None if self._packed_rows is None else self._companion(level, USAGE_TRANSFER)
+
+    def _companion(self, level: int, usage: int) -> CompanionImage:
+        """Return the companion of a mip level for this usage, created now if it is new."""
+        if (level, usage) not in self._companions:
+            companion = CompanionImage(self._device, self._stack, self, level, usage, vk.IMAGE_LAYOUT_GENERAL)
+            self._companions[level, usage] = companion
+        return self._companions[level, usage]
 
     def image_view(self, level: int | None) -> Handle:
         """Return the VkImageView for a mip level or all levels; for a depth and stencil image, the depths."""

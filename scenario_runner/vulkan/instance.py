@@ -78,6 +78,8 @@ _WARNING_AND_ERROR = vk.DEBUG_UTILS_MESSAGE_SEVERITY_WARNING_BIT_EXT | _ERROR
 _VALIDATION_AND_PERFORMANCE = (
     vk.DEBUG_UTILS_MESSAGE_TYPE_VALIDATION_BIT_EXT | vk.DEBUG_UTILS_MESSAGE_TYPE_PERFORMANCE_BIT_EXT
 )
+# Advice about fills and copies, which leave images in GENERAL: a change of layout would wait for other commands.
+_LAYOUT_ADVICE = "instead of GENERAL"
 
 
 class Instance:
@@ -184,7 +186,7 @@ class Instance:
             if printer is not None and (printer.receive(severity, data, self.subject) or not self.validation):
                 return 0
             pointer, text = with_place(data, self.subject)
-            if self.layers and OF_ML_LAYERS.search(text):
+            if _LAYOUT_ADVICE in text or (self.layers and OF_ML_LAYERS.search(text)):
                 return 0
             self.validation_messages.append(text)
             if severity >= _ERROR:

@@ -116,7 +116,8 @@ def test_right(kind: str, change: Body, expected: str) -> None:
     """The smallest entry loads with the documented defaults, and each change has its documented effect."""
     loaded, scenario = load(kind, change)
     assert scenario.warnings == ()
-    assert_holds(loaded.model_dump(mode="json"), ({} if change else SMALLEST[kind]) | json.loads(expected))
+    dumped = loaded.model_dump(mode="json", by_alias=True)
+    assert_holds(dumped, ({} if change else SMALLEST[kind]) | json.loads(expected))
 
 
 @pytest.mark.parametrize("kind, change, message", changes("wrong"))

@@ -94,7 +94,7 @@ def test_everything():
     """The scenario that the mutations start from uses every kind, and is right."""
     scenario = loads(TEXT)
     assert len({resource.kind for resource in scenario.resources}) == 11
-    assert len({command.kind for command in scenario.commands}) == 7
+    assert len({command.kind for command in scenario.commands}) == 9
     assert accepts(SCHEMA, EVERYTHING)
 
 
