@@ -26,6 +26,7 @@ ASSERTED = {
     "ACCESS-002 DISPATCH PUSH": "validation/test_messages.py",
     "BIND-010 IMAGE": "gpu/test_image_formats.py",
     "SHADER-013": "shaders/test_spirv_val.py",
+    "COPY": "gpu/test_transfers.py",
     "ATTACH STAGE": "checks/test_drawings.py checks/drawings.txt",
     "FLOW": "checks/test_optical_flow_images.py gpu/test_optical_flow.py",
     "HAZARD": "checks/test_hazards.py",
