@@ -178,7 +178,8 @@ class PushConstants(NamedTuple):
 class CommandContext(NamedTuple):
     """The input for command resolvers.
 
-    ``shaders`` are the loaded shaders by uid. ``readonly`` has uids with the shader_access 'readonly'.
+    ``shaders`` are the loaded shaders by uid. ``readonly`` has uids with the shader_access 'readonly',
+    ``outputs`` uids that a run reads back beside those with a ``dst``.
     ``layouts`` and ``image_uses`` are None without images, ``graphs`` is None without graph commands.
     """
 
@@ -188,6 +189,7 @@ class CommandContext(NamedTuple):
     shaders: Mapping[str, LoadedShader]
     push_constants: PushConstants
     readonly: frozenset[str]
+    outputs: frozenset[str]
     layouts: LayoutTracker | None
     image_uses: ImageUses | None
     graphs: GraphFiles | None

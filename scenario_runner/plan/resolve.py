@@ -20,7 +20,6 @@ from scenario_runner.plan.resources import BufferResolver, ResourceContext, Reso
 from scenario_runner.plan.shader_modules import compile_request, load_shaders, used_shaders
 from scenario_runner.plan.sources import ArraySource, NpySource, content_of
 from scenario_runner.plan.tensors import TensorResolver, values_of_constant
-from scenario_runner.plan.transfers import TransferResolver, warn_of_lost_copies
 from scenario_runner.scenario import GraphConstant, RawData, Resource, Scenario, Shader
 from scenario_runner.scenario.inline_contents import file_of
 from scenario_runner.scenario.scenario import Problems
@@ -100,15 +99,23 @@ def resolve_with_context(
         from scenario_runner.plan.images import ImageUses
 
         image_uses = ImageUses(resources)
-    push_constants, called = PushConstants(scenario, problems, sources, {}), frozenset(readonly)
-    context = CommandContext(scenario, problems, tables, loaded, push_constants, called, layouts, image_uses, graphs)
+    context = CommandContext(
+        scenario,
+        problems,
+        tables,
+        loaded,
+        PushConstants(scenario, problems, sources, {}),
+        frozenset(readonly),
+        frozenset(outputs),
+        layouts,
+        image_uses,
+        graphs,
+    )
     plan = _assemble(context)
     if thorough is None:
         problems.raise_if_any()
     folder = scenario.base_dir if output_dir is None else output_dir
     written = _outputs(context, declared, outputs, folder)
-    if "copy" in kinds:
-        warn_of_lost_copies(context, {output.uid for output in written})
     plan = plan._replace(outputs=written, warnings=(*scenario.warnings, *problems.warnings))
     return Resolution(plan, context, shaders)
 
@@ -325,12 +332,14 @@ def _command_resolver(kind: str) -> type[CommandResolver]:
         from scenario_runner.plan.optical_flow import OpticalFlowResolver
 
         return OpticalFlowResolver
+    if kind in ("fill", "copy"):
+        from scenario_runner.plan.transfers import TransferResolver
+
+        return TransferResolver
     others = {
         "dispatch_compute": DispatchResolver,
         "dispatch_barrier": BarrierResolver,
         "mark_boundary": BoundaryResolver,
-        "fill": TransferResolver,
-        "copy": TransferResolver,
     }
     return others[kind]
 

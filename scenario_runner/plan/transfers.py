@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import struct
 from collections import Counter
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from typing import Final
 
 from scenario_runner.errors.text import counted
@@ -28,6 +28,10 @@ _COLOR: Final = ("color",)
 
 class TransferResolver(CommandResolver):
     """Resolves fill and copy."""
+
+    def __init__(self, context: CommandContext) -> None:
+        super().__init__(context)
+        self._uses = Counter(uid for command in context.scenario.commands for _, uid, _ in command.references())
 
     def resolve(self, command: Fill | Copy, index: int) -> tuple[FillOperation | CopyOperation, ...]:
         problems, tables = self.context.problems, self.context.tables
@@ -91,7 +95,16 @@ class TransferResolver(CommandResolver):
         ):
             message = f"the copy reads bytes of {read.uid!r} that it also writes through {written.uid!r}"
             error("SR-COPY-002", pointer, f"{message}: the result is undefined", "copy through another buffer")
+        self._warn_if_lost(written, pointer)
         return CopyOperation(source, target, copy.implicit_barrier, index)
+
+    def _warn_if_lost(self, written: ResourcePlan, pointer: str) -> None:
+        """Warn of a copy to a resource that no other command, output or memory group uses."""
+        context, uid = self.context, written.uid
+        is_output = uid in context.outputs or getattr(context.scenario.resource(uid), "dst", None)
+        if self._uses[uid] == 1 and written.group is None and not is_output:
+            message = f"the copy to {written.kind} {uid!r} has no effect: nothing reads it"
+            context.problems.warn("SR-COPY-004", f"{pointer}/to", message, "give it a dst, or remove the command")
 
     def _part(
         self, place: Fill | CopyPlace, size: int | None, resource: ResourcePlan | None, pointer: str, alignment: int
@@ -187,16 +200,3 @@ def _range(format: Format, channel: str) -> tuple[float, float, bool]:
     }
     low, high = ranges.get(numeric, (-largest, largest))
     return low, high, numeric in ("uint", "sint")
-
-
-def warn_of_lost_copies(context: CommandContext, written: Collection[str]) -> None:
-    """Warn of copies to a resource that no other command, output or memory group uses."""
-    scenario, resources = context.scenario, context.tables.resources
-    uses = Counter(uid for command in scenario.commands for _, uid, _ in command.references())
-    for index, command in enumerate(scenario.commands):
-        uid = command.to.resource_ref if isinstance(command, Copy) else None
-        target = resources.get(uid or "")
-        if target is not None and uses[target.uid] == 1 and target.uid not in written and target.group is None:
-            message = f"the copy to {target.kind} {target.uid!r} has no effect: nothing reads it"
-            place = f"{scenario.command_pointer(index)}/to"
-            context.problems.warn("SR-COPY-004", place, message, "give it a dst, or remove the command")

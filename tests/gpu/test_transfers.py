@@ -340,6 +340,14 @@ def test_settings_without_effect(scene: Scene) -> None:
     ]
 
 
+def test_copy_to_an_output_of_python(scene: Scene, runner: Runner) -> None:
+    """A copy to a resource that the caller reads back has an effect."""
+    scene.buffer("x", COUNT).buffer("y", size=32, dst=None).command("copy", **{"from": "x", "to": "y"})
+    result = runner.run(scene.write(), outputs=["y"])
+    assert result.warnings == ()
+    assert (result.array("y", "u4") == COUNT).all()
+
+
 def simple(scene: Scene) -> Path:
     scene.buffer("x", COUNT).buffer("y", size=32).command("fill", resource_ref="x", value=0, size=16, dtype="uint32")
     return scene.command("copy", debug_name="all", **{"from": "x", "to": "y"}).write()
