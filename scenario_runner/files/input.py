@@ -55,6 +55,9 @@ class ParameterizedFile(NamedTuple):
         return self.path
 
 
+START_BYTES = 4 << 10
+"""The bytes that reading a file's header takes from the file."""
+
 _CHUNK_SIZE_BYTES = 64 << 20  # per system call, so that Ctrl-C is noticed several times a second
 _CLOCK_STEP_NS = 20_000_000  # file system clocks move in steps of up to 10 ms
 # Bytes that are copied at once if the system cannot reach mapped memory.
@@ -134,6 +137,7 @@ class SourceFile:
             raise read_error(self.path, "cannot be opened", error) from error
         self.size_bytes = status.st_size
         self.identity = _identity(status)
+        self._start = b""
 
     def read_into(self, destination: memoryview, offset: int = 0) -> None:
         """Fill ``destination`` (writable, contiguous) with bytes from ``offset`` on, without a copy."""
@@ -155,15 +159,23 @@ class SourceFile:
             done += count
 
     def read(self, size_bytes: int, offset: int = 0) -> bytes:
-        """Read ``size_bytes`` bytes from ``offset`` on, or fewer at the end of the file as it was when opened."""
+        """Read ``size_bytes`` bytes from ``offset`` on, or fewer at the end of the file as it was when opened.
+
+        The first call also reads the rest of the first `START_BYTES`, which later calls do not read again.
+        """
         count = max(0, min(size_bytes, self.size_bytes - offset))
+        if offset + count <= len(self._start):
+            return self._start[offset : offset + count]
         if count <= _CHUNK_SIZE_BYTES and hasattr(os, "pread"):  # Windows has none
+            wanted = count if offset else max(count, min(START_BYTES, self.size_bytes))
             try:
-                data = os.pread(self.descriptor, count, offset)
+                data = os.pread(self.descriptor, wanted, offset)
             except OSError as error:
                 raise file_error(self.path, f"cannot be read: {reason_of(error)}") from error
-            if len(data) == count:
-                return data
+            if not offset:
+                self._start = data
+            if len(data) >= count:
+                return data[:count]
         buffer = bytearray(count)
         self.read_into(memoryview(buffer), offset)
         return bytes(buffer)

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from scenario_runner.errors import FileError, UsageError
 from scenario_runner.files.byte_data import ArrayLike, array_of, plain_bytes
 from scenario_runner.files.codec_table import codec_of, open_image
-from scenario_runner.files.input import Identity, SourceFile, file_identity, lease
+from scenario_runner.files.input import START_BYTES, Identity, SourceFile, file_identity, lease
 from scenario_runner.files.npy import NpyReader, parse_header
 from scenario_runner.files.vk_formats import Format
 from scenario_runner.plan.records import ImagePart, Source, image_parts
@@ -71,6 +71,7 @@ class NpySource(_FileSource):
         with SourceFile(path) as file:
             self.header = self.facts = parse_header(file)
             self._identity = file.identity
+            self._content = file.read(file.size_bytes) if file.size_bytes <= START_BYTES else b""
         self._is_plain = self.header.is_plain
         super().__init__(path, self.header.data_size_bytes, self.header.is_c_order)
 
@@ -84,9 +85,13 @@ class NpySource(_FileSource):
 
     def _read(self, destination: memoryview, offset: int) -> None:
         if self._is_plain and self._identity.settled:
+            start = self.header.data_offset + offset
+            if self._content and file_identity(self.path) == self._identity:
+                destination[:] = self._content[start : start + len(destination)]
+                return
             with SourceFile(self.path) as file:
                 if file.identity == self._identity:  # the file still has the header
-                    file.read_into(destination, self.header.data_offset + offset)
+                    file.read_into(destination, start)
                     return
         with self.opened() as reader:
             reader.read_into(destination, offset=offset, size=len(destination))

@@ -7,15 +7,30 @@ compile, the preferred compiler compiles it alone, and its messages become a pro
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
+from typing import NamedTuple
 
 from scenario_runner.errors import ScenarioRunnerError, error_of
 from scenario_runner.files.cache_folder import ContentCache
+from scenario_runner.files.input import file_identity
+from scenario_runner.files.sandbox import is_confined
 from scenario_runner.shaders.compilers.search import Compiled, Job, able_compilers, check_request, find_compilers
 from scenario_runner.shaders.compilers.table import Compiler
-from scenario_runner.shaders.source import CompileRequest, assemble, options_of
+from scenario_runner.shaders.source import CompileRequest, Language, assemble, options_of
 
 COMPILE_TIMEOUT_S = 60.0
+
+
+class _Known(NamedTuple):
+    """The module of a file, and the compilers that were found when it was compiled."""
+
+    module: Compiled
+    compilers: list[Compiler]
+
+
+_MOST_KNOWN = 64
+_known: dict[Hashable, _Known] = {}
+"""Modules by `_key_of_file`: the scenarios of a suite share shaders."""
 
 
 def compile_all(
@@ -58,19 +73,31 @@ def compile_each(
     """Compile like `compile_all`, but return an error in the place of each failed module."""
     cache = ContentCache(cache_dir, "shaders") if use_cache else None
     by_language: dict[str, list[Compiler]] = {}
-    prepared: list[Job | ScenarioRunnerError] = []
+    prepared: list[Job | Compiled | ScenarioRunnerError] = []
     same: dict[bytes, list[Job]] = {}
+    keys: dict[Hashable, Job] = {}
+
+    def compilers_for(language: Language) -> list[Compiler]:
+        if language not in by_language:
+            by_language[language] = find_compilers(
+                compiler, language=language, cache_dir=cache_dir, use_cache=use_cache
+            )
+        return by_language[language]
+
     for request in requests:
         try:
+            key = _key_of_file(request, cache_dir) if use_cache else None
+            known = _known.get(key)
+            if known is not None and known.compilers == compilers_for(request.language):
+                prepared.append(known.module)
+                continue
             options = options_of(request)
             request = request._replace(target=options.target or request.target)
             check_request(request)
             source = assemble(request, options)
-            if request.language not in by_language:
-                by_language[request.language] = find_compilers(
-                    compiler, language=request.language, cache_dir=cache_dir, use_cache=use_cache
-                )
-            job = Job(source, able_compilers(source, by_language[request.language]))
+            job = Job(source, able_compilers(source, compilers_for(request.language)))
+            if key is not None and source.follows_from_file:
+                keys[key] = job
         except ScenarioRunnerError as error:
             named = (problem._replace(message=request.who + problem.message) for problem in error.problems)
             error.problems = tuple(named)
@@ -89,8 +116,23 @@ def compile_each(
             elif job.source.request == first.source.request:
                 job.result = first.result  # a failure names one shader and its file
     _compile_missing([job for _, *others in same.values() for job in others], cache, jobs, timeout_s)
+    if len(_known) > _MOST_KNOWN:
+        _known.clear()
+    for key, job in keys.items():
+        if isinstance(job.result, Compiled):
+            _known[key] = _Known(job.result, compilers_for(job.source.request.language))
     results = (job.result if isinstance(job, Job) else job for job in prepared)
     return [result for result in results if result is not None]
+
+
+def _key_of_file(request: CompileRequest, cache_dir: str | None) -> Hashable:
+    """Return a key for a file's bytes and the request, without the path. None if the file may change unnoticed."""
+    if request.path is None or is_confined():
+        return None
+    identity = file_identity(request.path)
+    if identity is None or not identity.settled:
+        return None
+    return identity, cache_dir, request._replace(path=None, base_dir="", label="")
 
 
 def _compile_missing(jobs: Iterable[Job], cache: ContentCache | None, processes: int | None, timeout_s: float) -> None:

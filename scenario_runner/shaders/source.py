@@ -259,6 +259,11 @@ class ShaderSource:
         self.text = self._assemble(data, folder)
 
     @property
+    def follows_from_file(self) -> bool:
+        """True if the text follows from the bytes of one file, whatever the path of the file."""
+        return len(self.files) == 1 and not (self.missing or self.opaque or self._names_files)
+
+    @property
     def has_tensors(self) -> bool:
         """True if the text names GL_ARM_tensors."""
         return _TENSORS in self.text

@@ -8,6 +8,7 @@ import stat
 import sys
 import time
 from collections.abc import Iterable, Iterator
+from functools import lru_cache
 from typing import Literal, NamedTuple
 
 from scenario_runner.errors import CompilerNotFoundError, ScenarioError, ScenarioRunnerError, UsageError
@@ -244,16 +245,29 @@ def find_validator() -> Validator | None:
     named = os.environ.get(VALIDATOR_VARIABLE)
     if named == OFF:
         return None
-    for path in [named] if named else on_path("spirv-val"):
+    if not named:
+        return _validator_on_path(os.environ.get("PATH"), int(time.monotonic() / _SEARCHED_EVERY_S))
+    validator = _first_validator([named])
+    if validator is None:
+        help = f"name spirv-val by its path, unset the variable, or set it to {OFF!r}"
+        raise UsageError(f"{VALIDATOR_VARIABLE} names {named!r}, which is not a program", help=help)
+    return validator
+
+
+@lru_cache(1)
+def _validator_on_path(path: str | None, turn: int) -> Validator | None:
+    """Find spirv-val in the folders of the variable PATH, once in each ``turn``."""
+    return _first_validator(on_path("spirv-val"))
+
+
+def _first_validator(paths: Iterable[str]) -> Validator | None:
+    for path in paths:
         try:
             status = os.stat(path)
         except (OSError, ValueError):
             continue
         if stat.S_ISREG(status.st_mode) and os.access(path, os.X_OK):
             return Validator(path, f"{path} {status.st_size} {status.st_mtime_ns}")
-    if named:
-        help = f"name spirv-val by its path, unset the variable, or set it to {OFF!r}"
-        raise UsageError(f"{VALIDATOR_VARIABLE} names {named!r}, which is not a program", help=help)
     return None
 
 

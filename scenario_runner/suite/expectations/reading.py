@@ -117,6 +117,8 @@ class Expectations(NamedTuple):
 
     def with_defaults(self, defaults: Mapping[str, object]) -> Expectations:
         """Add values for missing keys."""
+        if not defaults:
+            return self
         values = {key: value for key, value in defaults.items() if key not in self.written.model_fields_set}
         written = self.written.model_copy(update={key: values[key] for key in values.keys() - {"tolerances"}})
         return self._replace(check=written, written=written, defaults=values)
@@ -298,8 +300,14 @@ def expected_files(folder: str) -> dict[str, list[str]]:
     Raises ExpectationError for an unreadable folder, and SandboxError.
     """
     files: dict[str, list[str]] = {}
-    folders, searched = [("", folder)], {os.path.realpath(folder)}  # links may lead in a circle
+    folders: list[tuple[str, str]] = [("", folder)]
+    searched: set[str] = set()
     for prefix, path in folders:
+        if prefix:  # links may lead in a circle
+            searched = searched or {os.path.realpath(folder)}
+            if (target := os.path.realpath(path)) in searched:
+                continue
+            searched.add(target)
         check_path(path)
         try:
             entries = sorted(os.scandir(path), key=lambda entry: entry.name)  # for a stable order of problems
@@ -313,8 +321,7 @@ def expected_files(folder: str) -> dict[str, list[str]]:
                 continue
             if is_known(entry.name) or not entry.is_dir():
                 files.setdefault(prefix + os.path.splitext(entry.name)[0], []).append(entry.path)
-            elif (target := os.path.realpath(entry.path)) not in searched:
-                searched.add(target)
+            else:
                 folders.append((f"{prefix}{entry.name}/", entry.path))
     return files
 
