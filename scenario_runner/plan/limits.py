@@ -6,6 +6,7 @@ Source: Vulkan specification, "Limits"; "Shader Interfaces", table "Shader Input
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from functools import lru_cache
 from math import prod
 from typing import TYPE_CHECKING
 
@@ -16,6 +17,7 @@ from scenario_runner.plan.records import PipelinePlan
 if TYPE_CHECKING:
     from scenario_runner.plan.image_records import GraphicsPipelinePlan
 
+_PIPELINES_KEPT = 64
 _Demand = tuple[str, int, str, str, int | None]
 """A limit's name, the plan's demand, the demand's pointer and words for messages, and an axis (0 to 2) or None."""
 
@@ -115,8 +117,9 @@ def misaligned(plan: ResourcePlan, alignment: int, device: str) -> Diagnostic:
     return Diagnostic("SR-LIMIT-012", "error", f"{plan.pointer}/memory_group/offset", message, help)
 
 
+@lru_cache(_PIPELINES_KEPT)
 def _compute_demands(pipeline: PipelinePlan) -> list[_Demand]:
-    """List a compute pipeline's demands."""
+    """List a compute pipeline's demands. The scenarios of a suite share pipelines."""
     place, label = pipeline.pointer, f"shader {pipeline.label!r}"
     invocations, shared = prod(pipeline.local_size), pipeline.workgroup_memory_bytes
     demands: list[_Demand] = []

@@ -43,6 +43,11 @@ _NO_DEFAULTS: Final[Mapping[str, Json]] = {}
 _COMPARED: Final = frozenset({"file", "values", "dtype", "mask", "border"})
 _Parsed = TypeVar("_Parsed", Check, Suite)
 
+_MOST_KNOWN: Final = 64
+_LARGEST_KNOWN: Final = 16 << 10
+_known: Final[dict[tuple[str, str], Check | Suite]] = {}
+"""Expectations by text and JSON pointer: the items of a suite often have equal expectations."""
+
 _VERSION = re.compile(r"\d+(?:\.\d+)+")
 _SIGNS = {"<": lt, "<=": le, ">": gt, ">=": ge, "==": eq, "!=": ne}
 
@@ -239,6 +244,9 @@ def _parsed(model: type[_Parsed], text: str, path: str, pointer: str, parameters
     """Parse a text, or the part at a JSON pointer. Raises ExpectationError with all problems."""
     try:
         complete = replaced(text, parameters)
+        known = _known.get((complete, pointer))
+        if isinstance(known, model):
+            return known
         tree = parse(complete)
         if "null" in complete and has_null(tree, in_arrays=False):
             raise ValueError("no key of expectations takes null")
@@ -269,6 +277,10 @@ def _parsed(model: type[_Parsed], text: str, path: str, pointer: str, parameters
         places = places_of(text)
         placed = (places.placed(with_parameters(problem, parameters), path, pointer) for problem in problems)
         raise ExpectationError(limited(sorted(placed, key=lambda problem: (problem.line or 0, problem.column or 0))))
+    if len(_known) >= _MOST_KNOWN:
+        _known.clear()
+    if len(complete) <= _LARGEST_KNOWN:
+        _known[complete, pointer] = parsed
     return parsed
 
 
