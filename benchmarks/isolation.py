@@ -25,9 +25,9 @@ import numpy
 from scenario_runner.processes.jobs import WorkerOptions
 from scenario_runner.processes.system_limits import processors
 from scenario_runner.suite.evaluation import run_item
-from scenario_runner.suite.outcomes import Item
+from scenario_runner.suite.outcomes import Item, Outcome
 from scenario_runner.suite.retries import Rules
-from scenario_runner.suite.suite_workers import SuiteWorkers, suite_options
+from scenario_runner.suite.suite_workers import SuiteWork, SuiteWorkers, suite_options
 from scenario_runner.suite.worker_task import Runners
 
 _DATA = "layout(binding = 0) buffer B { uint a[]; };\n"
@@ -116,6 +116,11 @@ def in_one_process(items: list[Item]) -> float:
     return float(seconds) * 1e3 / len(items)
 
 
+def do_nothing(item: Item, runners: Runners, options: None) -> Outcome:
+    """Return at once: the pool and the supervisor are then the limit."""
+    return Outcome("Pass", 0.001)
+
+
 def in_workers(
     items: Iterable[Item],
     options: WorkerOptions,
@@ -193,6 +198,10 @@ def main(argv: list[str] | None = None) -> int:
         _show("workers", plain)
         _bound("rate with 2 workers on 2 cores", plain.rate, ">=", 900, " / s")
         _bound("CPU, workers / one process", plain.cpu_ms / alone, "<=", 1.25)
+        idle = suite_options(SuiteWork("benchmarks.isolation:do_nothing"), jobs=options.jobs)
+        empty = in_workers(_long_list(items), idle, most=10 * count)
+        _show("items that do nothing", empty)
+        _bound("rate of pool and supervisor", empty.steady_rate, ">=", 8000, " / s")
         _bound("memory of the supervisor", resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024, "<=", 150, " MiB")
         command = by_command(suite, options.jobs)
         _show("scenario-runner test FOLDER", command)

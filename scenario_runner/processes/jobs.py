@@ -3,6 +3,7 @@
 Only the policy and the task look into items, outcomes and hints.
 """
 
+from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Any, Final, Literal, NamedTuple, Protocol
 
@@ -114,6 +115,42 @@ class Job(NamedTuple):
     hint: object
     attempts: tuple[object, ...] = ()
     needs_new_process: bool = False
+
+
+class WaitingJobs:
+    """The jobs that no worker has. ``fresh`` jobs have no attempt yet."""
+
+    def __init__(self) -> None:
+        self.fresh: deque[Job] = deque()
+        self._repeated: deque[Job] = deque()
+
+    def __len__(self) -> int:
+        return len(self.fresh) + len(self._repeated)
+
+    def take(self, *, by_new_process: bool) -> Job | None:
+        """Remove the next job for a process; repeated jobs come first."""
+        for job in self._repeated:
+            if by_new_process or not job.needs_new_process:
+                self._repeated.remove(job)
+                return job
+        return self.fresh.popleft() if self.fresh else None
+
+    def put_back(self, jobs: Sequence[Job]) -> None:
+        """Add jobs before the other jobs."""
+        for job in reversed(jobs):
+            (self._repeated if job.attempts else self.fresh).appendleft(job)
+
+    def take_all(self) -> list[Job]:
+        """Remove all jobs."""
+        jobs = [*self._repeated, *self.fresh]
+        self._repeated.clear()
+        self.fresh.clear()
+        return jobs
+
+    @property
+    def need_new_processes(self) -> bool:
+        """Return whether no repeated job can run in a process of other jobs."""
+        return all(job.needs_new_process for job in self._repeated)
 
 
 class Began(NamedTuple):

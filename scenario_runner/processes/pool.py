@@ -16,7 +16,7 @@ import os
 import selectors
 import signal
 import time
-from collections import deque
+from collections.abc import Sequence
 from contextlib import suppress
 from functools import partial
 from itertools import count
@@ -40,6 +40,7 @@ from scenario_runner.processes.jobs import (
     State,
     Task,
     UsedDevice,
+    WaitingJobs,
     WorkerOptions,
 )
 from scenario_runner.processes.system_limits import refusal
@@ -47,8 +48,7 @@ from scenario_runner.processes.worker import resolve
 from scenario_runner.processes.worker_process import WorkerProcess
 
 _TICK_S: Final = 0.25  # between two looks at the deadlines
-_GATHER_S: Final = 0.005  # an outcome may wait so long for the next outcome: both are sent together
-_SUPPLY: Final = 8  # items for each quick worker
+_LONGEST_REST_S: Final = 0.02  # outcomes gather meanwhile, and are handled together
 _RETRY_S: Final = 1.0  # until the next fork after the system has refused a fork
 _MOST_REFUSALS: Final = 10  # without any worker: processes that were killed may still be ending
 _STACK_S: Final = 0.3  # for a hanging worker's Python stack
@@ -90,7 +90,8 @@ class _Pool:
         self._control = control
         self._devices = [UsedDevice(options.devices or None, options.jobs)]
         self._workers: list[WorkerProcess] = []
-        self._waiting: deque[Job] = deque()
+        self._waiting = WaitingJobs()
+        self._was_continued = False
         self._events: list[Event] = []
         self._is_refused = False  # the user knows that no device can be used
         self._loaded: set[str] = set()
@@ -101,18 +102,20 @@ class _Pool:
         self._selector.register(control, selectors.EVENT_READ, self._hear_user)
         if hasattr(signal, "SIGTSTP"):
             signal.signal(signal.SIGTSTP, lambda number, frame: self._suspend())
+            signal.signal(signal.SIGCONT, lambda number, frame: self._continue())
 
     def serve(self) -> None:
         with suppress(EOFError, ConnectionError):
-            ready: object = ()
             while True:
                 self._hand_out()
-                if self._events and not (ready and self._is_supplied()):
-                    self._tell()
-                ready = self._selector.select(_GATHER_S if self._events else _TICK_S)
+                if self._events:
+                    self._control.send((self._room(), self._events))
+                    self._events = []
+                time.sleep(self._rest_s())
+                ready = self._selector.select(_TICK_S)
                 heard = time.monotonic()  # later messages wait for the next turn: gdb may take a minute
                 for key, _ in ready:
-                    if key in self._selector.get_map().values():  # a handler before it may have removed it
+                    if self._selector.get_map().get(key.fd) is key:  # a handler before it may have removed it
                         key.data()
                 if heard >= self._next_look:
                     self._look(heard)
@@ -140,32 +143,32 @@ class _Pool:
             self._stop(now=message)
         else:
             self._is_stopping = False
-            self._waiting += message
+            self._waiting.fresh += message
 
     def _suspend(self) -> None:
         """Stop the workers and the pool until a shell continues the job. Time limits do not count this time."""
         began = time.monotonic()
+        self._was_continued = False
         for worker in self._workers:
             worker.process.signal(signal.SIGSTOP)
-        os.kill(os.getpid(), signal.SIGSTOP)
+        if not self._was_continued:  # else SIGCONT came first, and will not come again
+            os.kill(os.getpid(), signal.SIGSTOP)
         for worker in self._workers:
             worker.deadline += time.monotonic() - began
             worker.process.signal(signal.SIGCONT)
 
+    def _continue(self) -> None:
+        self._was_continued = True
+
     def _stop(self, *, now: bool) -> None:
         """End workers after their current items, or ``now``, without outcomes."""
         self._is_stopping = True
-        dropped = list(self._waiting)
-        self._waiting.clear()
         for worker in self._workers:
-            if worker.queue and now:
-                dropped += worker.queue
-                worker.queue.clear()
+            if not now:
+                self._waiting.put_back(worker.take_back())
+            elif worker.queue:
                 self._kill(worker)
-            elif len(worker.queue) > 1:
-                dropped.append(worker.queue.pop())
-                worker.is_last = True
-        self._events += [Returned(job.number) for job in dropped]
+        self._events += [Returned(job.number) for job in self._waiting.take_all()]
 
     # The next work
 
@@ -175,11 +178,14 @@ class _Pool:
         if not usable:
             self._refuse()
             return
+        if not self._waiting and self._in_state("idle"):  # idle workers can take items behind a slow item
+            for worker in self._in_state("busy"):
+                self._waiting.put_back(worker.take_back() if worker.is_slow else ())
         for idle in sorted(self._in_state("idle"), key=attrgetter("count"), reverse=True):
             if idle.device.jobs > len(self._in_state("busy", "hanging", device=idle.device)):
-                jobs = [job for job in self._waiting if not (job.needs_new_process and idle.count)]
-                if jobs:
-                    self._give(idle, max(jobs, key=attrgetter("needs_new_process")))
+                job = self._waiting.take(by_new_process=not idle.count)
+                if job is not None:
+                    self._give(idle, [job])
         starting = len(self._in_state("starting"))
         unknown = sum(not candidate.is_known for candidate in usable)  # a worker opens each, before there are items
         missing = max(len(self._waiting), unknown) - starting
@@ -188,12 +194,21 @@ class _Pool:
         used = [worker for worker in self._in_state("idle") if worker.count]
         if missing > 0 and device is None and not starting and used:
             self._kill(used[0])  # the waiting items need a new process
-        # A quick worker gets a second item in advance. No item waits behind a repeated item, which may end the process
-        # again. The first items are left to workers that start.
-        ahead = [job for job in self._waiting if not job.attempts][len(self._in_state("starting")) :]
-        for busy in self._in_state("busy"):
-            if ahead and busy.is_quick and len(busy.queue) == 1 and not busy.queue[0].attempts:
-                self._give(busy, ahead.pop(0))
+        if self._waiting.need_new_processes:
+            self._give_in_advance()
+
+    def _give_in_advance(self) -> None:
+        """Give quick workers an equal share of the waiting items. Workers that start will need one item each.
+
+        No item waits behind a repeated item, which may end the process again.
+        """
+        fresh, busy = self._waiting.fresh, self._in_state("busy")
+        share = (len(fresh) - len(self._in_state("starting"))) // max(1, len(busy))
+        for worker in busy:
+            in_advance = len(worker.queue) - 1
+            count = min(worker.advance - in_advance, share)
+            if count > 0 and in_advance <= worker.advance // 2 and not (worker.is_slow or worker.queue[0].attempts):
+                self._give(worker, [fresh.popleft() for _ in range(count)])
 
     def _in_state(self, *states: str, device: UsedDevice | None = None) -> list[WorkerProcess]:
         """Return the workers of a device, or of all devices, in some states."""
@@ -210,12 +225,12 @@ class _Pool:
                 lacking.append((count / limit, device))
         return min(lacking, key=itemgetter(0))[1] if lacking else None
 
-    def _give(self, worker: WorkerProcess, job: Job) -> None:
+    def _give(self, worker: WorkerProcess, jobs: Sequence[Job]) -> None:
         try:
-            worker.give(job)
+            worker.give(jobs)
         except OSError:  # the worker has ended: see `_ended`
+            self._waiting.put_back(jobs)
             return
-        self._waiting.remove(job)
         if worker.state == "idle":
             self._begin(worker)
 
@@ -250,30 +265,29 @@ class _Pool:
         """End the waiting items, since no device is left. If no device was ever usable, report the error."""
         if any(device.is_known for device in self._devices):
             why = "; ".join(device.given_up for device in self._devices)
-            for job in self._waiting:
+            for job in self._waiting.take_all():
                 self._events.append(Done(job.number, job.attempts, self._devices[0].about, why))
         elif self._devices[0].error is not None and (self._waiting or not self._is_refused):
             self._events.append(self._devices[0].error)
-        self._waiting.clear()
+        self._waiting.take_all()
         self._is_refused = True
 
     # Messages to the user
-
-    def _tell(self) -> None:
-        self._control.send((self._room(), self._events))
-        self._events = []
 
     def _tell_devices(self) -> None:
         self._events.append(tuple(device.about._replace(given_up=device.given_up) for device in self._devices))
 
     def _room(self) -> int:
-        """Return how many items to have here: one for each worker, and a supply for quick workers."""
+        """Return how many items to have here: one for each worker, and twice the items in advance."""
         workers = sum(device.jobs or 1 for device in self._devices if device.error is None)
-        return max(1, workers + _SUPPLY * sum(worker.is_quick for worker in self._workers))
+        return max(1, workers + 2 * sum(worker.advance for worker in self._workers))
 
-    def _is_supplied(self) -> bool:
-        """Return whether quick workers have enough items, so that outcomes can be sent several at a time."""
-        return len(self._waiting) >= len(self._workers) and all(worker.is_quick for worker in self._in_state("busy"))
+    def _rest_s(self) -> float:
+        """Return how long no worker needs the pool: half of the work that each has in advance."""
+        busy = self._in_state("busy")
+        if len(busy) < sum(device.jobs or 1 for device in self._devices if device.error is None):
+            return 0.0
+        return min(_LONGEST_REST_S, min((worker.reserve_s for worker in busy), default=0.0) / 2)
 
     # Messages of workers
 
@@ -299,9 +313,10 @@ class _Pool:
     def _handle(self, worker: WorkerProcess, message: Any) -> None:
         device, state = worker.device, worker.state
         match message:
-            case ["done", dict(fields), "good" | "failed" | "spoiled" | "grown" as after]:
+            case ["done", dict(fields), "good" | "failed" | "spoiled" | "grown" as after, float(seconds)]:
                 outcome = self._options.policy.outcome(fields, worker.before, worker.count)
                 if state == "busy":  # a late message of a hanging or killed worker does not count
+                    worker.measure(seconds, is_good=after == "good")
                     self._done(worker, outcome, after)
             case ["limit", float() | int() as seconds, str(origin)]:
                 if state == "busy":
@@ -335,7 +350,7 @@ class _Pool:
 
     def _done(self, worker: WorkerProcess, outcome: object, state: State) -> None:
         self._finish(worker, outcome, state)
-        if state in ENDING or worker.is_last or worker.device.error is not None:
+        if state in ENDING or worker.device.error is not None:
             self._kill(worker)
         elif worker.queue:
             self._begin(worker)
@@ -344,11 +359,11 @@ class _Pool:
 
     def _finish(self, worker: WorkerProcess, outcome: object, state: State) -> None:
         """End an attempt of a worker's item: run the item again, or report all outcomes."""
-        job = worker.done(is_good=state == "good")
+        job = worker.done()
         attempts = (*job.attempts, outcome)
         if not self._is_stopping and self._options.policy.again(job.hint, attempts):
             repeated = job._replace(attempts=attempts, needs_new_process=state == "spoiled")
-            self._waiting.appendleft(repeated)
+            self._waiting.put_back([repeated])
         else:
             self._events.append(Done(job.number, attempts, worker.device.about))
 
@@ -369,6 +384,7 @@ class _Pool:
             elif worker.state == "hanging":
                 self._kill(worker, worker.overdue)
             elif worker.state == "busy":
+                self._waiting.put_back(worker.take_back())
                 worker.state = "hanging"
                 worker.deadline = time.monotonic() + _STACK_S
                 worker.process.ask_for_stack()
@@ -395,7 +411,7 @@ class _Pool:
             worker.device.failed(worker.start_error())
         elif is_failure and worker.state == "idle":
             self._events.append(Note(f"process {worker.place} on {worker.device} {worker.end} while it ran nothing"))
-        self._waiting.extendleft(reversed(worker.queue))
+        self._waiting.put_back(worker.queue)
         worker.queue.clear()
         worker.state = "killed"
         if worker.device.error is not None:

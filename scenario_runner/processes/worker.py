@@ -1,20 +1,22 @@
 """The inside of a worker, which runs items in turn on a single device. Any item may crash the worker.
 
-The pool sends pairs of number and item, pickled, at most one pair in advance. The worker sends lines of JSON over a
-stream socket. The pool checks these lines, since a driver may damage the worker's memory::
+The pool sends pickled lists of numbers and items. A second socket has a permit for each item, which the worker reads
+before it runs the item. To take an item back, the pool reads the permit first and sends `SKIP`. The worker sends lines
+of JSON. The pool checks these lines, since a driver may damage the worker's memory::
 
     ["ready", Device]                                       after the start
     ["devices", requests]                                   after the start for several devices; the worker ends
     ["failed", is for good, code, message, help]            after a failed start; the worker ends
     ["limit", seconds, who set them]                        for an item with another time limit
     ["used", names]                                         for the next workers to preload
-    ["done", outcome, State]                                after an item
+    ["done", outcome, State, seconds]                       after an item
 """
 
 import json
 import os
 import pickle
 import sys
+import time
 from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
@@ -34,6 +36,9 @@ if sys.platform == "linux":
 OUTPUT, PROGRESS, FAULTS, NAMES = "output", "progress", "faults", "names"
 """The files in the folder of a worker: standard output and error, `progress`, Python stacks, and temporary files."""
 
+GO, SKIP = b"\1", b"\0"
+"""The permits for an item to run, and for an item that another worker gets."""
+
 _MEASURE_EVERY: Final = 64  # items between two measurements of the process
 _MOST_TEXT_BYTES: Final = 16 << 10
 _STANDARD_ERROR: Final = 2
@@ -47,7 +52,7 @@ def resolve(task: str) -> type[Task]:
     return found
 
 
-def main(connection: socket, folder: str, options: WorkerOptions, device: DeviceRequest) -> int:
+def main(connection: socket, permits: socket, folder: str, options: WorkerOptions, device: DeviceRequest) -> int:
     """Serve the pool until the socket is closed, or list several devices. Return the exit code."""
     if sys.platform == "linux":
         most_bytes = resource.getrlimit(resource.RLIMIT_CORE)[1]
@@ -70,7 +75,7 @@ def main(connection: socket, folder: str, options: WorkerOptions, device: Device
             if isinstance(device, tuple):
                 send("devices", task.devices(device))
                 return 0
-            _Server(options, task(options, device, partial(send, "limit")), send).serve(connection)
+            _Server(options, task(options, device, partial(send, "limit")), send).serve(connection, permits)
         except ScenarioRunnerError as error:
             first = error.problems[0]
             send("failed", isinstance(error, NoDeviceError), first.code, first.message, first.help)
@@ -107,22 +112,28 @@ class _Server:
         send("ready", task.about)
         self._bytes, self._files = 0, open_files()
 
-    def serve(self, connection: socket) -> None:
+    def serve(self, connection: socket, permits: socket) -> None:
         with connection.makefile("rb") as messages, suppress(EOFError):
             while True:
-                number, item = pickle.load(messages)
-                if not self._options.shows_output and os.fstat(_STANDARD_ERROR).st_size:
-                    os.ftruncate(_STANDARD_ERROR, 0)  # drops text of the item before
-                temporary.forget_listed()
-                progress.started(number)
-                outcome, state = self._task.run(item)
-                state = self._state(state)
-                is_last = state in ENDING
-                if not is_last and self._count & (self._count - 1) == 0:  # 1, 2, 4, 8…
-                    self._tell_used()
-                self._send("done", outcome, state)
-                if is_last:
-                    return
+                for number, item in pickle.load(messages):
+                    if permits.recv(1) == GO and not self._run(number, item):
+                        return
+
+    def _run(self, number: int, item: object) -> bool:
+        """Run an item. Return false if the process must end."""
+        if not self._options.shows_output and os.fstat(_STANDARD_ERROR).st_size:
+            os.ftruncate(_STANDARD_ERROR, 0)  # drops text of the item before
+        temporary.forget_listed()
+        progress.started(number)
+        started = time.perf_counter()
+        outcome, state = self._task.run(item)
+        seconds = time.perf_counter() - started
+        state = self._state(state)
+        is_last = state in ENDING
+        if not is_last and self._count & (self._count - 1) == 0:  # 1, 2, 4, 8…
+            self._tell_used()
+        self._send("done", outcome, state, seconds)
+        return not is_last
 
     def _tell_used(self) -> None:
         if names := self._task.used():

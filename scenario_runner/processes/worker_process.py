@@ -3,11 +3,11 @@
 import json
 import os
 import pickle
+import socket
 import time
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import ExitStack, suppress
-from socket import socketpair
 from typing import Any, Final, Literal
 
 from scenario_runner.errors import DriverCrashError, FenceTimeoutError
@@ -16,10 +16,15 @@ from scenario_runner.processes.crash import Crash, native_stack
 from scenario_runner.processes.isolated_process import IsolatedProcess
 from scenario_runner.processes.jobs import Job, UsedDevice, WorkerOptions
 from scenario_runner.processes.signals import KILL, signal_name
+from scenario_runner.processes.worker import GO, SKIP
 
 _MOST_BEFORE: Final = 50
 _MOST_OUTPUT_BYTES: Final = 64 << 20
-_QUICK_S: Final = 0.1  # after a shorter item, a worker gets two items at a time
+_QUICK_S: Final = 0.1  # after a shorter item, a worker gets another item in advance
+_ADVANCE_S: Final = 0.05  # of work in advance, in more than one item
+_MOST_IN_ADVANCE: Final = 64
+_LEAST_S: Final = 1e-6
+_NO_WAIT: Final = getattr(socket, "MSG_DONTWAIT", 0)  # Windows cannot take items back, and gives none in advance
 _HELP_WHEN_KILLED: Final = "memory that has run out is the usual cause: run fewer at a time with --jobs"
 _HELP_WHEN_HUNG: Final = "give more time with --timeout, or use another driver: --device chooses another device"
 _HELP_AT_START: Final = (
@@ -44,10 +49,11 @@ class WorkerProcess:
         self.state: Literal["starting", "idle", "busy", "hanging", "killed"] = "starting"
         self.deadline = time.monotonic() + options.start_timeout_s
         self.queue: deque[Job] = deque()
-        """The current item, and perhaps an item in advance."""
+        """The current item, and items in advance."""
         self.count = 0
-        self.is_quick = False
-        self.is_last = False  # the worker ends after the current item: the item in advance must not run
+        self.advance = 0
+        """How many items to have in advance, by the duration of the items before."""
+        self._item_s = 0.0
         self.why = ""
         """The reason of a kill, as a predicate."""
         self.overdue = ""
@@ -60,9 +66,10 @@ class WorkerProcess:
         self._received = b""
         with ExitStack() as stack:
             self._folder = stack.enter_context(temporary.temporary_folder())
-            self.connection, theirs = (stack.enter_context(end) for end in socketpair())
-            arguments = (theirs, self._folder, options, device.request)
-            close = () if method == "spawn" else (close_inherited, self.connection.close)
+            self.connection, theirs = (stack.enter_context(end) for end in socket.socketpair())
+            self._permits, self._unused_permits = (stack.enter_context(end) for end in socket.socketpair())
+            arguments = (theirs, self._unused_permits, self._folder, options, device.request)
+            close = () if method == "spawn" else (close_inherited, self.connection.close, self._permits.close)
             self.process = IsolatedProcess(method, self._path(worker.FAULTS), _begin, close, *arguments)
             stack.callback(self.process.close)
             theirs.close()
@@ -72,15 +79,27 @@ class WorkerProcess:
     def _path(self, name: str) -> str:
         return os.path.join(self._folder, name)
 
-    def give(self, job: Job) -> None:
-        """Send an item, which runs after the current item. Raises OSError if the process has ended."""
-        data = pickle.dumps((job.number, job.item))
+    def give(self, jobs: Sequence[Job]) -> None:
+        """Send items, which run after the current item. Raises OSError if the process has ended."""
+        data = pickle.dumps([(job.number, job.item) for job in jobs])
         sent = self.connection.send(data)
         if sent < len(data):  # the socket is full until the process reads
             self.connection.setblocking(True)
             self.connection.sendall(data[sent:])
             self.connection.setblocking(False)
-        self.queue.append(job)
+        self._permits.sendall(GO * len(jobs))
+        self.queue += jobs
+
+    def take_back(self) -> list[Job]:
+        """Return the items that the process has not begun, except the current item."""
+        if len(self.queue) < 2:
+            return []
+        permits = b""
+        with suppress(BlockingIOError):
+            permits = self._unused_permits.recv(1 << 16, _NO_WAIT)
+        count = min(permits.count(GO), len(self.queue) - 1)  # the current item may not have begun
+        self._permits.sendall(permits[: len(permits) - count] + SKIP * count)
+        return [self.queue.pop() for _ in range(count)][::-1]
 
     def begin(self) -> None:
         """Note that the first item of the queue runs now."""
@@ -88,12 +107,28 @@ class WorkerProcess:
         self._started = time.monotonic()
         self.limit(self._options.timeout_s, self._options.timeout_origin)
 
-    def done(self, *, is_good: bool) -> Job:
+    @property
+    def reserve_s(self) -> float:
+        """The expected duration of the items in advance."""
+        return self._item_s * (len(self.queue) - 1)
+
+    @property
+    def is_slow(self) -> bool:
+        """Return whether the current item takes longer than items in advance may take."""
+        return time.monotonic() - self._started > _ADVANCE_S
+
+    def measure(self, seconds: float, *, is_good: bool) -> None:
+        """Note the duration of an item, which decides how many items to have in advance. Raises ValueError for NaN."""
+        self._item_s = max(seconds, (seconds + self._item_s) / 2, _LEAST_S)
+        self.advance = 0
+        # a failed item may run again before all others
+        if is_good and self._item_s < _QUICK_S and _NO_WAIT:
+            self.advance = max(1, min(_MOST_IN_ADVANCE, int(_ADVANCE_S / self._item_s)))
+
+    def done(self) -> Job:
         """Remove the current item, which has ended."""
         job = self.queue.popleft()
         self.device.failures = 0
-        # a failed item may run again before all others
-        self.is_quick = is_good and time.monotonic() - self._started < _QUICK_S
         self.count += 1
         self.before.append(job.item)
         return job
@@ -176,6 +211,8 @@ class WorkerProcess:
     def close_inherited(self) -> None:
         """Release this worker's descriptors in another worker, a fork of the pool."""
         self.connection.close()
+        self._permits.close()
+        self._unused_permits.close()
         self.process.close()
 
     def close(self) -> None:

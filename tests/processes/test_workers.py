@@ -55,6 +55,34 @@ def test_a_list_is_read_as_it_is_needed() -> None:
         assert len(list(run)) <= 4  # those that were running, or had just ended
 
 
+def quick_items(folder: Path, numbers: range) -> list[Item]:
+    """Items of the task `note_end`, which workers get several at a time."""
+    return [Item(str(number), str(folder / "x.json")) for number in numbers]
+
+
+def test_no_item_waits_behind_a_slow_item(tmp_path: Path) -> None:
+    """A free worker gets the items that another worker has received and not begun."""
+    slow = Item("slow", str(tmp_path / "x.json"))
+    items = [*quick_items(tmp_path, range(100)), slow, *quick_items(tmp_path, range(100, 200))]
+    with SuiteWorkers(options(task="note_end", task_options=len(items) - 1)) as workers:
+        results = list(workers.run(items))
+    assert {result.verdict for result in results} == {"Pass"}
+    assert results[-1].item == slow
+    assert sorted((tmp_path / "ended").read_text().split()) == sorted(item.id for item in items)
+
+
+def test_items_received_before_a_crash_run_once(tmp_path: Path) -> None:
+    """Another process runs the rest of a crashed worker's items, and no item runs twice."""
+    crash = Item("crash", str(tmp_path / "x.json"))
+    first, rest = quick_items(tmp_path, range(100)), quick_items(tmp_path, range(100, 200))
+    with SuiteWorkers(options(task="note_end", jobs=1)) as workers:
+        results = list(workers.run([*first, crash, *rest]))
+    assert [result.item for result in results] == [*first, crash, *rest]
+    assert [result.item for result in results if result.verdict != "Pass"] == [crash]
+    assert results[100].attempts[0].before_count == 100
+    assert (tmp_path / "ended").read_text().split() == [item.id for item in [*first, *rest]]
+
+
 def test_workers_stay_for_later_items(folder: Folder) -> None:
     """Items that are run one by one share a process."""
     with SuiteWorkers(options()) as workers:
