@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple, get_args
 
 from scenario_runner.checks.hazards import Barriers, Covered, Step, Use, Work, find_hazards
 from scenario_runner.errors import FileError, LimitError, ScenarioRunnerError, error_class, exit_code_of
-from scenario_runner.errors.diagnostic import Diagnostic, Severity, warnings_as_errors
+from scenario_runner.errors.diagnostic import Diagnostic, Severity, note, warnings_as_errors
+from scenario_runner.errors.text import counted
 from scenario_runner.files.sandbox import allowing, confined
 from scenario_runner.plan.accesses import Accesses, ResourceAccess
 from scenario_runner.plan.plan import AnyBarrier, Barrier, Operation, Plan, ResourcePlan
@@ -25,6 +26,7 @@ from scenario_runner.plan.shader_modules import LoadedShader
 from scenario_runner.plan.sources import ImageFileSource
 from scenario_runner.run.output_files import at_pointer, mixed_outputs, wrong_destinations
 from scenario_runner.scenario import Copy, DispatchBarrier, Fill, MarkBoundary, Scenario, load
+from scenario_runner.scenario.entries import Entry, keys_beyond_reference
 from scenario_runner.scenario.scenario import Problems
 
 if TYPE_CHECKING:
@@ -112,7 +114,9 @@ def _findings(scenario: Scenario, options: Options) -> list[Diagnostic]:
     for error in problems.errors:
         if error_class(error.code) is LimitError:
             raise LimitError(error)
-    more = [] if plan is None else list(_undecodable(plan))
+    more = list(_beyond_reference(scenario))
+    if plan is not None:
+        more += _undecodable(plan)
     if options.hazards:
         more += find_hazards(steps_of(scenario, examination))
     if options.device is not None and plan is not None:
@@ -149,6 +153,18 @@ def examine(scenario: Scenario, compiler: CompilerOptions, output_dir: str | Non
     if mixed is not None:
         problems.report([mixed])
     return Examination(plan, problems, context.shaders)
+
+
+def _beyond_reference(scenario: Scenario) -> Iterator[Diagnostic]:
+    """Yield a note that lists the scenario's keys which the reference runner lacks, at the first of them."""
+    entries: list[tuple[str, Entry]] = []
+    entries += [(scenario.resource_pointer(index), entry) for index, entry in enumerate(scenario.resources)]
+    entries += [(scenario.command_pointer(index), entry) for index, entry in enumerate(scenario.commands)]
+    places = [(name, above + inside) for above, entry in entries for name, inside in keys_beyond_reference(entry)]
+    if places:
+        names = sorted({name for name, _ in places})
+        message = f"{counted(len(names), 'key')} beyond the reference runner's format: {', '.join(names)}"
+        yield note("SR-JSON-012", places[0][1], message, "other runners ignore these keys, or reject the file")
 
 
 def _undecodable(plan: Plan) -> Iterator[Diagnostic]:

@@ -54,7 +54,14 @@ You can use both spellings of a kind, key or value, also in the same file.
 | spelling | also |
 |---|---|
 """
-_LIMITS = {2**32 - 1: "2^32 - 1", 2**63 - 1: "2^63 - 1", 2**64 - 1: "2^64 - 1", -(2**63): "-2^63"}
+_LIMITS = {
+    2**32 - 1: "2^32 - 1",
+    2**63 - 1: "2^63 - 1",
+    2**64 - 1: "2^64 - 1",
+    -(2**63): "-2^63",
+    2**31 - 1: "2^31 - 1",
+    -(2**31): "-2^31",
+}
 
 
 def pages() -> dict[str, str]:

@@ -42,6 +42,7 @@ _SPECIAL_FORMATS = {
 }
 TEXEL_KINDS = {"uint": "uint", "sint": "int"}
 """``numeric`` of a format → the kind of the scalars that shaders see; "float" for any other."""
+KIND_WORDS: Final = {"uint": "unsigned integers", "int": "signed integers", "float": "floats"}
 # A format's ``numeric`` → the texels in words, and GLSL's image type prefix.
 _TEXELS = {"uint": ("unsigned integers", "u"), "sint": ("signed integers", "i")}
 _WIDE = 64

@@ -21,8 +21,10 @@ from scenario_runner.errors.diagnostic import Diagnostic, warning
 STAGES: Final = {
     "graph": frozenset({"graph"}),
     "compute": frozenset({"compute"}),
-    "graphics": frozenset({"fragment", "attachment"}),
-    "all": frozenset({"graph", "compute", "vertex", "fragment", "attachment", "transfer", "transition"}),
+    "graphics": frozenset({"vertex_input", "fragment", "attachment"}),
+    "all": frozenset(
+        {"graph", "compute", "vertex_input", "vertex", "fragment", "attachment", "transfer", "transition"}
+    ),
 }
 """The stages of a barrier in a scenario → the stages of a `Use`."""
 MOST_FINDINGS: Final = 100
@@ -40,9 +42,9 @@ _CODES: Final = {"reads-writes": "SR-HAZARD-001", "writes-reads": "SR-HAZARD-002
 class Use(NamedTuple):
     """A command's use of the memory object ``memory``, from ``first`` to before ``end``.
 
-    ``resource`` and ``what`` are the bound resource's uid and kind. ``stage`` is "compute", "vertex", "fragment",
-    "attachment", "transfer", "graph" or "transition". ``atomic`` means atomic operations only. ``first`` and ``end``
-    count units of ``unit``, "byte" or "mip level". The resource begins at the unit ``base``.
+    ``resource`` and ``what`` are the bound resource's uid and kind. ``stage`` is "compute", "vertex_input", "vertex",
+    "fragment", "attachment", "transfer", "graph" or "transition". ``atomic`` means atomic operations only. ``first``
+    and ``end`` count units of ``unit``, "byte" or "mip level". The resource begins at the unit ``base``.
     """
 
     resource: str
@@ -239,7 +241,7 @@ def _stages(words: tuple[str, ...]) -> frozenset[str]:
 
 def _word(stage: str) -> str:
     """Return the word of scenarios for a stage."""
-    return {"fragment": "graphics", "attachment": "graphics"}.get(stage, stage)
+    return "graphics" if stage in STAGES["graphics"] else stage
 
 
 def _is_access(word: str, stage: str, *, write: bool) -> bool:

@@ -11,7 +11,7 @@ from scenario_runner.errors import UsageError
 from scenario_runner.errors.text import close_names, did_you_mean
 from scenario_runner.files.byte_data import overlap
 from scenario_runner.plan.image_layouts import LevelLayouts
-from scenario_runner.plan.image_records import TransferPart
+from scenario_runner.plan.image_records import Draw, TransferPart
 from scenario_runner.plan.plan import FramePlan, Operation, Plan, Work, memory_groups, span_of
 from scenario_runner.plan.records import Descriptor
 from scenario_runner.plan.shader_modules import LoadedShader
@@ -58,17 +58,16 @@ class Accesses:
                 self._sharing[plan_of_member.uid] = {plan_of_member.uid, *same}
 
     def accesses_of(self, operation: Operation) -> tuple[ResourceAccess, ...]:
-        """Return an operation's accesses; a draw also accesses its attachments."""
+        """Return an operation's accesses."""
         if operation.kind == "barrier":
             return ()
         if operation.kind == "fill" or operation.kind == "copy":
             return tuple(_of_transfer(part, writes=part is operation.target) for part in operation.parts)
-        targets = operation.targets if operation.kind == "draw" else ()
-        key = (operation.kind, operation.pipeline, operation.descriptors, targets)
+        further = tuple(self._beside_shaders(operation)) if operation.kind == "draw" else ()
+        key = (operation.kind, operation.pipeline, operation.descriptors, further)
         if key not in self._known:
             bound = self._of_shaders if operation.kind in ("dispatch", "draw") else self._of_graph
-            attached = [ResourceAccess(target.uid, target.level, "attachment", False, True) for target in targets]
-            self._known[key] = (*bound(operation), *attached)
+            self._known[key] = (*bound(operation), *further)
         return self._known[key]
 
     def changed_by(self, operation: Operation) -> set[str]:
@@ -101,6 +100,17 @@ class Accesses:
                     atomic=all(variable.atomic for variable in used),
                     extent_bytes=max(sizes) if len(sizes) == len(used) else None,
                 )
+
+    def _beside_shaders(self, draw: Draw) -> Iterator[ResourceAccess]:
+        """Yield a draw's accesses to attachments, vertex buffers and indices."""
+        for target in draw.targets:
+            yield ResourceAccess(target.uid, target.level, "attachment", reads=False, writes=True)
+        test = self._plan.graphics_pipelines[draw.pipeline].depth
+        if draw.depth is not None and test is not None:
+            yield ResourceAccess(draw.depth.uid, draw.depth.level, "attachment", reads=True, writes=test.write)
+        for buffer in (*draw.vertices.buffers, draw.vertices.index_buffer):
+            if buffer is not None:
+                yield ResourceAccess(buffer.uid, None, "vertex_input", reads=True, writes=False)
 
     def _of_graph(self, operation: Work) -> Iterator[ResourceAccess]:
         resources = self._plan.graph_pipelines[operation.pipeline].resources

@@ -13,6 +13,7 @@ ImageUsage = Literal[
     "sampled",
     "storage",
     "color_attachment",
+    "depth_attachment",
     "transfer",
     "tensor_aliasing",
     "flow_input",
@@ -133,12 +134,31 @@ class ShaderStagePlan(NamedTuple):
     outputs: int = 0
 
 
+class AttributePlan(NamedTuple):
+    """A vertex attribute: an input's location, the VkFormat of an element, and the bytes between elements."""
+
+    location: int
+    format: int
+    stride_bytes: int
+    per_instance: bool
+
+
+class DepthTest(NamedTuple):
+    """A depth test with a VkCompareOp against an attachment of a VkFormat; ``bias`` is constant, clamp and slope."""
+
+    format: int
+    compare_op: int
+    write: bool
+    bias: tuple[float, float, float]
+    clamp: bool
+
+
 class GraphicsPipelinePlan(NamedTuple):
     """A vertex and a fragment shader, and a VkFormat for each color attachment; equal `content`, same pipeline.
 
     Both shaders see the push constants. ``write_masks`` (VkColorComponentFlags) tells which components the fragment
-    shader writes in each attachment; the others keep their values. ``pointer`` is the first command drawing with the
-    pipeline.
+    shader writes in each attachment; the others keep their values. ``topology`` is a VkPrimitiveTopology, and
+    ``polygon_mode`` a VkPolygonMode. ``pointer`` is the first command drawing with the pipeline.
     """
 
     vertex: ShaderStagePlan
@@ -147,12 +167,16 @@ class GraphicsPipelinePlan(NamedTuple):
     push_constants_size: int
     formats: tuple[int, ...]
     write_masks: tuple[int, ...]
+    topology: int
+    polygon_mode: int
+    attributes: tuple[AttributePlan, ...]
+    depth: DepthTest | None
     pointer: str
 
     @property
     def content(self) -> Hashable:
         """The fields for comparing pipelines."""
-        return self.vertex[:3], self.fragment[:3], *self[2:6]
+        return self.vertex[:3], self.fragment[:3], *self[2:-1]
 
 
 class Target(NamedTuple):
@@ -162,16 +186,44 @@ class Target(NamedTuple):
     level: int
 
 
-class Draw(NamedTuple):
-    """A draw with three vertices and ``pipeline`` into ``targets``; ``extent`` is their width and height.
+class BufferStart(NamedTuple):
+    """A buffer, and the offset of the first byte that a draw reads."""
 
-    Texels outside the triangle keep their values.
+    uid: str
+    offset_bytes: int
+
+
+class Vertices(NamedTuple):
+    """The vertices of a draw, and a buffer for each attribute.
+
+    With an ``index_buffer``, ``vertex_count`` and ``first`` are about indices of ``index_size_bytes``, and
+    ``vertex_offset`` is added to each index.
+    """
+
+    vertex_count: int
+    instance_count: int
+    first: int
+    first_instance: int
+    buffers: tuple[BufferStart, ...] = ()
+    index_buffer: BufferStart | None = None
+    index_size_bytes: int = 0
+    vertex_offset: int = 0
+
+
+class Draw(NamedTuple):
+    """A draw of ``vertices`` with ``pipeline`` into ``targets`` and ``depth``; ``extent`` is their width and height.
+
+    ``viewport`` is a VkViewport: x, y, width, height and the two depths. Texels outside the primitives keep their
+    values.
     """
 
     pipeline: int
     descriptors: int
     targets: tuple[Target, ...]
+    depth: Target | None
     extent: tuple[int, int]
+    viewport: tuple[float, float, float, float, float, float]
+    vertices: Vertices
     push_constants: bytes
     barrier_after: bool
     command: int

@@ -21,6 +21,9 @@ Access = Literal[
     "memory_write", "memory_read", "graph_write", "graph_read", "compute_shader_write", "compute_shader_read"
 ]
 
+# Uses of a buffer beside copies, storage and uniforms; see VkBufferUsageFlagBits.
+BufferUsage = Literal["vertex", "index"]
+
 # The layouts in scenarios. Every image without another layout is in "general", whatever the device uses for it.
 ImageLayout = Literal["general", "tensor_aliasing"]
 
@@ -49,7 +52,7 @@ class CompilerOptions(NamedTuple):
 class BufferPlan(NamedTuple):
     """A buffer. Members of a ``group`` share memory, each at an ``offset_bytes``.
 
-    A buffer has no ``format``: shaders decide the bytes' meaning.
+    A buffer has no ``format``: shaders decide the bytes' meaning. ``usage`` has the uses that few buffers have.
     """
 
     uid: str
@@ -59,6 +62,7 @@ class BufferPlan(NamedTuple):
     offset_bytes: int = 0
     source: Source | None = None
     zero_fill: bool = True
+    usage: frozenset[BufferUsage] = frozenset()
     kind: Literal["buffer"] = "buffer"
     format: None = None
 

@@ -6,16 +6,23 @@ code from the models. No code here needs a GPU.
 
 from scenario_runner.scenario.commands import (
     Binding,
-    ColorAttachment,
     DispatchBarrier,
     DispatchCompute,
-    DispatchFragment,
     DispatchGraph,
     DispatchOpticalFlow,
     DispatchSpirvGraph,
     MarkBoundary,
     OpticalFlowBindings,
     PushConstantMap,
+)
+from scenario_runner.scenario.drawing import (
+    ColorAttachment,
+    DepthAttachment,
+    DepthBias,
+    DispatchFragment,
+    IndexBuffer,
+    VertexAttribute,
+    Viewport,
 )
 from scenario_runner.scenario.entries import Command, Model, Resource
 from scenario_runner.scenario.loader import from_dict, load, loads
@@ -50,6 +57,8 @@ __all__ = [
     "Command",
     "Copy",
     "CopyPlace",
+    "DepthAttachment",
+    "DepthBias",
     "DispatchBarrier",
     "DispatchCompute",
     "DispatchFragment",
@@ -61,6 +70,7 @@ __all__ = [
     "GraphConstant",
     "Image",
     "ImageBarrier",
+    "IndexBuffer",
     "MarkBoundary",
     "MemoryBarrier",
     "MemoryGroup",
@@ -77,6 +87,8 @@ __all__ = [
     "SubresourceRange",
     "Tensor",
     "TensorBarrier",
+    "VertexAttribute",
+    "Viewport",
     "from_dict",
     "load",
     "loads",

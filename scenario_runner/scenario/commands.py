@@ -1,4 +1,7 @@
-"""The command models: shader and graph dispatches, optical flows, frame boundaries and barriers."""
+"""The command models: dispatches of shaders and graphs, optical flows, frame boundaries and barriers.
+
+`drawing` has the model of draws.
+"""
 
 from collections.abc import Iterable, Iterator, Sequence
 from operator import attrgetter
@@ -15,7 +18,6 @@ from scenario_runner.scenario.entries import (
     ImplicitBarrier,
     Model,
     OptionalReference,
-    Part,
     Reference,
     References,
     Resources,
@@ -118,63 +120,6 @@ class DispatchCompute(Command):
 
     def shaders(self) -> tuple[str, ...]:
         return (self.shader_ref,)
-
-
-class ColorAttachment(Part):
-    """A mip level of an image to draw into. A bare uid means the first level."""
-
-    resource_ref: Reference = Field(description="uid of the image.")
-    lod: U32 = Field(default=0, description="Mip level.")
-
-
-Extent = Annotated[int, Field(ge=1, le=0xFFFF_FFFF)]
-
-
-class DispatchFragment(Command):
-    """Draws one triangle with a vertex and a fragment shader."""
-
-    kind: ClassVar[str] = "dispatch_fragment"
-    refers_to: ClassVar[Targets] = {
-        "vertex_shader_ref": SHADER,
-        "fragment_shader_ref": SHADER,
-        "bindings.resource_ref": STORAGE,
-        "push_data_ref": RAW_DATA,
-    }
-
-    vertex_shader_ref: Reference = Field(description="uid of the vertex shader.")
-    fragment_shader_ref: Reference = Field(description="uid of the fragment shader.")
-    bindings: Bindings = Field(description="The resources of the shaders, each at its own set and binding.")
-    color_attachment_refs: Annotated[tuple[ColorAttachment, ...], Field(strict=False)] = Field(
-        default=(),
-        description="Images to draw into, by the location of the shader's output. Required without render_extent.",
-    )
-    render_extent: Annotated[tuple[Extent, ...], Field(strict=False, min_length=2, max_length=2)] | None = Field(
-        default=None,
-        description="Width and height to draw; default: the first attachment's size. Required without attachments.",
-    )
-    debug_name: str | None = Field(default=None, description="Name in reports; by default the fragment shader's uid.")
-    push_data_ref: OptionalReference = Field(
-        default=None, description="uid of the raw_data with the push constants of the shaders."
-    )
-    implicit_barrier: ImplicitBarrier = True
-
-    def references(self) -> Iterable[Use]:
-        yield from super().references()
-        for index, attachment in enumerate(self.color_attachment_refs):
-            yield f"/color_attachment_refs/{index}", attachment.resource_ref, frozenset({"image"})
-
-    def contradictions(self, resources: Resources) -> Iterator[Diagnostic]:
-        yield from wrong_stage("/vertex_shader_ref", self.vertex_shader_ref, "vertex", resources)
-        yield from wrong_stage("/fragment_shader_ref", self.fragment_shader_ref, "fragment", resources)
-        if not self.color_attachment_refs and self.render_extent is None:
-            yield error("SR-ATTACH-009", "", "needs color_attachment_refs or a render_extent")
-        yield from binding_contradictions(self.bindings, resources)
-        for index, attachment in enumerate(self.color_attachment_refs):
-            inside = f"/color_attachment_refs/{index}"
-            yield from missing_level(inside, attachment.resource_ref, attachment.lod, resources)
-
-    def shaders(self) -> tuple[str, ...]:
-        return (self.vertex_shader_ref, self.fragment_shader_ref)
 
 
 class PushConstantMap(Model):

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from inspect import Parameter, Signature
 from types import ModuleType
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self, TypeVar, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Final, Literal, Self, TypeVar, get_type_hints
 
 from pydantic import AfterValidator, Field, ValidationError, model_validator
 from pydantic_core import PydanticCustomError
@@ -23,6 +23,11 @@ from scenario_runner.errors.text import Json
 from scenario_runner.scenario.json_model import ModelBase
 
 _FIELDS = "\n\n    Fields:"
+_BEYOND_REFERENCE: Final = "beyond the reference runner's format"
+
+T = TypeVar("T")
+BeyondReference = Annotated[T, _BEYOND_REFERENCE]
+"""The type of a key that the reference runner lacks, such as ``BeyondReference[U32]``. `validate` lists these keys."""
 
 
 class _PlainSignature:
@@ -108,6 +113,7 @@ def _path(text: str) -> str:
 
 U32 = Annotated[int, Field(ge=0, le=0xFFFF_FFFF)]
 U64 = Annotated[int, Field(ge=0, le=0xFFFF_FFFF_FFFF_FFFF)]
+I32 = Annotated[int, Field(ge=-(2**31), le=2**31 - 1)]
 I64 = Annotated[int, Field(ge=-(2**63), le=2**63 - 1)]
 
 # A resource's name, unique over all kinds.
@@ -178,6 +184,8 @@ class Entry(Model):
     """
 
     refers_to: ClassVar[Targets] = {}
+    beyond_reference: ClassVar[bool] = False
+    """True for a kind that the reference runner lacks."""
 
     def references(self) -> Iterable[Use]:
         """Find the uids of other resources in the entry."""
@@ -190,7 +198,7 @@ class Entry(Model):
                 for index, part in enumerate(value):
                     uses.append((f"/{field}/{index}{below}", getattr(part, inner) if inner else part, kinds))
             elif value is not None:
-                uses.append((f"/{field}", value, kinds))
+                uses.append((f"/{name.replace('.', '/')}", getattr(value, inner) if inner else value, kinds))
         return uses
 
     def contradictions(self, resources: Resources) -> Iterable[Diagnostic]:
@@ -225,6 +233,27 @@ class Command(Entry):
     def shaders(self) -> tuple[str, ...]:
         """Return the uids of the command's shaders. The planner loads them before it resolves the command."""
         return ()
+
+
+def keys_beyond_reference(entry: Entry) -> Iterator[tuple[str, str]]:
+    """Yield the entry's keys that the reference runner lacks: a name with the keys above, and a pointer."""
+    if entry.beyond_reference:
+        yield entry.kind, ""
+    yield from _keys_beyond_reference(entry, entry.kind, "")
+
+
+def _keys_beyond_reference(model: ModelBase, above: str, pointer: str) -> Iterator[tuple[str, str]]:
+    for key in sorted(model.model_fields_set):
+        name, inside = f"{above}.{key}", f"{pointer}/{key}"
+        if _BEYOND_REFERENCE in type(model).model_fields[key].metadata:
+            yield name, inside
+            continue
+        value = getattr(model, key)
+        if isinstance(value, ModelBase):
+            yield from _keys_beyond_reference(value, name, inside)
+        for index, part in enumerate(value) if isinstance(value, tuple) else ():
+            if isinstance(part, ModelBase):
+                yield from _keys_beyond_reference(part, name, f"{inside}/{index}")
 
 
 Resources = Mapping[str, Resource]

@@ -6,7 +6,7 @@ Other packages have tables by kind: `plan.resolve` the resolvers, `vulkan.execut
 
 from typing import NamedTuple
 
-from scenario_runner.scenario import commands, resources, shaders, transfer_commands
+from scenario_runner.scenario import commands, drawing, resources, shaders, transfer_commands
 from scenario_runner.scenario.entries import Model
 
 
@@ -35,7 +35,7 @@ _COMMANDS = (
     Kind("dispatch_compute", commands.DispatchCompute),
     Kind("dispatch_graph", commands.DispatchGraph, older=("dispatch_vgf",)),
     Kind("dispatch_spirv_graph", commands.DispatchSpirvGraph, older=("dispatch_data_graph",)),
-    Kind("dispatch_fragment", commands.DispatchFragment),
+    Kind("dispatch_fragment", drawing.DispatchFragment),
     Kind("dispatch_optical_flow", commands.DispatchOpticalFlow),
     Kind("fill", transfer_commands.Fill),
     Kind("copy", transfer_commands.Copy),

@@ -10,6 +10,7 @@ from scenario_runner.errors.diagnostic import Diagnostic, error
 from scenario_runner.errors.text import Json
 from scenario_runner.scenario.entries import (
     U32,
+    BeyondReference,
     Model,
     Reference,
     RequiredPath,
@@ -75,7 +76,7 @@ class Shader(Sourced):
     specialization_constants: SpecializationConstants = Field(
         default=(), description="Values of the shader's specialization constants."
     )
-    full_subgroups: bool = Field(
+    full_subgroups: BeyondReference[bool] = Field(
         default=False,
         description="Whether all subgroups of the compute shader are full. The feature computeFullSubgroups is needed.",
     )

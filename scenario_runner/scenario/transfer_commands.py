@@ -36,6 +36,7 @@ class Fill(Command):
     """Fills a part of a buffer, or a mip level of an image, with one value."""
 
     kind: ClassVar[str] = "fill"
+    beyond_reference: ClassVar[bool] = True
 
     resource_ref: Reference = Field(description="uid of the buffer or image.")
     value: Channels = Field(
@@ -80,6 +81,7 @@ class Copy(Command):
     model_config = ConfigDict(populate_by_name=True)
 
     kind: ClassVar[str] = "copy"
+    beyond_reference: ClassVar[bool] = True
 
     from_: CopyPlace = Field(alias="from", description="The place to read. Python calls it `from_`.")
     to: CopyPlace = Field(description="The place to write.")

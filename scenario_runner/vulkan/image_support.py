@@ -29,6 +29,7 @@ USAGES = {
     "sampled": vk.IMAGE_USAGE_SAMPLED_BIT,
     "storage": vk.IMAGE_USAGE_STORAGE_BIT,
     "color_attachment": vk.IMAGE_USAGE_COLOR_ATTACHMENT_BIT,
+    "depth_attachment": vk.IMAGE_USAGE_DEPTH_STENCIL_ATTACHMENT_BIT,
     "tensor_aliasing": vk.IMAGE_USAGE_TENSOR_ALIASING_BIT_ARM,
 }
 
@@ -37,6 +38,7 @@ _NAMES = {
     vk.FORMAT_FEATURE_STORAGE_IMAGE_BIT: "STORAGE_IMAGE",
     vk.FORMAT_FEATURE_STORAGE_IMAGE_ATOMIC_BIT: "STORAGE_IMAGE_ATOMIC",
     vk.FORMAT_FEATURE_COLOR_ATTACHMENT_BIT: "COLOR_ATTACHMENT",
+    vk.FORMAT_FEATURE_DEPTH_STENCIL_ATTACHMENT_BIT: "DEPTH_STENCIL_ATTACHMENT",
     vk.FORMAT_FEATURE_BLIT_SRC_BIT: "BLIT_SRC",
     vk.FORMAT_FEATURE_BLIT_DST_BIT: "BLIT_DST",
     vk.FORMAT_FEATURE_SAMPLED_IMAGE_FILTER_LINEAR_BIT: "SAMPLED_IMAGE_FILTER_LINEAR",
@@ -49,6 +51,7 @@ _NEEDED_FOR = {
     "sampled": vk.FORMAT_FEATURE_SAMPLED_IMAGE_BIT,
     "storage": vk.FORMAT_FEATURE_STORAGE_IMAGE_BIT,
     "color_attachment": vk.FORMAT_FEATURE_COLOR_ATTACHMENT_BIT,
+    "depth_attachment": vk.FORMAT_FEATURE_DEPTH_STENCIL_ATTACHMENT_BIT,
 }
 _WITHOUT_FORMAT = {
     "read": (vk.FORMAT_FEATURE_2_STORAGE_READ_WITHOUT_FORMAT_BIT, "shaderStorageImageReadWithoutFormat"),
@@ -147,8 +150,8 @@ def needs_companion(device: Device, plan: ImagePlan, tiling: Tiling) -> bool:
 def _candidates(device: Device, plan: ImagePlan) -> tuple[Tiling, ...]:
     if plan.tiling is not None:
         return (plan.tiling,)
-    if "tensor_aliasing" in plan.usage:
-        return ("OPTIMAL",)  # the layout of this name is for OPTIMAL images
+    if not plan.usage.isdisjoint(("tensor_aliasing", "depth_attachment")):
+        return ("OPTIMAL",)  # the layout tensor_aliasing is for OPTIMAL images, and so are depth tests on most devices
     if plan.aliased:
         return ("LINEAR",)  # the other members of the group see rows of texels
     if device.physical.type == "cpu" and device.unified_memory and plan.mips == 1:

@@ -1,7 +1,7 @@
 """Compute and graphics pipelines, layouts for all pipelines, and the driver's pipeline cache for a run.
 
-Every object is created once per content. Graphics pipelines use dynamic rendering. Each draws a triangle without vertex
-input, filled, without culling, blending, depth and stencil; viewport and scissor are dynamic.
+Every object is created once per content. Graphics pipelines use dynamic rendering, without culling, blending and
+stencil; viewport and scissor are dynamic.
 
 If a device was opened with pipeline robustness (VK_EXT_pipeline_robustness, Vulkan 1.4), each pipeline gets the
 strictest enabled behaviour.
@@ -34,11 +34,11 @@ from scenario_runner.vulkan._generated import constants as vk
 from scenario_runner.vulkan.capabilities import Enabled
 from scenario_runner.vulkan.device import Device, LruCache
 from scenario_runner.vulkan.physical_device import Feature, PhysicalDevice
-from scenario_runner.vulkan.structs import chain, new
+from scenario_runner.vulkan.structs import Member, chain, new
 from scenario_runner.vulkan.vulkan_loader import API_1_3, check
 
 if TYPE_CHECKING:
-    from scenario_runner.plan.image_records import GraphicsPipelinePlan, ShaderStagePlan
+    from scenario_runner.plan.image_records import AttributePlan, DepthTest, GraphicsPipelinePlan, ShaderStagePlan
 
 # Most pipelines in a process that runs thousands of scenarios.
 MAX_KEPT_PIPELINES = 512
@@ -197,23 +197,54 @@ def _create_graphics(pipelines: PipelineCache, plan: GraphicsPipelinePlan, stack
                 _stage(device, modules, plan.vertex, vk.SHADER_STAGE_VERTEX_BIT),
                 _stage(device, modules, plan.fragment, vk.SHADER_STAGE_FRAGMENT_BIT),
             ],
-            pVertexInputState={},
-            pInputAssemblyState={"topology": vk.PRIMITIVE_TOPOLOGY_TRIANGLE_LIST},
+            pVertexInputState=_vertex_input(plan.attributes),
+            pInputAssemblyState={"topology": plan.topology},
             pViewportState={"viewportCount": 1, "scissorCount": 1},
-            pRasterizationState={
-                "polygonMode": vk.POLYGON_MODE_FILL,
-                "cullMode": vk.CULL_MODE_NONE,
-                "lineWidth": 1.0,
-            },
+            pRasterizationState=_rasterization(plan),
             pMultisampleState={"rasterizationSamples": vk.SAMPLE_COUNT_1_BIT},
             pColorBlendState={"pAttachments": [{"colorWriteMask": mask} for mask in plan.write_masks]},
             pDynamicState={"pDynamicStates": [vk.DYNAMIC_STATE_VIEWPORT, vk.DYNAMIC_STATE_SCISSOR]},
             layout=layout,
+            pDepthStencilState=_depth_test(plan.depth),
         )
-        chain(info, new("VkPipelineRenderingCreateInfo", pColorAttachmentFormats=list(plan.formats)))
+        depth_format = 0 if plan.depth is None else plan.depth.format
+        formats = {"pColorAttachmentFormats": list(plan.formats), "depthAttachmentFormat": depth_format}
+        chain(info, new("VkPipelineRenderingCreateInfo", **formats))
         return Pipeline(
             create_pipeline(device, stack, "Graphics", info, plan.fragment.label, plan.pointer, purpose), layout
         )
+
+
+def _vertex_input(attributes: tuple[AttributePlan, ...]) -> dict[str, Member]:
+    """Return a VkPipelineVertexInputStateCreateInfo with a binding for each attribute."""
+    bindings: list[dict[str, int]] = []
+    described: list[dict[str, int]] = []
+    for number, (location, format, stride, per_instance) in enumerate(attributes):
+        bindings.append({"binding": number, "stride": stride, "inputRate": int(per_instance)})
+        described.append({"binding": number, "location": location, "format": format})
+    return {"pVertexBindingDescriptions": bindings, "pVertexAttributeDescriptions": described}
+
+
+def _rasterization(plan: GraphicsPipelinePlan) -> dict[str, Member]:
+    """Return a VkPipelineRasterizationStateCreateInfo."""
+    state: dict[str, Member] = {"polygonMode": plan.polygon_mode, "cullMode": vk.CULL_MODE_NONE, "lineWidth": 1.0}
+    if plan.depth is not None:
+        constant, clamp, slope = plan.depth.bias
+        state |= {
+            "depthClampEnable": int(plan.depth.clamp),
+            "depthBiasEnable": int(any(plan.depth.bias)),
+            "depthBiasConstantFactor": constant,
+            "depthBiasClamp": clamp,
+            "depthBiasSlopeFactor": slope,
+        }
+    return state
+
+
+def _depth_test(depth: DepthTest | None) -> dict[str, Member] | None:
+    """Return a VkPipelineDepthStencilStateCreateInfo; None without a depth test."""
+    if depth is None:
+        return None
+    return {"depthTestEnable": 1, "depthWriteEnable": int(depth.write), "depthCompareOp": depth.compare_op}
 
 
 def create_pipeline(

@@ -5,7 +5,15 @@ from contextlib import contextmanager
 from typing import Any, TypeAlias
 
 from scenario_runner.plan.graph_records import OpticalFlowDispatch
-from scenario_runner.plan.image_records import CopyOperation, Draw, FillOperation, Target, TransferPart
+from scenario_runner.plan.image_records import (
+    BufferStart,
+    CopyOperation,
+    Draw,
+    FillOperation,
+    Target,
+    TransferPart,
+    Vertices,
+)
 from scenario_runner.plan.plan import Barrier
 from scenario_runner.vulkan import Handle, ffi
 from scenario_runner.vulkan._generated import constants as vk
@@ -22,8 +30,11 @@ _STAGES = {
     "compute": vk.PIPELINE_STAGE_COMPUTE_SHADER_BIT,
     "all": vk.PIPELINE_STAGE_ALL_COMMANDS_BIT,
     "graph": vk.PIPELINE_STAGE_ALL_COMMANDS_BIT,
-    "graphics": vk.PIPELINE_STAGE_VERTEX_SHADER_BIT
+    "graphics": vk.PIPELINE_STAGE_VERTEX_INPUT_BIT
+    | vk.PIPELINE_STAGE_VERTEX_SHADER_BIT
     | vk.PIPELINE_STAGE_FRAGMENT_SHADER_BIT
+    | vk.PIPELINE_STAGE_EARLY_FRAGMENT_TESTS_BIT
+    | vk.PIPELINE_STAGE_LATE_FRAGMENT_TESTS_BIT
     | vk.PIPELINE_STAGE_COLOR_ATTACHMENT_OUTPUT_BIT,
 }
 # A queue without graphics lacks these stages as well.
@@ -177,7 +188,9 @@ class TransferRecorder(Recorder):
         return layer, {"width": image_part.width, "height": image_part.height, "depth": 1}
 
 
-_Area: TypeAlias = tuple[tuple[Target, ...], tuple[int, int]]
+_Area: TypeAlias = tuple[tuple[Target, ...], Target | None, tuple[int, int]]
+
+_INDEX_TYPES = {1: vk.INDEX_TYPE_UINT8, 2: vk.INDEX_TYPE_UINT16, 4: vk.INDEX_TYPE_UINT32}
 
 
 class DrawRecorder(BindingRecorder):
@@ -193,13 +206,15 @@ class DrawRecorder(BindingRecorder):
     def __init__(self, objects: RunObjects, commands: Handle, alone: bool) -> None:
         super().__init__(objects, commands, alone)
         self._suffix = "KHR" if "VK_KHR_dynamic_rendering" in objects.device.enabled.extensions else ""
-        # VkRenderingInfo and the attachments' companion images, by targets and extent
+        # VkRenderingInfo and the attachments' companion images
         self._renderings: dict[_Area, tuple[Handle, list[CompanionImage]]] = {}
         self._open: _Area | None = None
 
     def forget_bindings(self) -> None:
         super().forget_bindings()
-        self._extent = (0, 0)
+        self._viewport: tuple[object, ...] = ()
+        self._buffers: tuple[BufferStart, ...] = ()
+        self._indices: tuple[object, ...] = ()
 
     def record(self, operations: Iterable[Draw]) -> None:
         for draw in operations:
@@ -209,20 +224,37 @@ class DrawRecorder(BindingRecorder):
     def _record(self, draw: Draw) -> None:
         """Record a draw, and the barrier after it."""
         commands, fn = self.commands, self.objects.device.fn
-        area = (draw.targets, draw.extent)
+        area = (draw.targets, draw.depth, draw.extent)
         if area != self._open:
             self._finish()
             self._start(area)
-        if draw.extent != self._extent:
-            self._extent = draw.extent
-            width, height = draw.extent
-            fn.vkCmdSetViewport(commands, 0, 1, [(0, 0, width, height, 0, 1)])
-            fn.vkCmdSetScissor(commands, 0, 1, [((0, 0), (width, height))])
+        if (draw.extent, draw.viewport) != self._viewport:
+            self._viewport = draw.extent, draw.viewport
+            fn.vkCmdSetViewport(commands, 0, 1, [draw.viewport])
+            fn.vkCmdSetScissor(commands, 0, 1, [((0, 0), draw.extent)])
         self._bind(self.objects.graphics[draw.pipeline], draw.descriptors, draw.push_constants)
-        fn.vkCmdDraw(commands, 3, 1, 0, 0)
+        self._draw(draw.vertices)
         if draw.barrier_after:
             self._finish()
             self.objects.device.barrier(commands)
+
+    def _draw(self, vertices: Vertices) -> None:
+        """Bind the buffers of the vertices, and record the draw."""
+        commands, fn, resources = self.commands, self.objects.device.fn, self.objects.resources
+        buffers, indices, count = vertices.buffers, vertices.index_buffer, vertices.vertex_count
+        if buffers and buffers != self._buffers:
+            self._buffers = buffers
+            handles = [resources[uid].handle for uid, _ in buffers]
+            fn.vkCmdBindVertexBuffers(commands, 0, len(buffers), handles, [offset for _, offset in buffers])
+        if indices is None:
+            fn.vkCmdDraw(commands, count, vertices.instance_count, vertices.first, vertices.first_instance)
+            return
+        if (indices, vertices.index_size_bytes) != self._indices:
+            self._indices = indices, vertices.index_size_bytes
+            handle, index_type = resources[indices.uid].handle, _INDEX_TYPES[vertices.index_size_bytes]
+            fn.vkCmdBindIndexBuffer(commands, handle, indices.offset_bytes, index_type)
+        first, added = vertices.first, vertices.vertex_offset
+        fn.vkCmdDrawIndexed(commands, count, vertices.instance_count, first, added, vertices.first_instance)
 
     def _finish(self) -> None:
         """End the current rendering, if any."""
@@ -248,10 +280,12 @@ class DrawRecorder(BindingRecorder):
             companion.record_in(self.commands)
         getattr(self.objects.device.fn, f"vkCmdBeginRendering{self._suffix}")(self.commands, info)
 
-    def _rendering(self, targets: Sequence[Target], extent: tuple[int, int]) -> tuple[Handle, list[CompanionImage]]:
+    def _rendering(
+        self, targets: Sequence[Target], depth: Target | None, extent: tuple[int, int]
+    ) -> tuple[Handle, list[CompanionImage]]:
         companions = []
         attachments: list[dict[str, Member]] = []
-        for uid, level in targets:
+        for uid, level in targets if depth is None else (*targets, depth):
             image = self.objects.resources[uid]
             view, layout = image.render_target(level)
             companions += image.companions[level : level + 1]
@@ -264,7 +298,9 @@ class DrawRecorder(BindingRecorder):
                 }
             )
         area = {"extent": {"width": extent[0], "height": extent[1]}}
-        return new("VkRenderingInfo", renderArea=area, layerCount=1, pColorAttachments=attachments), companions
+        tested = None if depth is None else attachments.pop()
+        attached = {"pColorAttachments": attachments, "pDepthAttachment": tested}
+        return new("VkRenderingInfo", renderArea=area, layerCount=1, **attached), companions
 
 
 class GraphRecorder(BindingRecorder):

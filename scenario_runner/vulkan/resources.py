@@ -96,6 +96,8 @@ _USAGE = (
     | vk.BUFFER_USAGE_UNIFORM_BUFFER_BIT
 )
 
+_FURTHER_USAGE = {"vertex": vk.BUFFER_USAGE_VERTEX_BUFFER_BIT, "index": vk.BUFFER_USAGE_INDEX_BUFFER_BIT}
+
 # vkCmdFillBuffer fills words, so the size of a buffer is rounded up; descriptors keep the exact size.
 WORD_SIZE_BYTES = 4
 
@@ -114,9 +116,10 @@ class Buffer(Resource):
         """Raises OutOfMemoryError with the place."""
         super().__init__(device, plan)
         size = align(plan.size_bytes, WORD_SIZE_BYTES)
+        usage = _USAGE | sum(_FURTHER_USAGE[name] for name in plan.usage)
         purpose = f"buffer {plan.uid!r}, {readable_size(plan.size_bytes)}"
         try:
-            self.handle, self.needs = create_buffer(device, stack, size, _USAGE, purpose)
+            self.handle, self.needs = create_buffer(device, stack, size, usage, purpose)
         except errors.ScenarioRunnerError as error:
             raise error.at(pointer=plan.pointer) from None
 

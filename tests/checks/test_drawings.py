@@ -118,9 +118,9 @@ def test_a_depth_without_its_mode(scene: Scene) -> None:
 
 
 def test_vertex_buffers(scene: Scene) -> None:
-    """A vertex shader with inputs has nothing to take them from."""
+    """Each input of the vertex shader needs an attribute."""
     vertex = VERTEX.replace("void", "layout(location = 3) in vec4 place;\nvoid")
-    message = "shader 'v' takes input 'place' at location 3 from a vertex buffer; a drawing of a scenario has none"
+    message = "shader 'v' takes input 'place' at location 3; vertex_attributes has no location 3"
     assert found(drawing(scene, vertex)) == [f"SR-STAGE-005 error {COMMAND}/vertex_shader_ref: {message}"]
 
 

@@ -27,7 +27,8 @@ ASSERTED = {
     "BIND-010 IMAGE": "gpu/test_image_formats.py",
     "SHADER-013": "shaders/test_spirv_val.py",
     "COPY": "gpu/test_transfers.py",
-    "ATTACH STAGE": "checks/test_drawings.py checks/drawings.txt",
+    "ATTACH STAGE DRAW JSON-012": "checks/test_drawings.py checks/drawings.txt checks/test_draw_inputs.py"
+    " checks/draw_inputs.txt",
     "FLOW": "checks/test_optical_flow_images.py gpu/test_optical_flow.py",
     "HAZARD": "checks/test_hazards.py",
     "IMAGE": "checks/test_interface_rules.py",

@@ -101,7 +101,8 @@ def test_everything():
 KEYWORDS = {
     "$schema", "$defs", "$ref", "title", "description", "default", "deprecated", "type", "enum", "anyOf", "oneOf",
     "properties", "required", "not", "const", "additionalProperties", "propertyNames", "items", "prefixItems",
-    "minItems", "maxItems", "minLength", "minimum", "maximum", "multipleOf",
+    "minItems", "maxItems", "minLength", "minimum", "maximum", "exclusiveMinimum",
+    "multipleOf",
 }  # fmt: skip
 TYPES = {"object": dict, "array": list, "string": str, "boolean": bool}
 
@@ -124,6 +125,7 @@ def checks(schema: dict[str, Any], value: Any) -> Iterator[bool]:
         yield schema.get("minLength", 0) <= len(value)
     if number:
         yield schema.get("minimum", value) <= value <= schema.get("maximum", value)
+        yield "exclusiveMinimum" not in schema or value > schema["exclusiveMinimum"]
         yield value % schema.get("multipleOf", 1) == 0 or "multipleOf" not in schema
     if isinstance(value, dict):
         yield all(key in value for key in schema.get("required", ()))

@@ -1,0 +1,152 @@
+"""The vertex input of a draw: attributes of the vertex shader, vertex buffers and indices.
+
+Source: Vulkan specification, "Fixed-Function Vertex Processing"; "Drawing Commands"; "Shader Interfaces", section
+"Vertex Input Interface".
+"""
+
+from collections.abc import Iterable
+from typing import Final, NamedTuple
+
+from scenario_runner.checks.bindings import KIND_WORDS, TEXEL_KINDS
+from scenario_runner.checks.stages import described
+from scenario_runner.errors import ScenarioRunnerError
+from scenario_runner.files.vk_formats import Format, format_named
+from scenario_runner.plan.command_parts import CommandContext
+from scenario_runner.plan.image_records import AttributePlan, BufferStart, Vertices
+from scenario_runner.plan.records import BufferPlan, BufferUsage, NeededFeature
+from scenario_runner.scenario import DispatchFragment
+from scenario_runner.shaders.spirv.stage_interface import StageVariable
+from scenario_runner.shaders.spirv.types import Array, Matrix, Vector
+
+_WIDE: Final = 64
+_INDEX_SIZES_BYTES: Final = {"UINT8": 1, "UINT16": 2, "UINT32": 4}
+
+
+class VertexInput(NamedTuple):
+    """The attributes that a vertex shader reads, and the vertices with a buffer for each attribute."""
+
+    attributes: tuple[AttributePlan, ...]
+    vertices: Vertices
+
+
+class VertexInputPlanner:
+    """Plans the vertex input of a draw, and notes errors."""
+
+    def __init__(self, context: CommandContext, command: DispatchFragment, pointer: str) -> None:
+        self._context = context
+        self._command = command
+        self._pointer = pointer
+        self._error = context.problems.error
+        self._warn = context.problems.warn
+
+    def plan(self, shader: str, inputs: Iterable[StageVariable]) -> VertexInput | None:
+        """Return the vertex input for a shader's inputs; None after an error. ``shader`` is the name in messages."""
+        errors = self._context.problems.errors
+        before = len(errors)
+        vertices = self._vertices()
+        missing = _inputs_by_location(inputs)
+        attributes: list[AttributePlan] = []
+        starts: list[BufferStart] = []
+        for index, attribute in enumerate(self._command.vertex_attributes):
+            place = f"{self._pointer}/vertex_attributes/{index}"
+            input_ = missing.pop(attribute.location, None)
+            buffer = self._buffer(attribute.resource_ref, "vertex")
+            format = self._format(attribute.format, f"{place}/format")
+            if input_ is None:
+                message = f"{shader} reads no input at location {attribute.location}: the attribute is not used"
+                self._warn("SR-DRAW-002", place, message, "remove the attribute, or declare the input")
+            elif format is None or buffer is None:
+                vertices = None
+            else:
+                self._check_kind(format, shader, input_, f"{place}/format")
+                stride = format.block_size_bytes if attribute.stride is None else attribute.stride
+                per_instance = attribute.input_rate == "INSTANCE"
+                attributes.append(AttributePlan(attribute.location, format.value, stride, per_instance))
+                starts.append(BufferStart(attribute.resource_ref, attribute.offset))
+                self._check_places(format, stride, attribute.offset, buffer, place)
+        for location, input_ in missing.items():
+            message = f"{shader} takes {described('input', input_)}; vertex_attributes has no location {location}"
+            help = f'add {{"location": {location}, "resource_ref": "…", "format": "…"}} to vertex_attributes'
+            self._error("SR-STAGE-005", f"{self._pointer}/vertex_shader_ref", message, help)
+        if vertices is None or len(errors) > before:
+            return None
+        return VertexInput(tuple(attributes), vertices._replace(buffers=tuple(starts)))
+
+    def _buffer(self, uid: str, usage: BufferUsage) -> BufferPlan | None:
+        """Return a buffer after noting the usage; None for a buffer with errors."""
+        resources = self._context.tables.resources
+        plan = resources.get(uid)
+        if not isinstance(plan, BufferPlan):
+            return None
+        resources[uid] = plan._replace(usage=plan.usage | {usage})
+        return plan
+
+    def _format(self, name: str, place: str) -> Format | None:
+        try:
+            return format_named(name)
+        except ScenarioRunnerError as error:
+            self._context.problems.add_error(error, place)
+            return None
+
+    def _check_kind(self, format: Format, shader: str, input_: StageVariable, place: str) -> None:
+        """Check that a format has the kind of numbers that an input takes."""
+        given = TEXEL_KINDS.get(format.numeric, "float"), max(format.channel_bits) == _WIDE
+        taken = input_.scalar.kind, input_.scalar.width_bits == _WIDE
+        if given != taken:
+            has, takes = (KIND_WORDS[kind] + " of 64 bits" * is_wide for kind, is_wide in (given, taken))
+            message = f"{format.name} has {has}; {described('input', input_)} of {shader} takes {takes}"
+            self._error("SR-DRAW-001", place, message, "change the format, or the type of the input")
+
+    def _check_places(self, format: Format, stride: int, offset: int, buffer: BufferPlan, place: str) -> None:
+        """Check the offset and the stride of an attribute."""
+        component = format.block_size_bytes if format.is_packed else format.channel_bits[0] // 8
+        for key, value in (("offset", offset), ("stride", stride)):
+            if value % component:
+                message = (
+                    f"the {key} {value} is not a multiple of the {component} bytes of a component of {format.name}"
+                )
+                self._error("SR-DRAW-004", f"{place}/{key}", message)
+        if offset >= buffer.size_bytes:
+            message = f"the offset {offset} is outside of buffer {buffer.uid!r} of {buffer.size_bytes} bytes"
+            self._error("SR-DRAW-004", f"{place}/offset", message)
+
+    def _vertices(self) -> Vertices | None:
+        """Return the vertices without vertex buffers; None after an error."""
+        command = self._command
+        count, instances, index_buffer = command.vertex_count, command.instance_count, command.index_buffer
+        if index_buffer is None:
+            return Vertices(3 if count is None else count, instances, command.first_vertex, command.first_instance)
+        place, uid, offset = f"{self._pointer}/index_buffer", index_buffer.resource_ref, index_buffer.offset
+        buffer, size = self._buffer(uid, "index"), _INDEX_SIZES_BYTES[index_buffer.index_type]
+        if buffer is None:
+            return None
+        if size == 1:
+            structure, member = "VkPhysicalDeviceIndexTypeUint8Features", "indexTypeUint8"
+            self._context.tables.features[NeededFeature(structure, member, "the index_type UINT8", place)] = None
+        first, indices = command.first_index, max(0, (buffer.size_bytes - offset) // size)
+        wanted = 1 if count is None else count
+        if offset % size:
+            message = (
+                f"the offset {offset} is not a multiple of the {size} bytes of an index ({index_buffer.index_type})"
+            )
+            self._error("SR-DRAW-004", f"{place}/offset", message)
+        elif offset >= buffer.size_bytes or first + wanted > indices:
+            has = f"buffer {uid!r} has {indices} indices from byte {offset} on"
+            message = f"{has}; the draw reads {wanted} from number {first} on"
+            self._error("SR-DRAW-004", place, message, "draw fewer indices, or give the buffer more")
+        count = indices - first if count is None else count
+        start = BufferStart(uid, offset)
+        return Vertices(count, instances, first, command.first_instance, (), start, size, command.first_vertex)
+
+
+def _inputs_by_location(inputs: Iterable[StageVariable]) -> dict[int, StageVariable]:
+    """Return the inputs by the locations that need an attribute: one for each element and each column of a matrix."""
+    found: dict[int, StageVariable] = {}
+    for input_ in inputs:
+        column = input_.type
+        while isinstance(column, Array | Matrix):
+            column = column.element if isinstance(column, Array) else column.column
+        is_wide = isinstance(column, Vector) and column.components > 2 and input_.scalar.width_bits == 64
+        step = 2 if is_wide else 1  # one attribute fills both locations
+        found |= dict.fromkeys(range(input_.location, input_.location + input_.locations, step), input_)
+    return found

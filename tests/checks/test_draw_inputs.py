@@ -1,0 +1,65 @@
+"""Vertex attributes, indices and depth attachments of draws: a finding for each rule, and none for right draws."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy
+import pytest
+
+from tests.drawings import COMMAND, VERTEX, drawing, found, image
+from tests.scenes import Scene
+from tests.tables import cases
+
+INPUTS = """
+layout(location = 3) in vec4 place;
+layout(location = 4) in uvec2 numbers;
+layout(location = 5) in mat2 turn;
+void"""
+ATTRIBUTES = {
+    3: {"format": "VK_FORMAT_R32G32_SFLOAT"},
+    4: {"format": "VK_FORMAT_R8G8_UINT"},
+    5: {"format": "VK_FORMAT_R16G16_SNORM"},
+    6: {"format": "VK_FORMAT_A2B10G10R10_UNORM_PACK32"},
+}
+
+
+@pytest.fixture(autouse=True)
+def _cache(shader_cache: Path) -> None:
+    """Every shader is compiled once."""
+
+
+def attributed(scene: Scene, changes: dict[str, Any]) -> Scene:
+    """A draw with attributes from the buffer "v" of 64 bytes, indices in "i" and a depth attachment.
+
+    A change has a location, or "index_buffer", "depth_attachment" or another key of the draw.
+    """
+    attributes: list[Any] = []
+    for location, attribute in ATTRIBUTES.items():
+        change = changes.pop(str(location), {})
+        if change is not None:
+            attributes.append({"location": location, "resource_ref": "vertices", **attribute, **change})
+    scene.buffer("vertices", size=64)
+    scene.buffer("indices", numpy.array([0, 1, 2], "u2"), dst=None)
+    image(scene, "depth", format="VK_FORMAT_D32_SFLOAT", color_attachment=False)
+    image(scene, "small", format="VK_FORMAT_D16_UNORM", dims=[1, 8, 8, 1], color_attachment=False)
+    image(scene, "grouped", format="VK_FORMAT_D16_UNORM", color_attachment=False, memory_group={"id": "g"})
+    index_buffer = {"resource_ref": "indices", "index_type": "UINT16", **changes.pop("index_buffer", {})}
+    depth = {"resource_ref": "depth", **changes.pop("depth_attachment", {})}
+    keys = {"vertex_attributes": attributes, "index_buffer": index_buffer, "depth_attachment": depth, **changes}
+    return drawing(scene, VERTEX.replace("void", INPUTS), **keys)
+
+
+def test_a_right_draw(scene: Scene) -> None:
+    """Attributes of each kind, indices and a depth attachment have no finding but the note about the format."""
+    (line,) = found(attributed(scene, {}))
+    keys = "dispatch_fragment.depth_attachment, dispatch_fragment.index_buffer, dispatch_fragment.vertex_attributes"
+    note = f"3 keys beyond the reference runner's format: {keys}"
+    assert line == f"SR-JSON-012 note {COMMAND}/depth_attachment: {note}"
+
+
+@pytest.mark.parametrize("change, expected", [(row[0], row[1:]) for row in cases(__file__, "draw_inputs.txt", "DRAWS")])
+def test_wrong_draws(scene: Scene, change: str, expected: list[str]) -> None:
+    """Each change of the right draw has these findings beside the note."""
+    lines = [line for line in found(attributed(scene, json.loads(change))) if not line.startswith("SR-JSON-012")]
+    assert lines == [line.replace("COMMAND", COMMAND) for line in expected]
