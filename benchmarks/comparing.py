@@ -19,11 +19,11 @@ from benchmarks.bounds import Bound, ratio
 from benchmarks.turns import in_turns, judged, shown
 from scenario_runner.files.elements import ELEMENTS
 from scenario_runner.plan.records import BufferPlan
-from scenario_runner.suite.evaluation import check_output
 from scenario_runner.suite.expectations.format import Check
 from scenario_runner.suite.expectations.format import Output as Expected
 from scenario_runner.suite.expectations.outputs import Output
 from scenario_runner.suite.expectations.reading import Expectations
+from scenario_runner.suite.expectations.rules import check_output
 from scenario_runner.suite.expectations.validation import bind_output
 
 BOUND = Bound(must=3.0)

@@ -87,7 +87,7 @@ def pairs_of(
         part = slice(plane.offset_bytes, plane.offset_bytes + plane.size_bytes)
         flags = None if ignored is None else ignored[before : before + plane.element_count]
         before += plane.element_count
-        shape = plane.shape if plane.image is None else plane.shape[:2]
+        shape = plane.shape[:2] if plane.has_texels else plane.shape
         pairs = zip(plane.channels(actual[part]), plane.channels(expected[part]), strict=True)
         for number, (a, e) in enumerate(pairs):
             with numpy.errstate(invalid="ignore"):  # about signaling NaN
@@ -309,7 +309,7 @@ class Metric(NamedTuple):
         """Yield reasons why the metric cannot be computed from an output: code, message and help."""
         if self.images:
             (plane, *others) = planes
-            if plane.image is None:
+            if not plane.has_texels:
                 yield "SR-EXPECT-009", "is a metric of images, but this output is no image", None
             elif others:
                 message = f"compares one picture, but this output has {len(planes)} (mip levels, depth and stencil)"

@@ -40,8 +40,8 @@ class ModelBase(BaseModel):
         return definition
 
 
-# Names of the two forms of `src`. pydantic adds these names to error places.
-PATH, OBJECT = "<path>", "<object>"
+# Names of a key's forms. pydantic adds these names to error places.
+PATH, OBJECT, ARRAY = "<path>", "<object>", "<array>"
 OTHER_NAMES = {"data_type": "format", "range": "rangeND", "shader": "shader_ref", "graph": "graph_ref"}
 
 
@@ -69,7 +69,7 @@ def shown(value: object) -> str:
 def details_of(error: ValidationError) -> Iterator[Any]:
     """Yield pydantic's errors from a failed validation, with places as in the file."""
     for detail in error.errors(include_url=False):
-        yield {**detail, "loc": tuple(step for step in detail["loc"] if step not in (PATH, OBJECT))}
+        yield {**detail, "loc": tuple(step for step in detail["loc"] if step not in (PATH, OBJECT, ARRAY))}
 
 
 def findings(model: type[ModelBase], error: ValidationError) -> Iterator[Diagnostic]:

@@ -7,22 +7,14 @@
 Errors in expectations end the item before anything runs. Only failed outputs get files.
 """
 
-import hashlib
-import math
 import os
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from contextvars import copy_context
-from fractions import Fraction
 from typing import Final
 
-import numpy
-
-from scenario_runner.compare.metrics import pairs_of, verdict
-from scenario_runner.compare.tosa_rules import judge
-from scenario_runner.compare.wrong_elements import BITWISE, Mismatch, Rule, compare
 from scenario_runner.errors import (
     DeviceError,
     ExpectationError,
@@ -32,18 +24,17 @@ from scenario_runner.errors import (
     ScenarioRunnerError,
     UnsupportedError,
 )
-from scenario_runner.errors.text import close_names, counted, did_you_mean, distinct, share_of
-from scenario_runner.files.elements import Array
+from scenario_runner.errors.text import close_names, counted, did_you_mean
 from scenario_runner.files.sandbox import around, check_path
 from scenario_runner.plan.plan import FramePlan, Plan
 from scenario_runner.run.capture_files import FrameFolders
 from scenario_runner.run.output_files import OutputFiles, Receive, Sink
 from scenario_runner.runner import Runner
-from scenario_runner.suite.discovery import SUITE_FILE
-from scenario_runner.suite.expectations.format import METRICS, Needs
+from scenario_runner.suite.expectations.format import Needs
 from scenario_runner.suite.expectations.outputs import outputs_of_plan, scenario_of
 from scenario_runner.suite.expectations.reading import Expectations, load
-from scenario_runner.suite.expectations.validation import Bound, bind
+from scenario_runner.suite.expectations.rules import Bound, check_rules
+from scenario_runner.suite.expectations.validation import bind
 from scenario_runner.suite.outcomes import BAD, EvaluationOptions, Item, Outcome, OutputCheck, Status
 from scenario_runner.suite.worker_task import Runners
 from scenario_runner.vulkan._generated.extension_names import DEVICE_EXTENSIONS
@@ -72,9 +63,10 @@ class Refused(Exception):  # noqa: N818  (control flow of an item's run)
 
 
 class ItemRun(Sink, ABC):
-    """A run of an item. `compare` gets each output with an expectation, and the bytes.
+    """A run of an item. `compare` gets each output with rules, and the bytes.
 
-    ``with_misfits`` leaves expectations that do not fit an output to `compare`.
+    ``with_misfits`` leaves rules that do not fit an output to `compare`. Outputs that must be equal are held until all
+    outputs have come.
     """
 
     with_misfits = False
@@ -98,7 +90,10 @@ class ItemRun(Sink, ABC):
                 self._convert(self.expectations.path_to(check.convert))
         with around(self.item.path):
             scenario = scenario_of(self.item, self.expectations)
-        return self.runner.run_into(scenario, self._sink, repeat=check.repeat, keep_state=check.keep_state)
+        plan = self.runner.run_into(scenario, self._sink, repeat=check.repeat, keep_state=check.keep_state)
+        for name, content in self._held.items():
+            self.compare([bound.with_contents(self._held) for bound in self._bounds[name]], memoryview(content))
+        return plan
 
     def _convert(self, model: str) -> None:
         """Convert a model, since an error of the conversion is expected. Raises ExpectationError without the model."""
@@ -110,8 +105,8 @@ class ItemRun(Sink, ABC):
         convert(model)
 
     @abstractmethod
-    def compare(self, bound: Bound, actual: memoryview) -> None:
-        """Take a complete output."""
+    def compare(self, bounds: Sequence[Bound], actual: memoryview) -> None:
+        """Take a complete output with at least one rule."""
 
     def _chosen_runner(self) -> Runner:
         robustness = self.expectations.check.robustness or None
@@ -126,7 +121,11 @@ class ItemRun(Sink, ABC):
             OutputFiles(plan).check()  # the expected error may be about the names of files
         self._bounds = bind(self.expectations, outputs_of_plan(plan, check.repeat), with_misfits=self.with_misfits)
         self._plan, self._frames = plan, FrameFolders(check.repeat)
-        self.captures = any(bound.output.is_frame for bound in self._bounds.values())
+        rules = (bound for bounds in self._bounds.values() for bound in bounds)
+        pairs = [(bound.output.name, bound.expected.equals) for bound in rules if bound.expected.equals is not None]
+        self._equal = {name for pair in pairs for name in pair}
+        self._held: dict[str, bytes] = {}
+        self.captures = any(bounds[0].output.is_frame for bounds in self._bounds.values())
         return self
 
     def frame(self, iteration: int, frame: FramePlan) -> Receive:
@@ -143,8 +142,9 @@ class ItemRun(Sink, ABC):
 
         def receive(uid: str, view: memoryview) -> None:
             nonlocal held
-            bound = self._bounds.get(folder + uid)
-            if bound is None:
+            name = folder + uid
+            bounds = self._bounds.get(name)
+            if bounds is None:
                 return
             size = self._plan.resources[uid].size_bytes
             if view.nbytes < size:  # most resources come in a single piece
@@ -152,7 +152,11 @@ class ItemRun(Sink, ABC):
                 if len(held) < size:
                     return
                 view, held = memoryview(held), bytearray()
-            self.compare(bound, view.cast("B")[: bound.output.size_bytes] if size else memoryview(b""))
+            content = view.cast("B")[: bounds[0].output.size_bytes] if size else memoryview(b"")
+            if name in self._equal:
+                self._held[name] = bytes(content)
+            else:
+                self.compare(bounds, content)
 
         return receive
 
@@ -301,11 +305,11 @@ class _Evaluation(ItemRun):
         reason = f"{bad[0].name}: {bad[0].message}{more}"
         return Outcome(bad[0].status, reason=reason, diagnostics=warnings, outputs=outputs, lines=self._lines)
 
-    def compare(self, bound: Bound, actual: memoryview) -> None:
+    def compare(self, bounds: Sequence[Bound], actual: memoryview) -> None:
         """Check an output, and write files if the check fails."""
-        check = check_output(bound, actual)
+        check, bound = check_rules(bounds, actual)
         if check.status != "Pass":
-            self._add_line(check.name, self.expectations.pointer_to(check.name))
+            self._add_line(check.name, bound.pointer())
         if self._options.results_folder is not None:
             start = time.perf_counter()
             # this context has no sandbox: a scenario does not decide where evidence is written
@@ -330,101 +334,3 @@ class _Evaluation(ItemRun):
             left_out = f"content left out: more than --max-evidence {self._options.evidence_bytes_max >> 20} MiB"
             check = check._replace(message=f"{check.message} ({left_out})")
         return check._replace(files=files)
-
-
-# Keys about single elements, even beside metrics. There, `nan` selects the elements for metrics.
-_ELEMENT_KEYS = frozenset({*Rule._fields, "allowed_count", "allowed_share"} - {"nan"})
-
-
-def check_output(bound: Bound, actual: memoryview) -> OutputCheck:
-    """Compare the bytes of an output with the expectation. Raises FileError if expected content is unreadable."""
-    expected, name = bound.expected, bound.output.name
-    if expected.unchecked:
-        return OutputCheck(name, "Pass")
-    if expected.sha256 is not None:
-        digest = hashlib.sha256(actual).hexdigest()
-        if digest in expected.sha256:
-            return OutputCheck(name, "Pass")
-        count = len(expected.sha256)
-        accepted = "the expected one" if count == 1 else f"one of the {count} expected ones"
-        return OutputCheck(name, "Fail", f"the content has the SHA-256 {digest}, not {accepted}")
-    if expected.tosa is not None:
-        (plane,) = bound.planes
-        array = numpy.frombuffer(actual, bound.element.dtype).reshape(plane.shape)
-        judgement = judge(array, bound.tosa_rule())
-        return OutputCheck(name, "Pass" if judgement.passed else "Fail", judgement.message, worst=judgement.worst)
-    assert bound.source is not None
-    ignored = bound.ignored()
-    metrics: dict[str, float] = {}
-    failures: list[tuple[str, str]] = []  # statuses and their reasons
-    worst: tuple[tuple[str, str, str], ...] = ()
-    if expected.metrics is None or expected.model_fields_set & _ELEMENT_KEYS:
-        mismatch = compare(actual, bound.source, bound.compared_planes, bound.rule, ignored)
-        allowed = expected.allowed_count or 0
-        if expected.allowed_share is not None:
-            # 0.29 of 100 elements must be 29 elements: as a binary fraction, 0.29 is less
-            allowed = math.floor(Fraction(repr(expected.allowed_share)) * (mismatch.total - mismatch.ignored))
-        if allowed:
-            metrics["wrong_elements"] = float(mismatch.wrong)
-        if mismatch.wrong > allowed:
-            failures.append(("Fail", _sentence(bound, mismatch, allowed)))
-            worst = mismatch.worst
-    if expected.metrics is not None:
-        failures += _failed_metrics(bound, actual, ignored, metrics)
-    if not failures:
-        return OutputCheck(name, "Pass", "", metrics)
-    if not worst:  # only metrics have failed
-        worst = compare(actual, bound.source, bound.planes, Rule(), ignored).worst
-    is_failure = any(status == "Fail" for status, _ in failures)
-    message = "; ".join(reason for _, reason in failures)
-    return OutputCheck(name, "Fail" if is_failure else "Warn", message, metrics, worst)
-
-
-def _sentence(bound: Bound, mismatch: Mismatch, allowed: int) -> str:
-    """Return a sentence about an output's wrong elements."""
-    count = mismatch.total - mismatch.ignored
-    noun = "compared element" if mismatch.ignored else "element"
-    text = f"{share_of(mismatch.wrong, count, noun)} wrong"
-    if allowed:
-        key = "allowed_count" if bound.expected.allowed_share is None else "allowed_share"
-        text += f", {allowed} may be{_origin(bound, key)}"
-    if not mismatch.worst:
-        return text
-    index, expected, got = mismatch.worst[0]
-    if bound.rule == BITWISE:
-        return f"{text} at {index}: {got}, expected {expected}"
-    error, _ = distinct(mismatch.error, bound.rule.atol)
-    names = [name for name in Rule._fields if name in bound.expected.model_fields_set]
-    bounds = ", ".join(f"{name} {getattr(bound.expected, name)}{_origin(bound, name)}" for name in names)
-    text += f", the greatest error is {error} at {index}: {got}, expected {expected}"
-    return f"{text}; allowed: {bounds}" if bounds else text
-
-
-def _origin(bound: Bound, key: str) -> str:
-    """Return where a key was set, in parentheses: in an entry of 'when' or in suite.json; otherwise ""."""
-    own = bound.expectations.check.outputs.get(bound.output.name)
-    if own is None or key not in own.model_fields_set:
-        return f" ({SUITE_FILE})"
-    pointer = bound.expectations.pointer_to(bound.output.name, f"/{key}")
-    return f" (when[{bound.expectations.condition}])" if pointer.startswith("/when/") else ""
-
-
-def _failed_metrics(
-    bound: Bound, actual: memoryview, ignored: Array | None, metrics: dict[str, float]
-) -> Iterator[tuple[str, str]]:
-    """Yield status and reason of each metric beyond a bound. Add all values to ``metrics``."""
-    pairs = pairs_of(bound.planes, actual, bound.expected_bytes(), ignored, bound.expected.nan == "any")
-    for name, metric in METRICS.items():
-        bounds = getattr(bound.expected.metrics, name)
-        if bounds is None:
-            continue
-        try:
-            value = metric.value(pairs)
-        except ValueError as error:
-            status, message = "Fail", f"{name} cannot be computed: {error}"
-        else:
-            status, message = verdict(metric, bounds, value)
-            if math.isfinite(value):  # JSON has no other numbers
-                metrics[name] = value
-        if status != "Pass":
-            yield status, message + _origin(bound, "metrics")

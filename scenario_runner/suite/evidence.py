@@ -19,7 +19,7 @@ from scenario_runner.files.elements import Array
 from scenario_runner.files.npy import write_npy
 from scenario_runner.plan.sources import ArraySource
 from scenario_runner.suite.expectations.outputs import extension_of, write_output
-from scenario_runner.suite.expectations.validation import Bound
+from scenario_runner.suite.expectations.rules import Bound
 from scenario_runner.view.contents import Content, has_colors, is_decodable
 from scenario_runner.view.picture import IGNORED_COLOR, heat_map, picture_of, shrink, value_range, write_picture
 
@@ -72,7 +72,7 @@ def write_evidence(
         return os.path.join(results_folder, *files[what].split("/"))
 
     contents = {"expected": bound.expected_bytes()} if bound.expected.sha256 is None else {}
-    contents["actual"] = actual
+    contents["actual"] = bound.cut(actual)
     plane = _wrong_plane(bound, contents)
     pictures = _pictures(bound, plane, contents) if _is_picture(plane) else {}
     for what, picture in pictures.items():
@@ -81,10 +81,16 @@ def write_evidence(
         data = contents[what]
         if len(data) <= bytes_max:
             bytes_max -= len(data)
-            path = path_of(f"{what}_array" if pictures else what, f"{what}{extension_of(bound.output)}")
-            write_output(path, bound.output, bound.element, data)
+            extension = extension_of(bound.output) if bound.region is None else ".npy"
+            path = path_of(f"{what}_array" if pictures else what, f"{what}{extension}")
+            if bound.region is None:
+                write_output(path, bound.output, bound.element, data)
+            elif plane.element is not None:
+                part = data[plane.offset_bytes : plane.offset_bytes + plane.size_bytes]
+                write_npy(path, plane.element.raw_dtype or plane.element.dtype, plane.shape, [part])
     if not pictures and "expected" in contents and plane.image is None and 8 * plane.element_count <= bytes_max:
-        (a,), (e,) = (plane.channels(contents[what][: plane.size_bytes]) for what in ("actual", "expected"))
+        start, end = plane.offset_bytes, plane.offset_bytes + plane.size_bytes
+        (a,), (e,) = (plane.elements(contents[what][start:end]) for what in ("actual", "expected"))
         errors = element_errors(a.raw, e.raw, a.element)
         ignored = bound.ignored()
         if ignored is not None:
@@ -110,17 +116,17 @@ def _is_picture(plane: Plane) -> bool:
         return False
     if plane.image is not None:
         return is_decodable(plane.image.format)
-    sides = plane.shape[-3:-1] if _has_colors(plane) else plane.shape[-2:]
+    sides = plane.shape[-3:-1] if plane.has_texels or _has_colors(plane) else plane.shape[-2:]
     return len(plane.shape) > 1 and min(sides) > 1
 
 
 def _has_colors(plane: Plane) -> bool:
-    return plane.image is None and has_colors(plane.shape)
+    return not plane.has_texels and has_colors(plane.shape)
 
 
 def _layers(plane: Plane, flat: Array) -> list[Array]:
     """Split a flat array of a plane or image channel into pictures."""
-    array = flat.reshape(plane.shape if plane.image is None else plane.shape[:2])
+    array = flat.reshape(plane.shape[:2] if plane.has_texels else plane.shape)
     return list(numpy.moveaxis(array, -1, 0)) if _has_colors(plane) else [array]
 
 
@@ -155,7 +161,7 @@ def _error_picture(bound: Bound, plane: Plane, shown: dict[str, Content]) -> Arr
     actual, expected, ignored = shown["actual"], shown["expected"], bound.ignored()
     covered = numpy.zeros(actual.shape, bool)
     if ignored is not None:
-        numbers = range(1 if plane.image is None else len(actual.channels))
+        numbers = range(len(actual.channels) if plane.has_texels else 1)
         flags = [flag for number in numbers for flag in _layers(plane, plane.flags_of(ignored, number))]
         covered = numpy.all(flags, axis=0)
         pairs = zip(actual.channels, expected.channels, flags, strict=True)

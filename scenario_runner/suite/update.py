@@ -5,7 +5,7 @@ import hashlib
 import json
 import os
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Literal, NamedTuple
 
 from scenario_runner.compare.planes import planes_of
@@ -16,13 +16,13 @@ from scenario_runner.files.elements import ELEMENTS, Element, decoded
 from scenario_runner.files.json_text import Places
 from scenario_runner.files.output import OutputSet, check_destination
 from scenario_runner.files.sandbox import open_file
-from scenario_runner.plan.accesses import Accesses
 from scenario_runner.plan.records import BufferPlan
 from scenario_runner.plan.sources import ArraySource
-from scenario_runner.suite.evaluation import ItemRun, Refused, check_output, error_codes, of_error
+from scenario_runner.suite.evaluation import ItemRun, Refused, error_codes, of_error
 from scenario_runner.suite.expectations.outputs import Output, can_hold, extension_of, write_output
 from scenario_runner.suite.expectations.reading import load
-from scenario_runner.suite.expectations.validation import Bound, bind_output
+from scenario_runner.suite.expectations.rules import Bound, check_output
+from scenario_runner.suite.expectations.validation import bind_output
 from scenario_runner.suite.hashes import inputs_of
 from scenario_runner.suite.outcomes import Item, Outcome, OutputCheck
 from scenario_runner.suite.worker_task import Runners
@@ -122,8 +122,12 @@ class _Update(ItemRun):
         with self._files.create(path, len(text)) as file:
             file.write(text)
 
-    def compare(self, bound: Bound, actual: memoryview) -> None:
-        """Note the change of an expectation if an output is wrong."""
+    def compare(self, bounds: Sequence[Bound], actual: memoryview) -> None:
+        """Note the changes of rules if an output is wrong."""
+        for bound in bounds:
+            self._update(bound, actual)
+
+    def _update(self, bound: Bound, actual: memoryview) -> None:
         name, expected = bound.output.name, bound.expected
         element = self._default_element(bound.output)
         message = "; ".join(problem.message for problem in bound.misfits)
@@ -138,27 +142,28 @@ class _Update(ItemRun):
             help = "compute them with TOSA's reference model again, or expect a 'file' of this output"
             message = f"an update does not write results of the reference model: {message}"
             raise bound.error("SR-EXPECT-012", "/tosa", message, help)
+        if expected.equals is not None or bound.needs_region:
+            help = "correct the rule, the scenario or the other output"
+            message = f"an update writes no rule with 'equals', 'at', 'rect' or other regions: {message}"
+            raise bound.error("SR-EXPECT-012", "", message, help)
         rebound = self._rebound(bound, element, actual)
         if expected.sha256 is not None:
-            self._set(self.expectations.pointer_to(name, "/sha256"), name, hashlib.sha256(actual).hexdigest(), message)
+            self._set(bound.pointer("/sha256"), name, hashlib.sha256(actual).hexdigest(), message)
         elif expected.values is not None:
             values = decoded(actual, rebound.element, expected.values)
-            self._set(self.expectations.pointer_to(name, "/values"), name, values, message)
+            self._set(bound.pointer("/values"), name, values, message)
         else:
             self._write(rebound, actual, message)
 
     def _default_element(self, output: Output) -> Element:
         """Return the default type of an output: bytes, or for a buffer the type that shaders use."""
-        if self._with_types and output.resource is not None:
-            seen = ELEMENTS.get(Accesses(self._plan).elements().get(output.resource.uid, ""))
-            if seen is not None and output.size_bytes % seen.size_bytes == 0:
-                return seen
-        return ELEMENTS["int8"]
+        element = output.shader_element if self._with_types else None
+        return element or ELEMENTS["int8"]
 
     def _rebound(self, bound: Bound, element: Element, actual: memoryview) -> Bound:
         """Expect the content of this run. Raises ExpectationError if this content would not pass."""
         content = ArraySource(actual, bound.output.name), element
-        rebound = bind_output(self.expectations, bound.output, bound.path, content)
+        rebound = bind_output(self.expectations, bound.output, bound.path, bound.number, content)
         if rebound.misfits:
             raise error_of(rebound.misfits)
         if rebound.expected.sha256 is None and (check := check_output(rebound, actual)).status == "Fail":

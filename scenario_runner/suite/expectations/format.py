@@ -4,9 +4,10 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from typing import Annotated, Final, Literal, TypeAlias
 
-from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, WithJsonSchema
+from pydantic import AfterValidator, BeforeValidator, ConfigDict, Discriminator, Field, Tag, WithJsonSchema
 
 from scenario_runner.compare import metrics
 from scenario_runner.compare.metrics import Metric
@@ -16,10 +17,10 @@ from scenario_runner.files.elements import ELEMENTS
 from scenario_runner.files.parameters import is_value
 from scenario_runner.scenario.entries import RequiredPath, wrong
 from scenario_runner.scenario.inline_contents import NO_NUMBER, numbers_in
-from scenario_runner.scenario.json_model import ModelBase
+from scenario_runner.scenario.json_model import ARRAY, OBJECT, ModelBase
 
 VERSION: Final = 1
-SOURCES: Final = ("file", "values", "sha256", "tosa")
+SOURCES: Final = ("file", "values", "sha256", "tosa", "equals")
 """The keys for the expected content of an output, which has one of them."""
 
 # PCI ids, and VkVendorId of the Vulkan registry.
@@ -115,6 +116,7 @@ Tolerance = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 Seconds = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 Finite = Annotated[float, Field(allow_inf_nan=False)]
 Name = Annotated[str, Field(min_length=1)]
+U32 = Annotated[int, Field(ge=0, le=2**32 - 1)]
 # pydantic 2.7 refuses strict behind a validator.
 Names = Annotated[tuple[Name, ...], Field(strict=False), BeforeValidator(_several), Field(json_schema_extra=_or_one)]
 Codes = Annotated[
@@ -237,7 +239,7 @@ class Tolerances(_Model):
 
 
 class Output(Tolerances):
-    """The expectation on one output, or one captured frame of it. Without a tolerance, every byte must be equal."""
+    """A rule for one output, or one captured frame of it. Without a tolerance, every byte must be equal."""
 
     file: RequiredPath | None = None
     """A .npy, .dds or .png file, relative to the folder of the scenario. Default: a file in the folder `expected`."""
@@ -247,14 +249,55 @@ class Output(Tolerances):
     """SHA-256 of the bytes of the content, or of each of several accepted ones."""
     tosa: Tosa | None = None
     """A compliance mode of TOSA, with a result of the reference model. The mode decides which elements are right."""
+    equals: Name | None = None
+    """Name of another output, which must have the same content."""
     dtype: Dtype | None = None
-    """Type of the elements of a buffer. Default: the type in the file. Tensors and images have their own type."""
+    """Type of the elements of a buffer. Default: the type in the file, or the type that all shaders declare. Tensors
+    and images have their own type."""
+    at: Annotated[int, Field(ge=0, le=2**63 - 1)] | None = None
+    """First byte of the buffer that the rule is about. The number of `values` and `dtype` give the end."""
+    rect: Annotated[tuple[U32, ...], Field(strict=False, min_length=4, max_length=4)] | None = None
+    """Texels of the image that the rule is about: x, y, width, height."""
+    lod: U32 | None = None
+    """Mip level of the image that the rule is about. Default: 0."""
+    channels: Annotated[str, Field(pattern="^[RGBADS]{1,4}$")] | None = None
+    """Channels of the image that the rule is about, in the order of `values`. Default: all, in memory order."""
+    normalized: bool = False
+    """True if values and tolerances of UNORM and SRGB (linear) count from 0 to 1, those of SNORM from -1 to 1."""
     mask: RequiredPath | None = None
     """A .npy or .png file. Elements or texels with a value other than zero are not compared."""
     border: Annotated[int, Field(ge=0)] | None = None
     """Number of rows and columns at each border that are not compared."""
     unchecked: bool = False
     """True if any content is right."""
+
+
+def _form_of(value: object) -> str:
+    return ARRAY if isinstance(value, list | tuple) else OBJECT
+
+
+def _by_form(schema: dict[str, object]) -> None:
+    """Let validators choose a form by the type, so that their errors name keys."""
+    one, array = schema.pop("oneOf")
+    schema |= {"if": {"type": "array"}, "then": array, "else": one}
+
+
+_Array = Annotated[tuple[Output, ...], Field(strict=False, min_length=1, max_length=10_000)]
+Rules = Annotated[
+    Annotated[Output, Tag(OBJECT)] | Annotated[_Array, Tag(ARRAY)],
+    Discriminator(_form_of),
+    Field(json_schema_extra=_by_form),
+]
+"""The rule of an output, or an array of rules. An output must obey all of them."""
+
+
+def rules_in(outputs: Mapping[str, Rules], name: str) -> tuple[Output, ...]:
+    """Return the rules of an output. An output without a rule has a plain one."""
+    rules = outputs.get(name, _PLAIN)
+    return rules if isinstance(rules, tuple) else (rules,)
+
+
+_PLAIN: Final = Output()
 
 
 class Needs(_Model):
@@ -289,8 +332,8 @@ class Condition(_Model):
     """Why the item cannot run there; it is NotSupported with this reason."""
     expected_fail: Name | None = None
     """Why the item fails there; a Fail becomes ExpectedFail."""
-    outputs: dict[str, Output] = Field(default={})
-    """Keys for outputs, which replace the same outer keys. Other keys stay."""
+    outputs: dict[str, Rules] = Field(default={})
+    """Keys for outputs, which replace the same keys of all outer rules. An array replaces all rules."""
 
 
 class Parameters(_Model):
@@ -347,7 +390,7 @@ class Check(Defaults):
     """For a model: shaders for placeholders, like `--shader`."""
     push_constants: dict[str, RequiredPath] = Field(default={})
     """For a model: push constants of shaders, like `--push-constants`."""
-    outputs: dict[str, Output] = Field(default={})
+    outputs: dict[str, Rules] = Field(default={})
     """By the uid of the resource, or for captured frames `frame_<id>/<uid>`."""
     when: Annotated[tuple[Condition, ...], Field(strict=False)] = ()
     """Other expectations on some devices and drivers: the first entry that matches counts."""

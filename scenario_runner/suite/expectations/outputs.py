@@ -8,19 +8,20 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Iterable, Iterator, Mapping
-from functools import partial
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import cache, partial
 from typing import Final, NamedTuple
 
 from scenario_runner.errors import ExpectationError, FileError, SandboxError, UsageError, file_error
 from scenario_runner.errors.diagnostic import Diagnostic, escape
 from scenario_runner.files.codec_table import CODECS, codec_for, codec_of, stored_levels
-from scenario_runner.files.elements import Element, element_of, element_of_format
+from scenario_runner.files.elements import ELEMENTS, Element, element_of, element_of_format
 from scenario_runner.files.input import ParameterizedFile, is_model
 from scenario_runner.files.npy import write_npy
 from scenario_runner.files.output import CreateOutput, OutputFile
 from scenario_runner.files.vk_formats import find_format
 from scenario_runner.ml.model_scenario import BareModel, Kind
+from scenario_runner.plan.accesses import Accesses
 from scenario_runner.plan.graph_records import TensorPlan
 from scenario_runner.plan.image_records import ImagePlan
 from scenario_runner.plan.plan import Plan, ResourcePlan
@@ -106,7 +107,8 @@ class Output(NamedTuple):
     ``name`` is the resource's uid, or ``frame_1/uid`` for a captured frame. ``file_name`` is the expected file's path
     in the folder of expected files, without extension. The first ``size_bytes`` of the resource are
     compared: all levels of an image, or only the first if the ``dst`` holds a single level. ``resource`` is None if
-    unknown before a run.
+    unknown before a run. ``types`` returns the types that all shaders declare for buffers, by uid; it is None before a
+    plan is made.
     """
 
     name: str
@@ -114,6 +116,14 @@ class Output(NamedTuple):
     resource: ResourcePlan | None
     size_bytes: int
     is_frame: bool = False
+    types: Callable[[], Mapping[str, str]] | None = None
+
+    @property
+    def shader_element(self) -> Element | None:
+        """The type that all shaders declare for the numbers in the buffer. It is None if they disagree."""
+        names = {} if self.types is None or self.resource is None else self.types()
+        element = ELEMENTS.get(names.get(self.resource.uid, "")) if names and self.resource is not None else None
+        return None if element is None or self.size_bytes % element.size_bytes else element
 
 
 class Outputs(dict[str, Output]):
@@ -128,7 +138,12 @@ class Outputs(dict[str, Output]):
 
 def outputs_of_plan(plan: Plan, repeat: int) -> Outputs:
     """Return the outputs of a run."""
-    return _outputs(plan.outputs, ((frame.frame_id, frame.captures) for frame in plan.frames), plan.resources, repeat)
+    frames = ((frame.frame_id, frame.captures) for frame in plan.frames)
+    outputs = _outputs(plan.outputs, frames, plan.resources, repeat)
+    types = cache(lambda: Accesses(plan).elements())  # reads the modules of shaders, for few outputs
+    for name, output in outputs.items():
+        outputs[name] = output._replace(types=types)
+    return outputs
 
 
 def outputs_of_scenario(scenario: Scenario, repeat: int) -> Outputs:
@@ -260,6 +275,6 @@ def source_of(path: str, resource: ResourcePlan, size_bytes: int) -> Source:
     return source
 
 
-def element_of_source(source: Source) -> Element | None:
+def element_of_source(source: Source | None) -> Element | None:
     """Return the type of the items in a file, if the file tells it."""
     return element_of(f"{source.header.kind}{source.header.item_size_bytes}") if isinstance(source, NpySource) else None

@@ -26,7 +26,17 @@ from scenario_runner.scenario.json_model import findings
 from scenario_runner.scenario.scenario import MAX_PROBLEMS, limited
 from scenario_runner.suite.combinations import problems_of
 from scenario_runner.suite.discovery import MODEL_KEYS, SUITE_FILE, expected_folder
-from scenario_runner.suite.expectations.format import METRICS, SOURCES, Check, Condition, Output, Suite, Tolerances
+from scenario_runner.suite.expectations.format import (
+    METRICS,
+    SOURCES,
+    Check,
+    Condition,
+    Output,
+    Rules,
+    Suite,
+    Tolerances,
+    rules_in,
+)
 from scenario_runner.suite.outcomes import Item
 
 if TYPE_CHECKING:
@@ -37,10 +47,11 @@ ALONE = {"sha256": "a digest says only that bytes are equal", "tosa": "the mode 
 _KEY = "expect"  # of expectations in a scenario
 _POINTER = f"/{_KEY}"
 _DEFAULT = Check()
-_PLAIN = Output()
 _NO_DEFAULTS: Final[Mapping[str, Json]] = {}
 # An output with only these keys takes the tolerances of the suite.
-_COMPARED: Final = frozenset({"file", "values", "dtype", "mask", "border"})
+_COMPARED: Final = frozenset(
+    {"file", "values", "equals", "dtype", "at", "rect", "lod", "channels", "normalized", "mask", "border"}
+)
 _Parsed = TypeVar("_Parsed", Check, Suite)
 
 _MOST_KNOWN: Final = 64
@@ -88,13 +99,24 @@ def merged(check: Check, condition: Condition) -> Check:
     """Apply an entry of ``when`` to expectations."""
     outputs = dict(check.outputs)
     for name, changed in condition.outputs.items():
-        keys = changed.model_fields_set
-        base = None if changed.unchecked or keys & ALONE.keys() else outputs.get(name)
-        replaced = keys.union(*(group for group in _ALTERNATIVES if keys & group), {"unchecked"})
-        kept = {} if base is None else {key: getattr(base, key) for key in base.model_fields_set - replaced}
-        outputs[name] = Output.model_construct(**kept, **{key: getattr(changed, key) for key in keys})
+        base = outputs.get(name)
+        if isinstance(changed, tuple):
+            outputs[name] = changed
+        elif isinstance(base, tuple):
+            outputs[name] = tuple(_changed(rule, changed) for rule in base)
+        else:
+            outputs[name] = _changed(base, changed)
     given = ((key, getattr(condition, key)) for key in _CHANGED_KEYS)
     return check.model_copy(update={"outputs": outputs, **{key: value for key, value in given if value is not None}})
+
+
+def _changed(rule: Output | None, changed: Output) -> Output:
+    """Return a rule with other keys."""
+    keys = changed.model_fields_set
+    base = None if changed.unchecked or keys & ALONE.keys() else rule
+    replaced = keys.union(*(group for group in _ALTERNATIVES if keys & group), {"unchecked"})
+    kept = {} if base is None else {key: getattr(base, key) for key in base.model_fields_set - replaced}
+    return Output.model_construct(**kept, **{key: getattr(changed, key) for key in keys})
 
 
 class Expectations(NamedTuple):
@@ -128,9 +150,9 @@ class Expectations(NamedTuple):
         written = self.written.model_copy(update={key: values[key] for key in values.keys() - {"tolerances"}})
         return self._replace(check=written, written=written, defaults=values)
 
-    def outputs_with_defaults(self, name: str) -> Iterator[Output]:
-        """Yield the expectation of an output: first with the tolerances of the suite, if possible, then without."""
-        expected = self.check.outputs.get(name, _PLAIN)
+    def rules_with_defaults(self, name: str, number: int | None = None) -> Iterator[Output]:
+        """Yield a rule of an output: first with the tolerances of the suite, if possible, then without."""
+        expected = rules_in(self.check.outputs, name)[number or 0]
         tolerances: Tolerances | None = self.defaults.get("tolerances")
         if tolerances is not None and expected.model_fields_set <= _COMPARED:
             yield expected.model_copy(update={key: getattr(tolerances, key) for key in tolerances.model_fields_set})
@@ -156,11 +178,18 @@ class Expectations(NamedTuple):
             file = SUITE_FILE
         return self.check.timeout, f"'timeout' in {file}"
 
-    def pointer_to(self, name: str, key: str = "") -> str:
-        """Return the JSON pointer to an output or a key, such as "/file". The key may be in an entry of ``when``."""
+    def pointer_to(self, name: str, key: str = "", number: int | None = None) -> str:
+        """Return the JSON pointer to an output, or to a key of it such as "/file".
+
+        The rule with a ``number`` is in an array, and the key may be in an entry of ``when``.
+        """
         changed = None if self.condition is None else self.written.when[self.condition].outputs.get(name)
-        is_changed = changed is not None and (not key or key.split("/")[1] in changed.model_fields_set)
-        return f"{f'/when/{self.condition}' if is_changed else ''}/outputs/{escape(name)}{key}"
+        is_changed = changed is not None
+        if isinstance(changed, Output):  # it changes keys of all rules
+            is_changed = not key or key.split("/")[1] in changed.model_fields_set
+            number = None if is_changed else number
+        rule = "" if number is None else f"/{number}"
+        return f"{f'/when/{self.condition}' if is_changed else ''}/outputs/{escape(name)}{rule}{key}"
 
     def path_to(self, name: str) -> str:
         """Return the path of a file that a key names."""
@@ -233,7 +262,12 @@ def of_text(
     """
     check = _parsed(Check, text, path, pointer, parameters)
     expectations = Expectations(check, check, folder, expected, path, text, pointer, parameters)
-    entries = [*check.outputs.values(), *(entry for when in check.when for entry in when.outputs.values())]
+    entries = [
+        rule
+        for outputs in (check.outputs, *(when.outputs for when in check.when))
+        for output in outputs
+        for rule in rules_in(outputs, output)
+    ]
     names = [name for entry in entries for name in (entry.file, entry.mask)]
     names += [name for entry in entries if entry.tosa for name in (entry.tosa.expected, entry.tosa.bounds)]
     named = dict.fromkeys(expectations.path_to(name) for name in names if name is not None)
@@ -365,10 +399,14 @@ def _of_check(check: Check) -> Iterator[Diagnostic]:
         yield from _of_outputs(condition.outputs, f"/when/{index}/outputs")
 
 
-def _of_outputs(outputs: Mapping[str, Output], here: str) -> Iterator[Diagnostic]:
-    for name, output in outputs.items():
-        for problem in _of_output(output):
-            yield problem._replace(pointer=f"{here}/{escape(name)}{problem.pointer}")
+def _of_outputs(outputs: Mapping[str, Rules], here: str) -> Iterator[Diagnostic]:
+    for name, written in outputs.items():
+        for number, rule in enumerate(rules_in(outputs, name)):
+            place = f"{here}/{escape(name)}" + (f"/{number}" if isinstance(written, tuple) else "")
+            for problem in _of_output(rule):
+                yield problem._replace(pointer=f"{place}{problem.pointer}")
+            if rule.equals == name:
+                yield _contradiction(f"{place}/equals", "each output equals itself")
 
 
 def _of_output(output: Output) -> Iterator[Diagnostic]:
@@ -383,6 +421,13 @@ def _of_output(output: Output) -> Iterator[Diagnostic]:
         if key in keys and not is_alone:
             others = ", ".join(shown for other, shown in keys.items() if other != key)
             yield _contradiction(f"/{key}", f"{reason}, so {others} cannot be checked")
+    images = [keys[key] for key in ("rect", "lod", "channels", "normalized") if key in keys]
+    if "at" in keys and images:
+        yield _contradiction("/at", f"is about bytes of a buffer, but {', '.join(images)} about texels of an image")
+    if output.rect is not None and output.border is not None:
+        yield _contradiction("/border", "is given beside 'rect'", "let 'rect' leave out the border")
+    if output.channels is not None and len({*output.channels}) < len(output.channels):
+        yield _contradiction("/channels", "names a channel twice")
     yield from _of_tolerances(output)
     if output.tosa is not None:
         yield from rule_problems(output.tosa.mode, output.tosa.parameters, has_bounds=output.tosa.bounds is not None)

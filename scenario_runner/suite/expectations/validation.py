@@ -3,26 +3,24 @@
 import math
 import os
 from collections.abc import Iterator, Mapping
-from typing import NamedTuple
 
-from scenario_runner.compare.planes import Plane, ignored_elements, planes_of
-from scenario_runner.compare.tosa_rules import DATA_TYPES, INSTALL, PACKAGE, TosaRule, judges, verifier_path
+from scenario_runner.compare.planes import planes_of
+from scenario_runner.compare.tosa_rules import DATA_TYPES, INSTALL, PACKAGE, judges, verifier_path
 from scenario_runner.compare.wrong_elements import Rule
 from scenario_runner.errors import ExpectationError, FileError, ScenarioRunnerError, error_of
 from scenario_runner.errors.diagnostic import Diagnostic
 from scenario_runner.errors.text import close_match, listed
 from scenario_runner.files.codec_table import CODECS, is_known
-from scenario_runner.files.elements import ELEMENTS, Array, Element, element_of_format, encoded, read_array
+from scenario_runner.files.elements import ELEMENTS, Element, element_of_format, encoded
 from scenario_runner.files.input import is_model
 from scenario_runner.files.npy import read_header
 from scenario_runner.files.sandbox import around
 from scenario_runner.plan.graph_records import TensorPlan
-from scenario_runner.plan.plan import ResourcePlan
 from scenario_runner.plan.records import BufferPlan, Source
 from scenario_runner.plan.sources import ArraySource
 from scenario_runner.scenario.inline_contents import flattened
 from scenario_runner.scenario.loader import as_scenario
-from scenario_runner.suite.expectations.format import METRICS, SOURCES, Tosa
+from scenario_runner.suite.expectations.format import METRICS, SOURCES, Tosa, rules_in
 from scenario_runner.suite.expectations.format import Output as Expected
 from scenario_runner.suite.expectations.outputs import (
     MOST_CAPTURES,
@@ -34,92 +32,14 @@ from scenario_runner.suite.expectations.outputs import (
     source_of,
 )
 from scenario_runner.suite.expectations.reading import ALONE, Expectations, expected_files, load
+from scenario_runner.suite.expectations.rules import Bound, with_region
 from scenario_runner.suite.outcomes import Item
 from scenario_runner.view.contents import has_numbers, trimmed
 
-_PLAIN = Expected()
 _IN_DOUBT = ""
 _MISFITS = ("SR-FILE-002", "SR-FILE-004")
 _UNFIT = ("SR-EXPECT-008", "SR-EXPECT-009")  # the output has other numbers, or is no suitable picture
 _BY_VALUE = frozenset({*Rule._fields, "metrics"})  # keys that compare numbers, not bytes
-
-
-class Bound(NamedTuple):
-    """An output with its expectation. ``misfits`` are errors about an expectation that does not fit.
-
-    ``source`` is the expected content, from the file ``path`` or from values. Both are None for a SHA-256, a rule of
-    TOSA, or an unchecked output. ``element`` is the type in a buffer or tensor, ``rule`` the rule for single elements.
-    ``data_type`` is TOSA's name of the type, for a rule of TOSA.
-    """
-
-    expectations: Expectations
-    output: Output
-    expected: Expected
-    path: str | None = None
-    source: Source | None = None
-    element: Element = ELEMENTS["uint8"]
-    rule: Rule = Rule()
-    misfits: tuple[Diagnostic, ...] = ()
-    data_type: str = ""
-
-    @property
-    def resource(self) -> ResourcePlan:
-        """The resource, after planning."""
-        assert self.output.resource is not None
-        return self.output.resource
-
-    def expected_bytes(self) -> memoryview:
-        """Return the complete expected content. Results of the reference model are rounded. Raises FileError."""
-        if self.expected.tosa is not None:
-            array = self.tosa_rule().expected
-            return memoryview(
-                self.element.encoded(array.reshape(-1).tolist()) if self.element.is_float else array.tobytes()
-            )
-        assert self.source is not None
-        data = memoryview(bytearray(self.output.size_bytes))
-        self.source.read_into(data)
-        return data
-
-    def tosa_rule(self) -> TosaRule:
-        """Read the files of the rule of TOSA, and return the rule. Raises FileError."""
-        tosa = self.expected.tosa
-        assert tosa is not None
-        expected = read_array(self.expectations.path_to(tosa.expected))
-        bounds = None if tosa.bounds is None else read_array(self.expectations.path_to(tosa.bounds))
-        return TosaRule(tosa.mode, self.data_type, expected, bounds, tosa.parameters)
-
-    def ignored(self) -> Array | None:
-        """Return flags of ignored elements, or None if all elements count. Raises FileError and ValueError.
-
-        Outputs may be large and many, so each call reads the mask again.
-        """
-        mask, border = self.expected.mask, self.expected.border or 0
-        if mask is None and not border:
-            return None
-        return ignored_elements(self.planes, None if mask is None else self.expectations.path_to(mask), border)
-
-    @property
-    def planes(self) -> tuple[Plane, ...]:
-        """The planes of elements in the output."""
-        return planes_of(self.resource, self.output.size_bytes, self.element)
-
-    @property
-    def compared_planes(self) -> tuple[Plane, ...]:
-        """The planes to compare. If all bytes must be equal, compressed blocks are not decoded."""
-        size_bytes = self.output.size_bytes
-        return planes_of(self.resource, size_bytes, self.element, with_blocks=not self.needs_numbers)
-
-    @property
-    def needs_numbers(self) -> bool:
-        """Return whether a key selects elements, or allows errors of them."""
-        return bool(self.expected.model_fields_set - {"file", "values"})
-
-    def error(self, code: str, key: str, message: str, help: str | None = None) -> ExpectationError:
-        """Make an error at a key of the output, such as "/file", or at the output ("")."""
-        if self.expectations.text is None and not key:
-            message = f"{self.output.name!r}: {message}"
-        pointer = self.expectations.pointer_to(self.output.name, key)
-        return ExpectationError(self.expectations.problem(code, pointer, message, help))
 
 
 def bind(
@@ -127,9 +47,9 @@ def bind(
     outputs: Outputs,
     *,
     with_misfits: bool = False,
-    known: dict[tuple[str, int], Expected | None] | None = None,
-) -> dict[str, Bound]:
-    """Bind expectations to outputs, and return them by name. Raises ExpectationError with all problems.
+    known: dict[tuple[str, int], object] | None = None,
+) -> dict[str, list[Bound]]:
+    """Bind rules to outputs, and return them by name. Raises ExpectationError with all problems.
 
     ``with_misfits`` leaves problems of single outputs in ``Bound.misfits``, also missing expectations. ``known``
     collects bound expectations by name and identity: an expectation in it, from another device, is not bound again.
@@ -144,7 +64,7 @@ def bind(
         return True
 
     problems: list[Diagnostic] = []
-    bounds: dict[str, Bound] = {}
+    bounds: dict[str, list[Bound]] = {}
     if expectations.expects_failure:
         return bounds
     files = expected_files(expectations.expected_folder)
@@ -162,16 +82,46 @@ def bind(
         message = f"the iterations capture {outputs.left_out:,} resources, expected at most {MOST_CAPTURES:,}"
         help = "repeat it less often, or let the last iteration write an output with a 'dst'"
         problems.append(expectations.problem("SR-EXPECT-004", "/repeat", message, help))
-    named = {*stored, *check.outputs}
+    equal = (rule.equals for name in check.outputs for rule in rules_in(check.outputs, name))
+    named = {*stored, *check.outputs, *filter(None, equal)}
     frames_count = any(outputs[name].is_frame for name in named if name in outputs)
     for name, output in outputs.items():
         counts = name in named or not output.is_frame or frames_count
         if counts and stored.get(name) != _IN_DOUBT and is_new(name):
-            bounds[name] = bind_output(expectations, output, stored.get(name))
-            problems += () if with_misfits else bounds[name].misfits
+            is_array = isinstance(check.outputs.get(name), tuple)
+            numbers = range(len(rules_in(check.outputs, name))) if is_array else (None,)
+            bounds[name] = [bind_output(expectations, output, stored.get(name), number) for number in numbers]
+            for bound in bounds[name]:
+                problems += () if with_misfits else bound.misfits
+                problems += _unequal(bound, outputs)
     if problems:
         raise error_of(problems)
     return bounds
+
+
+def _unequal(bound: Bound, outputs: Outputs) -> tuple[Diagnostic, ...]:
+    """Return errors about another output that cannot have the same content."""
+    name = bound.expected.equals
+    if name is None:
+        return ()
+    if name not in outputs:
+        message = f"{name!r:.100} is no output of the scenario{close_match(name, outputs)}"
+        return bound.error("SR-EXPECT-004", "/equals", message).problems
+    one, other = (_described(output) for output in (bound.output, outputs[name]))
+    if one == other or None in (one, other):
+        return ()
+    return bound.error("SR-EXPECT-008", "/equals", f"{name!r:.100} is {other}, but the output is {one}").problems
+
+
+def _described(output: Output) -> str | None:
+    """Describe kind, size and format of an output. Return None if they are unknown before a run."""
+    resource = output.resource
+    if resource is None:
+        return None
+    if isinstance(resource, BufferPlan):
+        return f"a buffer of {output.size_bytes} bytes"
+    shape = planes_of(resource, output.size_bytes, ELEMENTS["uint8"])[0].shape
+    return f"{resource.kind} {resource.format.name} of shape {shape} with {output.size_bytes} bytes"
 
 
 def _stored(
@@ -189,8 +139,8 @@ def _stored(
             continue
         path, help = unnamed[0], "keep one of the two"
         others = [repr(os.path.basename(other)) for other in unnamed[1:]]
-        written = check.outputs.get(name or "", _PLAIN)
-        others += (f"the key {key!r}" for key in SOURCES if getattr(written, key) is not None)
+        sources = [_sources_of(rule) for rule in rules_in(check.outputs, name or "")]
+        others += (f"the key {key!r}" for key in sources[0] if all(sources))
         unknown = next((path for path in unnamed if not is_known(path)), None)
         if name is None:
             code, message = "SR-EXPECT-004", f"belongs to {stem!r:.100}, which is no output of the scenario"
@@ -211,19 +161,28 @@ def _stored(
     return stored
 
 
-def bind_output(
-    expectations: Expectations, output: Output, stored: str | None = None, content: tuple[Source, Element] | None = None
-) -> Bound:
-    """Bind an output to named content, or to the file ``stored`` in the folder of expected files.
+def _sources_of(rule: Expected) -> list[str]:
+    return [key for key in SOURCES if getattr(rule, key) is not None]
 
-    ``content`` replaces both, and gives a default type. Tolerances of the suite count only if they fit the output.
+
+def bind_output(
+    expectations: Expectations,
+    output: Output,
+    stored: str | None = None,
+    number: int | None = None,
+    content: tuple[Source, Element] | None = None,
+) -> Bound:
+    """Bind a rule of an output to named content, or to the file ``stored`` in the folder of expected files.
+
+    ``number`` counts the rules in an array. ``content`` replaces other content, and gives a default type. Tolerances of
+    the suite count only if they fit the output.
     """
     source, element = content or (None, None)
-    for expected in expectations.outputs_with_defaults(output.name):
+    for expected in expectations.rules_with_defaults(output.name, number):
         path = stored if expected.file is None else expectations.path_to(expected.file)
         keys = expected.model_fields_set.intersection(Rule._fields)
         rule = Rule(**{"nan": "equal", **{name: getattr(expected, name) for name in keys}}) if keys else Rule()
-        bound = Bound(expectations, output, expected, path, source, rule=rule)
+        bound = Bound(expectations, output, expected, number, path, source, rule=rule)
         try:
             return _completed(bound, element)
         except ExpectationError as error:
@@ -245,7 +204,7 @@ def _completed(bound: Bound, source_element: Element | None) -> Bound:
         return bound
     if expected.tosa is not None:
         return bound if resource is None else _with_tosa(bound, expected.tosa)
-    if bound.path is None and expected.values is None and bound.source is None:
+    if bound.path is None and bound.source is None and expected.values is None and expected.equals is None:
         if name in bound.expectations.check.outputs:
             message = "has neither 'file', 'values' nor 'sha256', nor a file in 'expected'"
             raise bound.error("SR-EXPECT-005", "", message)
@@ -256,11 +215,14 @@ def _completed(bound: Bound, source_element: Element | None) -> Bound:
     if resource is None:
         return bound
     element = _declared_element(bound)
+    if element is None and isinstance(resource, BufferPlan) and bound.path is None and bound.source is None:
+        return bound  # only the plan of a run knows the type that shaders declare
     source = bound.source or _source(bound, element)
     if element is None and isinstance(resource, BufferPlan):
         element = source_element or element_of_source(source)
         _check_element(bound, element)
     bound = bound._replace(source=source, element=element or ELEMENTS["uint8"])
+    bound = with_region(bound) if bound.needs_region else bound
     misfits = list(_misfits_of_numbers(bound))
     try:
         bound.ignored()
@@ -328,17 +290,34 @@ def _declared_element(bound: Bound) -> Element | None:
         message = f"the output has {size} bytes, no whole number of {dtype}"
     if message:
         raise bound.error("SR-EXPECT-008", "/dtype", message)
-    if element is None and bound.expected.values is not None:
-        if resource.is_image:
-            message = f"values of {resource.format.name} cannot be written as numbers"
-            raise bound.error("SR-EXPECT-008", "/values", message, "give a 'file'")
-        message = f'"values" of {resource.kind} {resource.uid!r} need "dtype"'
-        raise bound.error("SR-EXPECT-003", "/values", message, 'such as "dtype": "float32"')
-    return element
+    is_file = bound.expected.values is None and bound.expected.equals is None
+    if element is not None or is_file or (resource.is_image and bound.needs_region):
+        return element
+    if resource.is_image and bound.expected.values is not None:
+        message = f"values of {resource.format.name} cannot be written as numbers"
+        raise bound.error("SR-EXPECT-008", "/values", message, "give a 'file', or the 'channels' in 'values'")
+    return element if resource.is_image else _shaders_element(bound)
 
 
-def _source(bound: Bound, element: Element | None) -> Source:
-    """Open the expected content: a file, or the values in the expectations."""
+def _shaders_element(bound: Bound) -> Element | None:
+    """Return the type that shaders declare for a buffer, or bytes where another output is expected.
+
+    It is None before there is a plan. Raises ExpectationError for keys that need a type.
+    """
+    output, keys = bound.output, bound.expected.model_fields_set & (_BY_VALUE | {"values"})
+    if output.types is None or output.shader_element is not None:
+        return output.shader_element
+    if keys:
+        name = min(keys, key=lambda key: key != "values")
+        message = f'"{name}" of {bound.resource.kind} {bound.resource.uid!r} need{"s" * (name != "values")} "dtype"'
+        raise bound.error("SR-EXPECT-003", f"/{name}", message, 'such as "dtype": "float32"')
+    return ELEMENTS["int8"]
+
+
+def _source(bound: Bound, element: Element | None) -> Source | None:
+    """Open the expected content: a file, or values. Another output, and values in a region, come later."""
+    if bound.expected.equals is not None or (bound.needs_region and bound.expected.values is not None):
+        return None
     if element is None or bound.expected.values is None:
         assert bound.path is not None
         try:
@@ -417,7 +396,7 @@ def _check(item: Item) -> list[Diagnostic]:
     except ScenarioRunnerError:
         return unused
     problems: dict[tuple[str, str], Diagnostic] = {}
-    known: dict[tuple[str, int], Expected | None] = {}
+    known: dict[tuple[str, int], object] = {}
     for condition in (None, *range(len(written.when))):
         try:
             bind(expectations.with_condition(condition), outputs, known=known)
