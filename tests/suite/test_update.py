@@ -253,7 +253,8 @@ def test_one_file_for_two_outputs(scene: Scene, runners: Runners) -> None:
 
 
 def test_values_without_a_type(scene: Scene, runners: Runners) -> None:
-    """Values without a type cannot be updated."""
+    """Values without a type cannot be updated, since no shader declares a type."""
+    scene.commands.clear()
     with pytest.raises(ExpectationError, match='need "dtype"'):
         update(checked(scene, {"outputs": {"x": {"values": 1}}}), runners)
 

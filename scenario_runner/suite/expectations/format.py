@@ -276,7 +276,7 @@ def _form_of(value: object) -> str:
     return ARRAY if isinstance(value, list | tuple) else OBJECT
 
 
-def _by_form(schema: dict[str, object]) -> None:
+def _by_form(schema: dict[str, Json]) -> None:
     """Let validators choose a form by the type, so that their errors name keys."""
     one, array = schema.pop("oneOf")
     schema |= {"if": {"type": "array"}, "then": array, "else": one}
