@@ -21,7 +21,6 @@ from scenario_runner.files.npy import write_npy
 from scenario_runner.files.output import CreateOutput, OutputFile
 from scenario_runner.files.vk_formats import find_format
 from scenario_runner.ml.model_scenario import BareModel, Kind
-from scenario_runner.plan.accesses import Accesses
 from scenario_runner.plan.graph_records import TensorPlan
 from scenario_runner.plan.image_records import ImagePlan
 from scenario_runner.plan.plan import Plan, ResourcePlan
@@ -140,7 +139,13 @@ def outputs_of_plan(plan: Plan, repeat: int) -> Outputs:
     """Return the outputs of a run."""
     frames = ((frame.frame_id, frame.captures) for frame in plan.frames)
     outputs = _outputs(plan.outputs, frames, plan.resources, repeat)
-    types = cache(lambda: Accesses(plan).elements())  # reads the modules of shaders, for few outputs
+
+    @cache
+    def types() -> dict[str, str]:
+        from scenario_runner.plan.accesses import Accesses  # few outputs need it, and it reads SPIR-V modules
+
+        return Accesses(plan).elements()
+
     for name, output in outputs.items():
         outputs[name] = output._replace(types=types)
     return outputs
