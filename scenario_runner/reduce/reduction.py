@@ -34,8 +34,7 @@ from scenario_runner.scenario.writing import new_name
 from scenario_runner.shaders.compile import compile_all
 from scenario_runner.shaders.source import read_source
 from scenario_runner.suite.discovery import SUITE_FILE, expected_folder
-from scenario_runner.suite.expectations.outputs import Output, outputs_of_scenario
-from scenario_runner.suite.expectations.reading import expected_files
+from scenario_runner.suite.expectations.outputs import Output, expected_files, outputs_of_scenario
 
 _Part = TypeVar("_Part")
 Path = tuple[object, ...]

@@ -14,11 +14,13 @@ from typing import Final, NamedTuple
 
 from scenario_runner.errors import ExpectationError, FileError, SandboxError, UsageError, file_error
 from scenario_runner.errors.diagnostic import Diagnostic, escape
-from scenario_runner.files.codec_table import CODECS, codec_for, codec_of, stored_levels
+from scenario_runner.errors.text import reason_of
+from scenario_runner.files.codec_table import CODECS, codec_for, codec_of, is_known, stored_levels
 from scenario_runner.files.elements import ELEMENTS, Element, element_of, element_of_format
 from scenario_runner.files.input import ParameterizedFile, is_model
 from scenario_runner.files.npy import write_npy
 from scenario_runner.files.output import CreateOutput, OutputFile
+from scenario_runner.files.sandbox import check_path
 from scenario_runner.files.vk_formats import find_format
 from scenario_runner.ml.model_scenario import BareModel, Kind
 from scenario_runner.plan.graph_records import TensorPlan
@@ -217,6 +219,38 @@ def _described(resource: Buffer | Image | Tensor) -> ResourcePlan | None:
         return None
     parts = image_parts(format, dims[1], dims[2], resource.mips)
     return ImagePlan(resource.uid, "", parts[-1].end_bytes, format, dims[1], dims[2], resource.mips, parts)
+
+
+def expected_files(folder: str) -> dict[str, list[str]]:
+    """Find the files below a folder by name without extension, also files with an unknown extension.
+
+    Raises ExpectationError for an unreadable folder, and SandboxError.
+    """
+    files: dict[str, list[str]] = {}
+    folders: list[tuple[str, str]] = [("", folder)]
+    searched: set[str] = set()
+    for prefix, path in folders:
+        if prefix:  # links may lead in a circle
+            searched = searched or {os.path.realpath(folder)}
+            if (target := os.path.realpath(path)) in searched:
+                continue
+            searched.add(target)
+        check_path(path)
+        try:
+            entries = sorted(os.scandir(path), key=lambda entry: entry.name)  # for a stable order of problems
+        except OSError as error:
+            if not os.path.lexists(path):
+                continue  # the folder is optional
+            message = f"cannot be searched for expected files: {reason_of(error)}"
+            raise ExpectationError(Diagnostic("SR-EXPECT-007", "error", None, message, path=path)) from error
+        for entry in entries:
+            if entry.name.startswith("."):
+                continue
+            if is_known(entry.name) or not entry.is_dir():
+                files.setdefault(prefix + os.path.splitext(entry.name)[0], []).append(entry.path)
+            else:
+                folders.append((f"{prefix}{entry.name}/", entry.path))
+    return files
 
 
 def extension_of(output: Output) -> str:

@@ -16,12 +16,11 @@ from pydantic import ValidationError
 from scenario_runner.compare.tosa_rules import rule_problems
 from scenario_runner.errors import ExpectationError, ScenarioError, ScenarioRunnerError, error_class
 from scenario_runner.errors.diagnostic import Diagnostic, escape
-from scenario_runner.errors.text import Json, reason_of
-from scenario_runner.files.codec_table import is_known
+from scenario_runner.errors.text import Json
 from scenario_runner.files.input import MAX_SCENARIO_BYTES, SourceFile, is_model
 from scenario_runner.files.json_text import LimitError, has_null, parse, places_of, scan
 from scenario_runner.files.parameters import replaced, unset, with_parameters
-from scenario_runner.files.sandbox import around, check_path
+from scenario_runner.files.sandbox import around
 from scenario_runner.scenario.json_model import findings
 from scenario_runner.scenario.scenario import MAX_PROBLEMS, limited
 from scenario_runner.suite.combinations import problems_of
@@ -338,38 +337,6 @@ def _text(path: str) -> str:
         except UnicodeDecodeError as error:
             message, help = f"is not UTF-8: byte {error.start} is {content[error.start]:#04x}", "save it as UTF-8"
     raise ExpectationError(Diagnostic("SR-EXPECT-001", "error", None, message, help, path=path))
-
-
-def expected_files(folder: str) -> dict[str, list[str]]:
-    """Find the files below a folder by name without extension, also files with an unknown extension.
-
-    Raises ExpectationError for an unreadable folder, and SandboxError.
-    """
-    files: dict[str, list[str]] = {}
-    folders: list[tuple[str, str]] = [("", folder)]
-    searched: set[str] = set()
-    for prefix, path in folders:
-        if prefix:  # links may lead in a circle
-            searched = searched or {os.path.realpath(folder)}
-            if (target := os.path.realpath(path)) in searched:
-                continue
-            searched.add(target)
-        check_path(path)
-        try:
-            entries = sorted(os.scandir(path), key=lambda entry: entry.name)  # for a stable order of problems
-        except OSError as error:
-            if not os.path.lexists(path):
-                continue  # the folder is optional
-            message = f"cannot be searched for expected files: {reason_of(error)}"
-            raise ExpectationError(Diagnostic("SR-EXPECT-007", "error", None, message, path=path)) from error
-        for entry in entries:
-            if entry.name.startswith("."):
-                continue
-            if is_known(entry.name) or not entry.is_dir():
-                files.setdefault(prefix + os.path.splitext(entry.name)[0], []).append(entry.path)
-            else:
-                folders.append((f"{prefix}{entry.name}/", entry.path))
-    return files
 
 
 def _contradictions(parsed: Check | Suite) -> Iterator[Diagnostic]:

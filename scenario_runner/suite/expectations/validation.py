@@ -27,11 +27,12 @@ from scenario_runner.suite.expectations.outputs import (
     Output,
     Outputs,
     element_of_source,
+    expected_files,
     outputs_of_scenario,
     scenario_of,
     source_of,
 )
-from scenario_runner.suite.expectations.reading import ALONE, Expectations, expected_files, load
+from scenario_runner.suite.expectations.reading import ALONE, Expectations, load
 from scenario_runner.suite.expectations.rules import Bound, with_region
 from scenario_runner.suite.outcomes import Item
 from scenario_runner.view.contents import has_numbers, trimmed
