@@ -10,7 +10,7 @@ from contextlib import AbstractContextManager, nullcontext
 from types import ModuleType
 
 from scenario_runner.cli.arguments import parse
-from scenario_runner.cli.command_frame import report_error, sandboxed, start_driver
+from scenario_runner.cli.command_frame import json_output, report_error, sandboxed, start_driver
 from scenario_runner.cli.console import write
 from scenario_runner.errors.installation import MIXED_PACKAGES_FIX, mixed_packages_problem
 from scenario_runner.errors.text import one_line
@@ -29,7 +29,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         if mixed:
             write("warning", mixed, MIXED_PACKAGES_FIX)
         work: Callable[[argparse.Namespace], int | None] = getattr(_module_of(options), options.action)
-        with _annotations(options) as options.annotations, sandboxed(options):
+        with _annotations(options) as options.annotations, sandboxed(options), json_output(options):
             code = work(options) or 0
     except BaseException as error:
         signals.hold()

@@ -6,14 +6,17 @@ Commands themselves refuse options that contradict each other.
 import argparse
 import os
 from collections.abc import Sequence
-from functools import partial
 from typing import Any, Final
 
-from scenario_runner.cli.option_types import Parser, add_github_option
-from scenario_runner.cli.options import COMMANDS
+from scenario_runner.cli.option_types import STDOUT, Parser, add_github_option, show_help
+from scenario_runner.cli.options import COMMANDS, EXAMPLES, GROUPS
 from scenario_runner.errors import UsageError
 from scenario_runner.errors.text import close_names, did_you_mean
 
+_PAGES: Final = "The pages in docs/ explain each command; docs/command_line.md lists all options."
+REPORTERS: Final = ("test", "report", "bench")
+"""The commands that write a file of --json beside other output."""
+_READERS: Final = ("run", "validate", "bench", "pack")
 DEMO: Final = os.path.normpath(os.path.join(os.path.dirname(__file__), "..", "suite", "demo"))
 
 
@@ -25,16 +28,19 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
     """
     command, words = _split(argv)
     parser = parser_of(command)
-    if command == "run" and ("-h" in words or "--help" in words):
-        parser.formatter_class = partial(argparse.RawDescriptionHelpFormatter, max_help_position=34, width=100)
-        lines = [f"  {name:16}{purpose(name)}" for name in COMMANDS]
-        parser.description = "\n".join([f"{parser.description}\n\ncommands:", *lines])
-    options = parser.parse_args(words)
+    if command == "help":
+        show_help(_overview())
+        raise SystemExit(0)
+    options = parser.parse_args(_with_json_values(command, words))
     options.command, options.argv = command, words
+    if command in _READERS:
+        options.files = ["/dev/stdin" if file == "-" else file for file in options.files]
     for name, actions in parser.word_groups.items():
         setattr(options, name, _words_of(actions, options))
     if command == "run":
         _complete_run(options)
+    elif command == "validate" and options.json:
+        options.format = "json"
     elif command == "test":
         _complete_test(options)
     return options
@@ -43,11 +49,13 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
 def _split(argv: Sequence[str]) -> tuple[str, Sequence[str]]:
     """Split the command from the other words. Raises UsageError for a mistyped command, unless it names a file."""
     first = argv[0] if argv else ""
+    if first in ("-h", "--help"):
+        return "help", []
     if first == "help":
-        name = argv[1] if len(argv) > 1 else "run"
+        name = argv[1] if len(argv) > 1 else "help"
         if name not in COMMANDS:
             raise _no_command(name)
-        return ("run" if name == "help" else name), ["--help"]
+        return name, ["--help"]
     if first in COMMANDS:
         return first, argv[1:]
     if first.replace("-", "").replace("_", "").isalpha() and first[:1] != "-":
@@ -55,6 +63,24 @@ def _split(argv: Sequence[str]) -> tuple[str, Sequence[str]]:
         if " (did you mean " in str(error) and not os.path.exists(first):
             raise error
     return "run", argv
+
+
+def _overview() -> str:
+    """Return the commands in groups, with examples."""
+    lines = ["usage: scenario-runner [run] FILE… [options]", "       scenario-runner COMMAND --help"]
+    for title, names in GROUPS.items():
+        lines += ["", f"{title}:", *(f"  {name:16}{purpose(name)}" for name in names)]
+    return "\n".join([*lines, "", "examples:", *EXAMPLES["run"][:2], "", _PAGES])
+
+
+def _with_json_values(command: str, words: Sequence[str]) -> list[str]:
+    """Give --json without a file the value "-". Only reports take the next word as the file."""
+    given = list(words)
+    for at, word in enumerate(words):
+        following = words[at + 1 : at + 2]
+        if word == "--json" and (command not in REPORTERS or not following or following[0].startswith("-")):
+            given[at] = f"--json={STDOUT}"
+    return given
 
 
 def _no_command(word: str) -> UsageError:
@@ -65,7 +91,7 @@ def _no_command(word: str) -> UsageError:
 def parser_of(command: str) -> Parser:
     """Make the parser of a command."""
     add_options = COMMANDS[command]
-    parser = Parser(prog=f"scenario-runner {command}", description=add_options.__doc__)
+    parser = Parser(f"scenario-runner {command}", str(add_options.__doc__), EXAMPLES.get(command, ()))
     parser.set_defaults(action="main", annotations=None)
     add_options(parser)
     add_github_option(parser, command)
@@ -105,6 +131,9 @@ def _complete_test(options: argparse.Namespace) -> None:
     """Complete the options of ``test``: paths, root, resume and retries."""
     if options.demo and not options.paths and options.root == ".":
         options.paths, options.root = [DEMO], DEMO
+    lists = (*options.include_tests, *options.skips, *options.flakes, *options.baseline)
+    if not any(map(os.path.isdir, lists)):  # such a folder was meant as PATH
+        options.paths = options.paths or [os.curdir]
     options.resume = options.resume or options.resume_anyway
     if options.retries is None:
         options.retries = 1 if options.repeat == 1 else 0

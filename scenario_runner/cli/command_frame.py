@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import argparse
 import errno
+import io
 import os
 import shlex
 import sys
-from contextlib import AbstractContextManager, nullcontext, suppress
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext, redirect_stdout, suppress
 
+from scenario_runner.cli.arguments import REPORTERS
 from scenario_runner.cli.console import show_error, write
+from scenario_runner.cli.option_types import STDOUT
 from scenario_runner.errors import (
     INTERNAL_ERROR_EXIT_CODE,
     MissingPackageError,
@@ -35,6 +39,30 @@ def sandboxed(options: object) -> AbstractContextManager[None]:
     words = [*(getattr(options, name, None) or [] for name in ("files", "paths"))]
     paths = [path for each in words for path in each if not path.startswith("@") and path != "-"]
     return distrusting([*paths, *filter(None, [getattr(options, "file", None)])] or [os.curdir])
+
+
+@contextmanager
+def json_output(options: argparse.Namespace) -> Iterator[None]:
+    """Write standard output to the file of --json=FILE. A report without a file goes to standard output, alone."""
+    path, is_report = getattr(options, "json", None), options.command in REPORTERS
+    if path is None or (path == STDOUT) != is_report:
+        yield
+        return
+    from scenario_runner.files.input import read_file
+    from scenario_runner.files.output import OutputFile
+    from scenario_runner.processes.temporary import temporary_folder
+
+    if not is_report:
+        with OutputFile(path) as file, redirect_stdout(io.StringIO()) as text:
+            yield
+            file.write(text.getvalue().encode())
+        return
+    with temporary_folder() as folder:
+        options.json = os.path.join(folder, "report.json")
+        with redirect_stdout(sys.stderr):
+            yield
+        if os.path.exists(options.json):
+            print(read_file(options.json).decode(), end="")
 
 
 def report_error(error: BaseException) -> int:

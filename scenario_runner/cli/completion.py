@@ -51,7 +51,7 @@ _shtab_scenario_runner() {
 
 def main(options: argparse.Namespace) -> None:
     """Print the script for a shell."""
-    root = Parser(prog="scenario-runner")
+    root = Parser("scenario-runner")
     for action in parser_of("run")._actions:
         if action.option_strings and action.dest != "help":
             root._add_action(action)

@@ -7,6 +7,7 @@ from scenario_runner.cli.option_types import (
     Parser,
     add,
     add_device_options,
+    add_json_option,
     add_shared,
     add_tolerance_options,
     jobs,
@@ -20,7 +21,7 @@ def add_shader_options(parser: Parser) -> None:
     commands = parser.add_subparsers(required=True, dest="action", metavar="show")
     show = subcommand(commands, "show", "print entry points, bindings, blocks and specialization constants")
     add(show, "file FILE", "a .spv file, a .vgf file with modules, or source code (GLSL, .hlsl) to compile")
-    add(show, "--json", "print the whole interface as JSON")
+    add_json_option(show, "print the whole interface as JSON")
     stages = ("compute", "vertex", "fragment")
     add(show, "--stage", "stage to compile for (default: by the name of the file)", choices=stages)
     _add_source_options(show, "main")
@@ -48,13 +49,13 @@ def _add_source_options(parser: Parser, entry: str | None) -> None:
 
 
 def add_vgf_options(parser: Parser) -> None:
-    """Show the contents of a VGF model, or make a scenario that runs it.
+    """Show a VGF model, or make a scenario that runs it.
     'extract' takes the models out of an ExecuTorch program (.pte).
     """
     commands = parser.add_subparsers(required=True, dest="action", metavar="show|scenario|extract")
     show = subcommand(commands, "show", "print inputs, outputs, segments, shaders and constants of a model")
     add(show, "file FILE", "the VGF file")
-    add(show, "--json", "print the contents as JSON, without code and constant data")
+    add_json_option(show, "print the contents as JSON, without code and constant data")
     scenario = subcommand(commands, "scenario", "write a scenario to edit, which runs a model on NAME.npy")
     add(scenario, "file FILE", "the VGF file")
     add(scenario, "--output JSON", "write to this file (default: standard output)")
@@ -100,7 +101,7 @@ def add_compare_layers_options(parser: Parser) -> None:
     add(parser, "--range MIN:MAX", "least and greatest random number (default: -1:1; integers: docs/layers.md)")
     add_tolerance_options(parser)
     parser.set_defaults(atol=None, rtol=None, ulp=None)
-    add(parser, "--json", "print the result as JSON")
+    add_json_option(parser, "print the result as JSON")
     add(parser, "--html FILE", "write a page with pictures of the errors")
     add_device_options(parser)
 
@@ -115,12 +116,12 @@ def add_import_options(parser: Parser) -> None:
 
 
 def add_custom_op_options(parser: Parser) -> None:
-    """Check shaders of custom operations in TOSA models, or write their attributes."""
+    """Check or write attributes of custom operations in TOSA models."""
     commands = parser.add_subparsers(required=True, dest="action", metavar="check|attributes")
     check = subcommand(commands, "check", "check attributes, and shaders against their attributes")
     files = "attributes of one or several operations (.json; - is standard input), or a TOSA model"
     add(check, "files FILE", files, nargs="+")
-    add(check, "--json", "print the findings as JSON")
+    add_json_option(check, "print the findings as JSON")
     add(check, "--strict", "warnings are errors")
     add_shared(check, "compiler")
     attributes = subcommand(commands, "attributes", "print attributes that fit a shader; check their order")

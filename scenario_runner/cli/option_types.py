@@ -5,12 +5,16 @@ import math
 import re
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from shutil import get_terminal_size
 from typing import Any, Final, NoReturn
 
+from scenario_runner.cli.console import show
 from scenario_runner.errors import UsageError
 from scenario_runner.errors.text import close_names, did_you_mean
 from scenario_runner.processes.system_limits import processors
 
+STDOUT: Final = "-"
+"""The value of --json without a file."""
 REPEATED: Final[Mapping[str, object]] = {"action": "append", "default": []}
 """Settings for an option that users can repeat."""
 SEVERAL: Final[Mapping[str, object]] = {"action": "extend", "nargs": "+", "default": []}
@@ -28,7 +32,7 @@ class _Formatter(argparse.HelpFormatter):
     """
 
     def __init__(self, prog: str) -> None:
-        super().__init__(prog, max_help_position=34, width=100)
+        super().__init__(prog, max_help_position=34, width=min(get_terminal_size((100, 24)).columns, 120))
 
     def _set_color(self, *arguments: bool, **keys: object) -> None:
         self._colors = arguments, keys
@@ -44,10 +48,32 @@ class _Formatter(argparse.HelpFormatter):
 class Parser(argparse.ArgumentParser):
     """An argument parser that raises UsageError. Options have no short forms, so that new options break no script."""
 
-    def __init__(self, **arguments: Any) -> None:
-        super().__init__(allow_abbrev=False, formatter_class=_Formatter, **arguments)
+    def __init__(self, prog: str, description: str = "", examples: Sequence[str] = (), **arguments: Any) -> None:
+        super().__init__(prog, None, description, allow_abbrev=False, formatter_class=_Formatter, **arguments)
+        self._examples = examples
         self.word_groups: dict[str, Sequence[argparse.Action]] = {}  # by the name of an attribute of the result
         self.suggest_on_error = False  # from Python 3.15 on argparse names close words itself
+
+    def format_help(self) -> str:
+        """Return the description, examples, one line of usage, and the options."""
+        formatter = self._get_formatter()
+        formatter.add_text(self.description)
+        forms = {"*": "[{}…]", "+": "{}…", "?": "[{}]"}
+        words = [forms.get(str(one.nargs), "{}").format(one.metavar) for one in self._get_positional_actions()]
+        lines = ["", "examples:", *self._examples] if self._examples else []
+        lines += ["", f"usage: {self.usage or ' '.join([self.prog, *words, '[options]'])}", ""]
+        start = formatter.format_help() + "\n".join(lines)
+        formatter = self._get_formatter()
+        for group in self._action_groups:
+            formatter.start_section(group.title)
+            formatter.add_text(group.description)
+            formatter.add_arguments(group._group_actions)
+            formatter.end_section()
+        formatter.add_text(self.epilog)
+        return f"{start}\n{formatter.format_help()}"
+
+    def print_help(self, file: object = None) -> None:
+        show_help(self.format_help())
 
     def error(self, message: str) -> NoReturn:
         raise UsageError(f"{message}{self._meant(message)}", help=f"{self.prog} --help shows all options")
@@ -74,6 +100,12 @@ class Parser(argparse.ArgumentParser):
                 for parser in action.choices.values():
                     names += parser.option_names()
         return names
+
+
+def show_help(text: str) -> None:
+    """Print help. A terminal shows headings in bold."""
+    for line in text.splitlines():
+        show((line, "bold") if re.fullmatch("[A-Za-z].*:", line) else line)
 
 
 def _checked(read: Callable[[str], Any], is_right: Callable[[Any], bool], expected: str) -> Callable[[str], Any]:
@@ -215,6 +247,10 @@ _SHARED: Final[Mapping[str, Sequence[tuple[str, str, Mapping[str, Any]]]]] = {
         ("--disable-extension E", "run without these device extensions", SEVERAL),
         ("--enable-robustness-features", "enable robust buffer and image access, if the device supports it", {}),
     ],
+    "amount": [
+        ("--quiet", "print failures only", {}),
+        ("--verbose", "the same as --log-level info", {"action": "store_const", "const": "info", "dest": "log_level"}),
+    ],
     "sandbox": [("--sandbox", "refuse to read or write outside of the scenario's folder and --output", {})],
     "validation": [
         ("--validation", "load the Khronos validation layer; validation errors fail the run", {}),
@@ -236,7 +272,7 @@ _SHARED: Final[Mapping[str, Sequence[tuple[str, str, Mapping[str, Any]]]]] = {
     "core dumps": [("--core-dumps", "keep core files of crashes and show native stacks (needs gdb)", {})],
     "reports": [
         ("--junit FILE", "write a report as JUnit XML", {}),
-        ("--json FILE", "write a report as JSON (CTRF)", {}),
+        ("--json FILE", "write a report as JSON (CTRF); without FILE, print it", {"nargs": "?", "const": STDOUT}),
         ("--html FILE", "write a report as one HTML page", {}),
         ("--sarif FILE", "write failures as SARIF", {}),
     ],
@@ -249,6 +285,11 @@ def add_shared(group: argparse._ActionsContainer, *subjects: str) -> None:
     for subject in subjects:
         for names, help, settings in _SHARED[subject]:
             add(group, names, help, **settings)
+
+
+def add_json_option(group: argparse._ActionsContainer, help: str) -> None:
+    """Add --json and --json=FILE."""
+    add(group, "--json FILE", f"{help}; --json=FILE writes a file", nargs="?", const=STDOUT)
 
 
 def add_device_options(group: argparse._ActionsContainer, default_timeout: str = "no limit") -> None:

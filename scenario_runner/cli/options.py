@@ -13,9 +13,11 @@ from scenario_runner.cli import model_options
 from scenario_runner.cli.option_types import (
     REPEATED,
     SEVERAL,
+    STDOUT,
     Parser,
     add,
     add_device_options,
+    add_json_option,
     add_shared,
     add_tolerance_options,
     jobs,
@@ -50,10 +52,9 @@ _COUNT, _NUMBER = whole_number(1), whole_number(0)
 
 
 def _run(parser: Parser) -> None:
-    """Run GPU workloads described in JSON, or models, on a Vulkan device."""
-    parser.prog = "scenario-runner"
-    parser.usage = "scenario-runner [run] FILE… [options]\n       scenario-runner COMMAND --help"
-    add(parser, "files FILE", "scenario files (JSON), or a model", nargs="*")
+    """Run GPU workloads described in JSON, or models."""
+    parser.usage = "scenario-runner [run] FILE… [options]"
+    add(parser, "files FILE", "scenario files (JSON), a model, or -", nargs="*")
     add_shared(parser, "parameters")
     add(parser, "--version -v", "print versions as JSON", action="store_const", const="versions", dest="action")
 
@@ -77,7 +78,7 @@ def _run(parser: Parser) -> None:
     add(group, "--dry-run", "plan, compile and upload, but run no command and write no file")
     add(group, "--repeat N", "run the commands N times", type=_COUNT, default=1)
     add(group, "--repeat-keep-state", "with --repeat: do not restore the inputs before each iteration")
-    add(group, "--quiet", "print failures only")
+    add_shared(group, "amount")
 
     group = parser.add_argument_group("checking")
     add(group, "--strict", "turn warnings into errors, before anything runs")
@@ -124,10 +125,12 @@ def _add_run_tools(parser: Parser) -> None:
 
 def _validate(parser: Parser) -> None:
     """Check scenarios without a GPU. 'scenario-runner explain CODE' explains a finding."""
-    add(parser, "files FILE", "scenario files (JSON)", nargs="+")
+    add(parser, "files FILE", "scenario files (JSON), folders, or -", nargs="+")
     add_shared(parser, "parameters")
     add(parser, "--format", "format of the findings (default: text)", choices=("text", "json", "sarif"), default="text")
+    add_json_option(parser, "the same as --format json")
     add(parser, "--sarif FILE", "also write the findings as SARIF")
+    add_shared(parser, "amount")
     add(parser, "--hazards", "also look for missing barriers between commands")
     add(parser, "--strict", "warnings are errors")
     add(parser, "--against REPORT", "check limits and features of a device in a report of 'doctor --json'")
@@ -141,7 +144,7 @@ def _test(parser: Parser) -> None:
     PATH is a scenario, a model, a folder to search, @FILE for a list of such paths, or - for a list on standard input.
     """
     parser.epilog = "exit codes: 0: nothing unexpected; 1: unexpected failures; 17: missing tool (docs/suites.md)"
-    add(parser, "paths PATH", "scenarios, models, folders, @lists, or -", nargs="*")
+    add(parser, "paths PATH", "scenarios, models, folders, @lists, or - (default: the current folder)", nargs="*")
 
     group = parser.add_argument_group("selection of scenarios")
     add(group, "--demo", "run the small suite that comes with the program")
@@ -216,7 +219,7 @@ def _bench(parser: Parser) -> None:
     until = parser.add_mutually_exclusive_group()
     add(until, "--repeat N", f"measured runs of each scenario (default {REPEAT})", type=_COUNT, default=REPEAT)
     add(until, "--time S", "measure each scenario for S seconds instead")
-    add(parser, "--json FILE", "write every sample to FILE")
+    add(parser, "--json FILE", "write every sample to FILE; without FILE, print them", nargs="?", const=STDOUT)
     add(parser, "--json-format", "the form of --json (default: samples)", choices=("samples", "bencher", "github"))
     add(parser, "--processes N", "measure in N processes (default 1; 20 for each side of a comparison)", type=_COUNT)
     group = parser.add_argument_group("comparison")
@@ -233,7 +236,7 @@ def _bench(parser: Parser) -> None:
 
 
 def _pack(parser: Parser) -> None:
-    """Write scenarios and all files that they read into one folder. Other runners take these plain files."""
+    """Write scenarios, with all files that they read, into a folder. Other runners take these plain files."""
     parser.set_defaults(action="pack_files")
     add(parser, "files FILE", "scenario files (JSON)", nargs="+")
     add_shared(parser, "parameters")
@@ -242,7 +245,7 @@ def _pack(parser: Parser) -> None:
 
 
 def _reduce(parser: Parser) -> None:
-    """Write the smallest scenario that still fails as another one does, for a bug report.
+    """Write the smallest scenario that fails alike, for a bug report.
     A failure is a crash, a time limit, an unexpected output or an error, or the failure that an option names.
     """
     parser.epilog = "exit codes: 0: reduced; 1: FILE does not fail; others: docs/command_line.md"
@@ -296,7 +299,7 @@ def _view(parser: Parser) -> None:
 
 
 def _diff(parser: Parser) -> None:
-    """Find the first command after which two dumps of a scenario differ.
+    """Find the first command at which two dumps of a scenario differ.
     'run --dump-all DIR' writes a dump; --devices makes two dumps, on two devices. The exit code is 0 for equal dumps
     and 1 for different ones.
     """
@@ -307,7 +310,7 @@ def _diff(parser: Parser) -> None:
     add_tolerance_options(parser)
     types = "read the bytes of a buffer, or of all buffers, as this type, such as float32 (default: the shader's type)"
     add(parser, "--dtype [RESOURCE=]TYPE", types, **REPEATED)
-    add(parser, "--json", "print the result as JSON")
+    add_json_option(parser, "print the result as JSON")
     group = parser.add_argument_group("with --devices")
     add_shared(group, "parameters")
     limit = f"end a run that takes more than S seconds (default: {ITEM_TIMEOUT_S:g})"
@@ -322,14 +325,14 @@ def _cache(parser: Parser) -> None:
     """Show or clear the files that are kept for later runs."""
     commands = parser.add_subparsers(required=True, dest="action", metavar="show|clear|path")
     show = subcommand(commands, "show", "print the number and size of the files of each kind")
-    add(show, "--json", "print the table as JSON")
+    add_json_option(show, "print the table as JSON")
     clear = subcommand(commands, "clear", "remove the files of some kinds, or of all")
     add(clear, "kinds KIND", ", ".join(KINDS_KEPT), nargs="*")
     subcommand(commands, "path", "print the folder")
 
 
 def _schema(parser: Parser) -> None:
-    """Print the JSON Schema of scenarios, expectations or suites, or settings for an editor."""
+    """Print a JSON Schema of our files, or settings for an editor."""
     parser.set_defaults(action="schema")
     formats = "the schema of scenario files (default), check.json, suite.json, or attributes of custom operations"
     choices = ("scenario", "expectations", "suite", "custom-op")
@@ -338,17 +341,17 @@ def _schema(parser: Parser) -> None:
 
 
 def _doctor(parser: Parser) -> None:
-    """Show which parts for running scenarios this machine has, and which are missing.
+    """Show the installed and the missing parts of this machine.
     The exit code is 0 for a machine with a usable device and a GLSL compiler, else 1.
     """
-    add(parser, "--json", "print everything as JSON (docs/doctor.md has the keys)")
+    add_json_option(parser, "print everything as JSON (docs/doctor.md has the keys)")
     add(parser, "--fix", "first let pip install missing compilers, emulation layers and libraries")
     add(parser, "--glslang PATH", "GLSL compiler to check (or set SCENARIO_RUNNER_GLSLANG)")
     add(parser, "--timeout S", "time limit for the drivers (default: 30 seconds)", default=30.0)
 
 
 def _completion(parser: Parser) -> None:
-    """Print a script with which bash, zsh or fish completes commands, options and their values."""
+    """Print a script that completes words in bash, zsh or fish."""
     parser.epilog = 'bash, zsh: eval "$(scenario-runner completion bash)"; fish: scenario-runner completion fish|source'
     parser.add_argument("shell", choices=("bash", "zsh", "fish"))
 
@@ -383,3 +386,24 @@ COMMANDS: Final[dict[str, Callable[[Parser], None]]] = {
     "help": _help,
 }
 """For each command the function that adds the options."""
+GROUPS: Final = {
+    "Run": ("run", "init", "validate", "bench", "pack"),
+    "Test": ("test", "report", "reduce", "import"),
+    "Models": ("vgf", "convert", "compare-layers", "custom-op"),
+    "Debug": ("view", "diff", "shader", "explain"),
+    "Set up": ("doctor", "cache", "schema", "completion"),
+}
+"""The commands in the groups of ``scenario-runner --help``."""
+EXAMPLES: Final = {
+    "run": (
+        "  scenario-runner test.json                 run a scenario",
+        "  scenario-runner test suite --html r.html  run a suite, and write a report",
+        "  scenario-runner model.vgf --input x=x.npy run a model",
+    ),
+    "test": (
+        "  scenario-runner test                      test the current folder",
+        "  scenario-runner test suite --html r.html  test a folder, and write a report",
+        "  scenario-runner test a.json --update      write expectations from a run",
+    ),
+}
+"""Examples for the help of commands."""

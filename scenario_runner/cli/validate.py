@@ -3,14 +3,14 @@
 import argparse
 import json
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache, partial
 from pathlib import Path
 
 from scenario_runner.cli.arguments import compiler_arguments
 from scenario_runner.cli.console import set_up_logging, write_finding
 from scenario_runner.cli.watch import Files, check_watchable, watch
-from scenario_runner.errors import UsageError, version
+from scenario_runner.errors import UsageError, file_error, version
 from scenario_runner.errors.sarif_log import sarif
 from scenario_runner.errors.text import counted, one_line
 from scenario_runner.files.input import ParameterizedFile, is_model, is_stream
@@ -18,9 +18,10 @@ from scenario_runner.files.output import check_destination
 from scenario_runner.plan.records import CompilerOptions
 from scenario_runner.scenario import Scenario, load
 from scenario_runner.suite.combinations import FILES_KEPT, file_text, values_of_scenario, variants
-from scenario_runner.suite.discovery import item_at
+from scenario_runner.suite.discovery import Discovery, item_at
 from scenario_runner.suite.hashes import dependencies, file_hash, sources_of
 from scenario_runner.suite.outcomes import Item
+from scenario_runner.suite.problems import SuiteProblems
 from scenario_runner.suite.reports.sarif import write_file
 from scenario_runner.validation import SCHEMA, Options, Validation, validate_file
 
@@ -36,6 +37,7 @@ _FILES = {
 def main(options: argparse.Namespace) -> int:
     """Validate files. Return 0, or the exit code of the first invalid file."""
     set_up_logging(options.log_level)
+    options.files = list(_files_in(options.files))
     if options.sarif is not None:
         if os.path.realpath(options.sarif) in map(os.path.realpath, options.files):
             raise UsageError(f"--sarif: {options.sarif} is a scenario", help="choose another file")
@@ -75,7 +77,7 @@ def _validate(options: argparse.Namespace) -> int:
             validations.append(validation)
             values.append({"parameters": item.parameters} if item.parameters else {})
             if options.format == "text":
-                _show(validation, item.variant)
+                _show(validation, item.variant, quiet=options.quiet)
     findings = [
         finding._replace(path=finding.path or validation.file)
         for validation in validations
@@ -94,6 +96,19 @@ def _validate(options: argparse.Namespace) -> int:
     if options.sarif is not None:
         write_file(options.sarif, findings, version.__version__)
     return next((validation.exit_code for validation in validations if validation.exit_code), 0)
+
+
+def _files_in(paths: Sequence[str]) -> Iterator[str]:
+    """Yield files, and the scenarios in folders. Raises FileError for a folder without scenarios."""
+    for path in paths:
+        if not os.path.isdir(path):
+            yield path
+            continue
+        items = Discovery(os.curdir, SuiteProblems(write_finding)).items([path])
+        files = dict.fromkeys(os.path.relpath(item.path) for item in items)
+        if not files:
+            raise file_error(path, "has no scenario")
+        yield from files
 
 
 def _items(file: str, options: argparse.Namespace) -> list[Item]:
@@ -116,10 +131,10 @@ def _load_model(file: str) -> Scenario:
     return load_model(file)
 
 
-def _show(validation: Validation, variant: str) -> None:
+def _show(validation: Validation, variant: str, *, quiet: bool) -> None:
     for finding in validation.findings:
         write_finding(finding)
-    if not validation.exit_code:
+    if not validation.exit_code and not quiet:
         counts = [counted(validation.resources, "resource"), counted(validation.commands, "command")]
         warnings = validation.count("warning")
         if warnings:

@@ -119,13 +119,31 @@ def test_internal_error(program: Program, tmp_path: Path) -> None:
     assert ended.err.startswith("error: internal error: LookupError: out of order (")
 
 
+def test_overview(program: Program) -> None:
+    """The overview fits 40 lines of 80 columns. It has all commands in groups, examples, and a page."""
+    ended = program.succeed("--help")
+    assert ended == program("help") == program("-h")
+    lines = ended.out.splitlines()
+    assert len(lines) <= 40
+    assert max(map(len, lines)) <= 80
+    headings = ["Run:", "Test:", "Models:", "Debug:", "Set up:", "examples:"]
+    assert [line for line in lines if line.endswith(":")] == headings
+    commands = [line.split()[0] for line in lines if line.startswith("  ") and "scenario-runner" not in line]
+    assert sorted(commands) == sorted(COMMANDS.keys() - {"help"})
+    assert "docs/command_line.md" in lines[-1]
+
+
 def test_help_is_in_groups(program: Program) -> None:
-    """Help lists the commands first, one on each line, and then groups of options."""
-    ended = program("--help", exit_code=0)
-    assert ended == program("run", "--help") == program("help")
+    """The help of a command begins with a sentence and examples. Groups of options follow a line of usage."""
+    ended = program.succeed("run", "--help")
+    assert ended == program("help", "run") == program("a.json", "--help")
     assert program("help", "validate") == program("validate", "--help")
+    assert ended.out.startswith(
+        "Run GPU workloads described in JSON, or models.\n\nexamples:\n  scenario-runner test.json "
+    )
+    assert "\nusage: scenario-runner [run] FILE… [options]\n\npositional arguments:\n" in ended.out
     headings = [line for line in ended.out.splitlines() if line.endswith(":") and line[0] != " "]
-    assert headings[:4] == ["commands:", "positional arguments:", "options:", "device:"]
+    assert headings[:4] == ["examples:", "positional arguments:", "options:", "device:"]
     assert headings[5:] == [
         "results:",
         "checking:",
@@ -135,10 +153,50 @@ def test_help_is_in_groups(program: Program) -> None:
         "timing and measurements:",
         "compatibility:",
     ]
-    commands, device = (ended.out.partition(f"\n{name}:\n")[2].partition("\n\n")[0] for name in ("commands", "device"))
-    assert [line.split()[0] for line in commands.splitlines()] == list(COMMANDS)
+    device = ended.out.partition("\ndevice:\n")[2].partition("\n\n")[0]
     assert "  --timeout S " in device
-    assert "\ndevice:\n  --device D " in program("test", "--help").out
+    shown = program("test", "--help").out
+    assert shown.startswith("Run many scenarios with expectations, isolated from each other.")
+    assert "\nusage: scenario-runner test [PATH…] [options]\n" in shown
+    assert "\ndevice:\n  --device D " in shown
+
+
+def test_json_to_a_file(program: Program, tmp_path: Path) -> None:
+    """--json prints JSON, and --json=FILE writes it. Reports without a file are alone on standard output."""
+    (tmp_path / "s.json").write_text('{"resources": [], "commands": []}')
+    printed = program.succeed("validate", "--json", "s.json").out
+    assert json.loads(printed)["files"][0]["file"] == "s.json"
+    assert program.succeed("validate", "--json=out.json", "s.json").out == ""
+    assert (tmp_path / "out.json").read_text() == printed
+    (tmp_path / "s.check.json").write_text('{"outputs": {}}')
+    ended = program("test", "s.json", "--json", exit_code=0)
+    assert json.loads(ended.out)["results"]["summary"]["passed"] == 1
+    assert "suite passed: 1 item" in ended.err
+
+
+def test_folders_and_standard_input(program: Program, tmp_path: Path) -> None:
+    """A folder stands for the scenarios in it, and "-" for standard input. The default of ``test`` is the folder."""
+    (tmp_path / "suite").mkdir()
+    text = '{"resources": [], "commands": []}'
+    for name in ("a.json", "b.json"):
+        (tmp_path / "suite" / name).write_text(text)
+    valid = "valid: 0 resources, 0 commands\n"
+    assert program.succeed("validate", "suite").out == f"suite/a.json: {valid}suite/b.json: {valid}"
+    assert program.succeed("validate", "--quiet", "suite").out == ""
+    assert program.succeed("validate", "-", stdin=text).out == f"/dev/stdin: {valid}"
+    assert program.succeed("run", "-", stdin=text).out.startswith("/dev/stdin: ok: 0 dispatches")
+    assert "suite passed: 2 items" in program.succeed("test").out
+    (tmp_path / "empty").mkdir()
+    assert program.fail(4, "validate", "empty").err == "error: empty: has no scenario\n"
+    help = "scenario-runner test suite runs the scenarios in it"
+    assert program.fail(4, "suite").err == f"error: suite: is a folder, expected a scenario\n  help: {help}\n"
+
+
+def test_help_on_a_terminal(program: Program) -> None:
+    """Help fills the width of the terminal, at most 120 columns."""
+    for columns, most in (("60", 60), ("300", 120)):
+        lines = program("validate", "--help", env={"COLUMNS": columns}).out.splitlines()
+        assert most - 20 < max(map(len, lines)) <= most
 
 
 @pytest.mark.parametrize(
@@ -285,7 +343,7 @@ def test_missing_scenario(program: Program, tmp_path: Path, command: list[str], 
 
 def test_every_option_is_known(program: Program, checkout: Path) -> None:
     """Every option of the reference runner is in the help text and in the documentation."""
-    shown = program("--help").out
+    shown = program("run", "--help").out
     page = (checkout / "docs" / "command_line.md").read_text()
     for option in REFERENCE.split():
         assert option in shown

@@ -283,7 +283,6 @@ def test_an_update_overwrites_no_input(tmp_path: Path, program: Program, reader:
 @pytest.mark.parametrize(
     "arguments, code, message",
     [
-        ("", 2, "error: no scenario, folder or list was given"),
         ("empty", 2, "error: no scenario was found in 'empty'"),
         ("suite --strict --skips bad", 2, "error: bad:1: invalid pattern 'a('"),
         ("suite --strict --skips none --list", 2, "error: none:1: 'nowhere' matches no scenario of the suite"),

@@ -109,9 +109,7 @@ def _check(options: Namespace) -> None:
     start, step = options.fraction_start, options.fraction
     has_results = options.results is not None
     mistakes = {
-        "no scenario, folder or list was given: name it before options that take several values": not (
-            options.paths or options.demo
-        ),
+        "no scenario, folder or list was given: name it before options that take several values": not options.paths,
         f"--fraction-start is {start}, expected at most --fraction ({step})": start > step,
         "--demo and PATH or --root name two suites": options.demo and options.paths != [DEMO],
         "--demo and --update: the expectations of the demo cannot change": options.demo and options.update,
