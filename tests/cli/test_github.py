@@ -147,7 +147,7 @@ def test_a_run_with_a_crash(
 def test_errors_of_the_command_line(program: Program, job: dict[str, str]) -> None:
     """An error that has no file is an annotation without one."""
     (line,) = annotations(program("run", env=job).err)
-    message = "no scenario file was given%0Ahelp: scenario-runner test.json, or --help for all options"
+    message = "no scenario file was given%0Ahelp: scenario-runner test.json, or scenario-runner --help for all commands"
     assert line == f"::error title=SR-USAGE-001 invalid command line or call::{message}"
 
 

@@ -71,7 +71,9 @@ def main(options: argparse.Namespace) -> int:
     _refuse_contradictions(options)
     paths = options.files
     if not paths:
-        raise UsageError("no scenario file was given", help="scenario-runner test.json, or scenario-runner --help for all commands")
+        raise UsageError(
+            "no scenario file was given", help="scenario-runner test.json, or scenario-runner --help for all commands"
+        )
     # messages about pipeline caches have the level info
     default_level = "info" if options.pipeline_caching and not options.quiet else "warning"
     options.log_level = options.log_level or default_level
