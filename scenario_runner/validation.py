@@ -19,6 +19,7 @@ from scenario_runner.errors.diagnostic import Diagnostic, Severity, note, warnin
 from scenario_runner.errors.text import counted
 from scenario_runner.files.sandbox import allowing, confined
 from scenario_runner.plan.accesses import Accesses, ResourceAccess
+from scenario_runner.plan.limits import unusual_offsets
 from scenario_runner.plan.plan import AnyBarrier, Barrier, Operation, Plan, ResourcePlan
 from scenario_runner.plan.records import BufferBarrier, BufferPlan, CompilerOptions, ImageBarrier, MemoryBarrier
 from scenario_runner.plan.resolve import resolve_with_context
@@ -119,8 +120,8 @@ def _findings(scenario: Scenario, options: Options) -> list[Diagnostic]:
         more += _undecodable(plan)
     if options.hazards:
         more += find_hazards(steps_of(scenario, examination))
-    if options.device is not None and plan is not None:
-        more += options.device.findings(plan)
+    if plan is not None:
+        more += unusual_offsets(plan) if options.device is None else options.device.findings(plan)
     findings = [*problems.errors, *scenario.warnings, *problems.warnings, *map(scenario.placed, more)]
     strict = warnings_as_errors if options.strict else list
     findings = strict(findings)

@@ -91,6 +91,8 @@ class Accesses:
             if used:
                 blocks = [variable.block for variable in used]
                 sizes = [block.size_bytes for block in blocks if block and block.runtime_stride_bytes is None]
+                extents = [max(sizes)] if len(sizes) == len(used) else []
+                extents += [] if descriptor.size_bytes is None else [descriptor.size_bytes]
                 yield ResourceAccess(
                     descriptor.uid,
                     descriptor.level,
@@ -98,7 +100,8 @@ class Accesses:
                     reads=any(variable.reads for variable in used),
                     writes=any(variable.writes and variable.writable for variable in used),
                     atomic=all(variable.atomic for variable in used),
-                    extent_bytes=max(sizes) if len(sizes) == len(used) else None,
+                    extent_bytes=min(extents, default=None),
+                    offset_bytes=descriptor.offset_bytes,
                 )
 
     def _beside_shaders(self, draw: Draw) -> Iterator[ResourceAccess]:

@@ -235,7 +235,7 @@ def declared_by(shaders: Sequence[LoadedShader], pointer: str, problems: Problem
     return Declared(tuple(stages), slots, tuple(map(tuple, layouts)))
 
 
-content_of_binding = attrgetter("set", "id", "resource_ref", "lod", "descriptor_type")
+content_of_binding = attrgetter("set", "id", "resource_ref", "lod", "offset", "size", "descriptor_type")
 """Returns every field in which two bindings may differ."""
 
 
@@ -261,11 +261,14 @@ def descriptors(
         if slot is None:
             _note_unused(declared, binding, missing, resource, place, problems)
         elif resource is not None and slot.kind in RESOURCE_OF:  # the shader has an error for other kinds
-            _check_binding(slot, binding, resource, binding.resource_ref in readonly, place, problems)
+            kind: DescriptorKind = slot.kind  # type: ignore[assignment]
+            level = _level(binding, kind, resource) if resource.kind == "image" else None
+            descriptor = Descriptor(binding.set, binding.id, kind, binding.resource_ref, level)
+            if resource.kind == "buffer":
+                descriptor = descriptor._replace(offset_bytes=binding.offset, size_bytes=binding.size)
+            _check_binding(slot, binding, descriptor, resource, binding.resource_ref in readonly, place, problems)
             if slot.has_place:
-                kind: DescriptorKind = slot.kind  # type: ignore[assignment]
-                level = _level(binding, kind, resource) if resource.kind == "image" else None
-                descriptor_list.append(Descriptor(binding.set, binding.id, kind, binding.resource_ref, level))
+                descriptor_list.append(descriptor)
     for slot in missing:
         message = f"nothing is bound to {described(slot.variable)}, which shader {slot.shader!r} uses"
         help = f'add {{"set": {slot.set}, "id": {slot.binding}, "resource_ref": "…"}}'
@@ -316,7 +319,15 @@ def _meant(binding: Binding, missing: Iterable[Slot], resource: ResourcePlan | N
     return None
 
 
-def _check_binding(slot: Slot, binding: Binding, resource: Any, readonly: bool, place: str, problems: Problems) -> None:
+def _check_binding(
+    slot: Slot,
+    binding: Binding,
+    descriptor: Descriptor,
+    resource: Any,
+    readonly: bool,
+    place: str,
+    problems: Problems,
+) -> None:
     """Compare a resource's kind, size and format with the declarations for the slot."""
     uid, expected_kind = binding.resource_ref, RESOURCE_OF[slot.kind]
     if resource.kind != expected_kind:
@@ -339,8 +350,10 @@ def _check_binding(slot: Slot, binding: Binding, resource: Any, readonly: bool, 
             problems.warn("SR-ACCESS-001", place, f"{written}, but its shader_access is 'readonly'", help)
             break
     block = slot.variable.block
-    if expected_kind == "buffer" and block is not None and block.size_bytes > resource.size_bytes:
-        message = f"buffer {uid!r} has {resource.size_bytes} bytes; {_called(slot)} declares {block.size_bytes}"
+    if expected_kind == "buffer" and block is not None and block.size_bytes > descriptor.bound_bytes(resource):
+        has = f"buffer {uid!r} has {descriptor.bound_bytes(resource)} bytes"
+        has += f" from offset {descriptor.offset_bytes} on" if descriptor.offset_bytes else ""
+        message = f"{has}; {_called(slot)} declares {block.size_bytes}"
         help = "a shader that goes beyond the buffer reads or writes other memory"
         problems.warn("SR-BIND-005", place, message, help)
     for shader, declared in slot.variables:

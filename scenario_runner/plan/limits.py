@@ -5,14 +5,14 @@ Source: Vulkan specification, "Limits"; "Shader Interfaces", table "Shader Input
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
 from math import prod
 from typing import TYPE_CHECKING
 
 from scenario_runner.errors.diagnostic import Diagnostic, Severity
 from scenario_runner.plan.plan import Plan, ResourcePlan
-from scenario_runner.plan.records import PipelinePlan
+from scenario_runner.plan.records import Descriptor, PipelinePlan
 
 if TYPE_CHECKING:
     from scenario_runner.plan.image_records import GraphicsPipelinePlan
@@ -47,7 +47,13 @@ _CODES = {
     "maxFragmentOutputAttachments": "SR-LIMIT-010",
     "maxVertexOutputComponents": "SR-LIMIT-010",
 }
-_ALIGNMENTS = ("minStorageBufferOffsetAlignment", "minUniformBufferOffsetAlignment")
+_ALIGNMENT_OF = {
+    "storage_buffer": "minStorageBufferOffsetAlignment",
+    "uniform_buffer": "minUniformBufferOffsetAlignment",
+}
+_ALIGNMENTS = tuple(_ALIGNMENT_OF.values())
+_USUAL_ALIGNMENT = 256
+_ALIGNED = "multiples of 256 suit nearly all devices"
 NAMES = (*_CODES, *_ALIGNMENTS)
 """The limits to ask a device for."""
 SUBGROUP_SIZE = "subgroupSize"
@@ -89,6 +95,7 @@ def exceeded_limits(plan: Plan, limits: Limits, device: str) -> list[Diagnostic]
         findings += [_uneven(pipeline, size, device) for pipeline in plan.pipelines if _is_uneven(pipeline, size)]
     alignments = [limits.get(name) for name in _ALIGNMENTS]  # each buffer may be bound as storage or uniforms
     alignment = max([limit for limit in alignments if isinstance(limit, int) and limit], default=1)
+    findings += misaligned_bindings(plan, limits, device)
     findings += [
         misaligned(resource, alignment, device)
         for resource in plan.resources.values()
@@ -109,12 +116,49 @@ def _uneven(pipeline: PipelinePlan, size: int, device: str) -> Diagnostic:
     return Diagnostic("SR-LIMIT-013", "error", pipeline.pointer, message, f"use a multiple of {size}")
 
 
+def misaligned_bindings(plan: Plan, limits: Limits, device: str) -> Iterator[Diagnostic]:
+    """Find bindings that begin in a buffer at no multiple of the device's alignment."""
+    for place, descriptor in parts_of_buffers(plan):
+        limit = limits.get(_ALIGNMENT_OF[descriptor.kind])
+        if isinstance(limit, int) and limit and descriptor.offset_bytes % limit:
+            message = f"{_bound_from(descriptor)}, which is no multiple of {limit}, as {device!r} needs it"
+            yield Diagnostic("SR-LIMIT-012", "error", place, message, _ALIGNED)
+
+
+def unusual_offsets(plan: Plan) -> Iterator[Diagnostic]:
+    """Warn of bindings with an offset that some devices refuse."""
+    for place, descriptor in parts_of_buffers(plan):
+        if descriptor.offset_bytes % _USUAL_ALIGNMENT:
+            message = f"{_bound_from(descriptor)}, which some devices refuse"
+            yield Diagnostic("SR-LIMIT-014", "warning", place, message, _ALIGNED)
+
+
+def _bound_from(descriptor: Descriptor) -> str:
+    return f"buffer {descriptor.uid!r} is bound from offset {descriptor.offset_bytes} on"
+
+
+def parts_of_buffers(plan: Plan) -> Iterator[tuple[str, Descriptor]]:
+    """Yield each binding of a part of a buffer, after the pointer of the first command with it."""
+    partial = {
+        number: [each for each in sets.descriptors if each.offset_bytes or each.size_bytes is not None]
+        for number, sets in enumerate(plan.descriptor_lists)
+    }
+    seen: set[Descriptor] = set()
+    for frame in plan.frames if any(partial.values()) else ():
+        for operation in frame.operations:
+            if operation.kind == "dispatch" or operation.kind == "draw":
+                command = "dispatch_compute" if operation.kind == "dispatch" else "dispatch_fragment"
+                for descriptor in partial[operation.descriptors]:
+                    if descriptor not in seen:
+                        seen.add(descriptor)
+                        yield f"/commands/{operation.command}/{command}/bindings", descriptor
+
+
 def misaligned(plan: ResourcePlan, alignment: int, device: str) -> Diagnostic:
     """Make the error for a misaligned offset in a memory group."""
     what = f"memory group {plan.group!r} places {plan.uid!r} at offset {plan.offset_bytes}"
     message = f"{what}, which is not a multiple of the alignment {alignment} that {device!r} needs"
-    help = "multiples of 256 suit nearly all devices"
-    return Diagnostic("SR-LIMIT-012", "error", f"{plan.pointer}/memory_group/offset", message, help)
+    return Diagnostic("SR-LIMIT-012", "error", f"{plan.pointer}/memory_group/offset", message, _ALIGNED)
 
 
 @lru_cache(_PIPELINES_KEPT)
@@ -171,18 +215,20 @@ def _layout_demands(
 def _resource_demands(plan: Plan) -> list[_Demand]:
     """List sizes for bound buffers and for images."""
     demands: list[_Demand] = []
-    bound = {(bound.uid, bound.kind) for sets in plan.descriptor_lists for bound in sets.descriptors}
-    for uid, kind in sorted(bound):
-        resource = plan.resources[uid]
-        if kind in ("uniform_buffer", "storage_buffer"):
-            name = "maxUniformBufferRange" if kind == "uniform_buffer" else "maxStorageBufferRange"
-            what = f"buffer {uid!r} of {resource.size_bytes} bytes is bound as a {kind.replace('_', ' ')}"
-            demands.append((name, resource.size_bytes, f"{resource.pointer}/size", what, None))
+    largest: dict[tuple[str, str], int] = {}
+    for descriptor in (descriptor for sets in plan.descriptor_lists for descriptor in sets.descriptors):
+        resource, key = plan.resources[descriptor.uid], (descriptor.uid, descriptor.kind)
+        if resource.kind == "buffer":
+            largest[key] = max(largest.get(key, 0), descriptor.bound_bytes(resource))
+    for (uid, kind), size_bytes in sorted(largest.items()):
+        name = "maxUniformBufferRange" if kind == "uniform_buffer" else "maxStorageBufferRange"
+        what = f"buffer {uid!r} of {size_bytes} bytes is bound as a {kind.replace('_', ' ')}"
+        demands.append((name, size_bytes, f"{plan.resources[uid].pointer}/size", what, None))
     for resource in plan.resources.values():
         if resource.kind == "image":
             what = f"image {resource.uid!r} has {resource.width} x {resource.height} texels"
-            largest = max(resource.width, resource.height)
-            demands.append(("maxImageDimension2D", largest, f"{resource.pointer}/dims", what, None))
+            longest = max(resource.width, resource.height)
+            demands.append(("maxImageDimension2D", longest, f"{resource.pointer}/dims", what, None))
     return demands
 
 

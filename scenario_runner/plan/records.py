@@ -118,7 +118,8 @@ class PipelinePlan(NamedTuple):
 class Descriptor(NamedTuple):
     """The resource at a binding in a set; for an image, a single mip ``level`` or all levels (None).
 
-    ``flow_input`` marks an optical flow's input picture.
+    ``flow_input`` marks an optical flow's input picture. A shader sees ``size_bytes`` of a buffer from
+    ``offset_bytes`` on; None is the rest.
     """
 
     set: int
@@ -127,6 +128,12 @@ class Descriptor(NamedTuple):
     uid: str
     level: int | None = None
     flow_input: bool = False
+    offset_bytes: int = 0
+    size_bytes: int | None = None
+
+    def bound_bytes(self, buffer: BufferPlan) -> int:
+        """Return how many bytes of the buffer a shader sees."""
+        return buffer.size_bytes - self.offset_bytes if self.size_bytes is None else self.size_bytes
 
 
 class DescriptorList(NamedTuple):

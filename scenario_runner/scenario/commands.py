@@ -3,7 +3,7 @@
 `drawing` has the model of draws.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from operator import attrgetter
 from typing import Annotated, ClassVar, Literal
 
@@ -14,6 +14,9 @@ from scenario_runner.errors.text import Json
 from scenario_runner.scenario.entries import (
     STORAGE,
     U32,
+    U64,
+    BeyondReference,
+    ByteCount,
     Command,
     ImplicitBarrier,
     Model,
@@ -26,7 +29,7 @@ from scenario_runner.scenario.entries import (
     repeated,
     resource_of_class,
 )
-from scenario_runner.scenario.resources import Image
+from scenario_runner.scenario.resources import Buffer, Image, range_contradictions
 from scenario_runner.scenario.shaders import (
     RAW_DATA,
     SHADER,
@@ -62,8 +65,13 @@ class Binding(Model):
         default="VK_DESCRIPTOR_TYPE_AUTO",
         description="Descriptor type. AUTO, the type that the shader declares, is right for all shaders.",
     )
+    offset: BeyondReference[U64] = Field(default=0, description="First byte that the shader sees of a buffer.")
+    size: BeyondReference[ByteCount | None] = Field(
+        default=None, description="Number of bytes that the shader sees of a buffer; by default the rest."
+    )
 
 
+_PARTS = frozenset({"offset", "size"})
 Bindings = Annotated[tuple[Binding, ...], Field(strict=False)]
 
 
@@ -73,12 +81,33 @@ def binding_contradictions(bindings: Sequence[Binding], resources: Resources) ->
         where = f"set {bindings[index].set}, id {bindings[index].id}"
         yield error("SR-CONFLICT-005", f"/bindings/{index}", f"{where} is already bound by entry {first}")
     for index, binding in enumerate(bindings):
-        if binding.lod:
-            inside, uid = f"/bindings/{index}", binding.resource_ref
-            yield from missing_level(inside, uid, binding.lod, resources)
-            resource = resources.get(uid)
-            if resource is not None and not isinstance(resource, Image):
-                yield warning("SR-CONFLICT-002", f"{inside}/lod", f"has no effect on the {resource.kind} {uid!r:.100}")
+        if binding.lod or binding.offset or binding.size:
+            inside, resource = f"/bindings/{index}", resources.get(binding.resource_ref)
+            yield from missing_level(inside, binding.resource_ref, binding.lod, resources)
+            yield from keys_without_effect(binding, binding.resource_ref, inside, resources)
+            if isinstance(resource, Buffer):
+                yield from range_contradictions(resource, binding.offset, binding.size, inside)
+
+
+_KIND_OF_KEY = {"offset": "buffer", "size": "buffer", "dtype": "buffer", "lod": "image"}
+
+
+def keys_without_effect(part: Model, uid: str, inside: str, resources: Resources) -> Iterator[Diagnostic]:
+    """Report keys of a part of the resource ``uid`` that only resources of another kind have."""
+    resource = resources.get(uid)
+    for key, field in type(part).model_fields.items():
+        kind = _KIND_OF_KEY.get(key)
+        if resource is not None and kind not in (None, resource.kind) and getattr(part, key) not in (field.default, 0):
+            message = f"has no effect on the {resource.kind} {resource.uid!r:.100}"
+            yield warning("SR-CONFLICT-002", f"{inside}/{key}", message)
+
+
+def whole_resources(places: Mapping[str, Binding]) -> Iterator[Diagnostic]:
+    """Report bindings to a part of a resource. Graphs and optical flows take whole resources."""
+    for inside, binding in places.items():
+        for key in sorted(_PARTS & binding.model_fields_set):
+            message = f"a graph or optical flow takes whole resources, got {key!r}"
+            yield error("SR-CONFLICT-011", f"{inside}/{key}", message, "remove it")
 
 
 def missing_level(inside: str, uid: str, lod: int | None, resources: Resources) -> Iterator[Diagnostic]:
@@ -153,6 +182,7 @@ class DispatchGraph(Command):
 
     def contradictions(self, resources: Resources) -> Iterator[Diagnostic]:
         yield from binding_contradictions(self.bindings, resources)
+        yield from whole_resources({f"/bindings/{index}": binding for index, binding in enumerate(self.bindings)})
         targets = [push_constant.shader_target for push_constant in self.push_constants]
         yield from target_contradictions(targets, "/push_constants", "shader_target")
         yield from substitution_contradictions(self.shader_substitutions, resources)
@@ -182,6 +212,7 @@ class DispatchSpirvGraph(Command):
             message = f"expected a shader of the type 'SPIR-V', got {shader.uid!r:.100} of the type {shader.type!r}"
             yield error("SR-GRAPH-011", "/graph_ref", message)
         yield from binding_contradictions(self.bindings, resources)
+        yield from whole_resources({f"/bindings/{index}": binding for index, binding in enumerate(self.bindings)})
 
 
 ExecutionFlag = Literal[
@@ -253,6 +284,7 @@ class DispatchOpticalFlow(Command):
             where = f"set {bindings[index].set}, id {bindings[index].id}"
             message = f"{where} is already bound by {names[first]!r}"
             yield error("SR-CONFLICT-005", f"/bindings/{names[index]}", message)
+        yield from whole_resources({f"/bindings/{name}": binding for name, binding in images.items()})
         for name, binding in images.items():
             yield from missing_level(f"/bindings/{name}", binding.resource_ref, binding.lod, resources)
 

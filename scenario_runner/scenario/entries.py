@@ -113,6 +113,7 @@ def _path(text: str) -> str:
 
 U32 = Annotated[int, Field(ge=0, le=0xFFFF_FFFF)]
 U64 = Annotated[int, Field(ge=0, le=0xFFFF_FFFF_FFFF_FFFF)]
+ByteCount = Annotated[int, Field(ge=1, le=0xFFFF_FFFF_FFFF_FFFF)]
 I32 = Annotated[int, Field(ge=-(2**31), le=2**31 - 1)]
 I64 = Annotated[int, Field(ge=-(2**63), le=2**63 - 1)]
 

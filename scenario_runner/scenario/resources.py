@@ -15,6 +15,7 @@ from scenario_runner.scenario.entries import (
     I64,
     U32,
     U64,
+    ByteCount,
     Model,
     OptionalPath,
     Reference,
@@ -300,22 +301,24 @@ class BufferBarrier(Barrier):
     refers_to: ClassVar[Targets] = {"buffer_resource": frozenset({"buffer"})}
 
     buffer_resource: Reference = Field(description="uid of the buffer.")
-    size: Annotated[int, Field(ge=1, le=2**64 - 1)] = Field(
-        description="Number of bytes; 18446744073709551615 means all from the offset on."
-    )
+    size: ByteCount = Field(description="Number of bytes; 18446744073709551615 means all from the offset on.")
     offset: U64 = Field(default=0, description="First byte of the range.")
 
     def contradictions(self, resources: Resources) -> Iterator[Diagnostic]:
         buffer = resource_of_class(resources, self.buffer_resource, Buffer)
-        if buffer is None:
-            return
-        left = buffer.size - self.offset
-        if left <= 0:
-            message = f"the buffer {buffer.uid!r:.100} has {buffer.size} bytes, got the offset {self.offset}"
-            yield error("SR-CONFLICT-009", "/offset", message)
-        elif self.size != _WHOLE_SIZE and self.size > left:
-            message = f"the buffer {buffer.uid!r:.100} has {left} bytes from offset {self.offset} on, got {self.size}"
-            yield error("SR-CONFLICT-009", "/size", message)
+        if buffer is not None:
+            yield from range_contradictions(buffer, self.offset, None if self.size == _WHOLE_SIZE else self.size, "")
+
+
+def range_contradictions(buffer: Buffer, offset: int, size: int | None, inside: str) -> Iterator[Diagnostic]:
+    """Report a range outside of a buffer. ``size`` is None for the rest; the keys are below the pointer ``inside``."""
+    left = buffer.size - offset
+    if left <= 0:
+        message = f"the buffer {buffer.uid!r:.100} has {buffer.size} bytes, got the offset {offset}"
+        yield error("SR-CONFLICT-009", f"{inside}/offset", message)
+    elif size is not None and size > left:
+        message = f"the buffer {buffer.uid!r:.100} has {left} bytes from offset {offset} on, got {size}"
+        yield error("SR-CONFLICT-009", f"{inside}/size", message)
 
 
 class SubresourceRange(Model):

@@ -7,29 +7,27 @@ from pydantic import BeforeValidator, ConfigDict, Field
 
 from scenario_runner.errors.diagnostic import Diagnostic, warning
 from scenario_runner.errors.text import Json
-from scenario_runner.scenario.commands import missing_level
-from scenario_runner.scenario.entries import U32, U64, Command, ImplicitBarrier, Part, Reference, Resources, Use
+from scenario_runner.scenario.commands import keys_without_effect, missing_level
+from scenario_runner.scenario.entries import (
+    U32,
+    U64,
+    ByteCount,
+    Command,
+    ImplicitBarrier,
+    Part,
+    Reference,
+    Resources,
+    Use,
+)
 from scenario_runner.scenario.inline_contents import Number
 from scenario_runner.scenario.resources import Image
 
 _FILLED = frozenset({"buffer", "image"})
-_KIND_OF_KEY = {"offset": "buffer", "size": "buffer", "dtype": "buffer", "lod": "image"}
-ByteCount = Annotated[int, Field(ge=1, le=0xFFFF_FFFF_FFFF_FFFF)]
 Channels = Annotated[
     tuple[Number, ...],
     Field(strict=False, min_length=1, max_length=4),
     BeforeValidator(lambda value: value if isinstance(value, list | tuple) else [value]),
 ]
-
-
-def keys_without_effect(part: "Fill | CopyPlace", inside: str, resources: Resources) -> Iterator[Diagnostic]:
-    """Report keys of buffers that an image has, and keys of images that a buffer has."""
-    resource = resources.get(part.resource_ref)
-    for key, field in type(part).model_fields.items():
-        kind = _KIND_OF_KEY.get(key)
-        if resource is not None and kind not in (None, resource.kind) and getattr(part, key) != field.default:
-            message = f"has no effect on the {resource.kind} {resource.uid!r:.100}"
-            yield warning("SR-CONFLICT-002", f"{inside}/{key}", message)
 
 
 class Fill(Command):
@@ -64,7 +62,7 @@ class Fill(Command):
 
     def contradictions(self, resources: Resources) -> Iterator[Diagnostic]:
         yield from missing_level("", self.resource_ref, self.lod, resources)
-        yield from keys_without_effect(self, "", resources)
+        yield from keys_without_effect(self, self.resource_ref, "", resources)
 
 
 class CopyPlace(Part):
@@ -97,6 +95,6 @@ class Copy(Command):
     def contradictions(self, resources: Resources) -> Iterator[Diagnostic]:
         for key, place in (("/from", self.from_), ("/to", self.to)):
             yield from missing_level(key, place.resource_ref, place.lod, resources)
-            yield from keys_without_effect(place, key, resources)
+            yield from keys_without_effect(place, place.resource_ref, key, resources)
         if self.size is not None and isinstance(resources.get(self.from_.resource_ref), Image):
             yield warning("SR-CONFLICT-002", "/size", "has no effect: a copy from an image reads a whole mip level")

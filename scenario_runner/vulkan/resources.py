@@ -142,7 +142,8 @@ class Buffer(Resource):
     def write_descriptor(self, write: Handle, descriptor: Descriptor) -> Handle:
         info = ffi.new("VkDescriptorBufferInfo*")
         info.buffer = self.handle
-        info.range = self.plan.size_bytes
+        info.offset = descriptor.offset_bytes
+        info.range = descriptor.bound_bytes(self.plan)
         write.pBufferInfo = info
         return info
 

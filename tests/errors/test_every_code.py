@@ -26,6 +26,7 @@ ASSERTED = {
     "ACCESS-002 DISPATCH PUSH": "validation/test_messages.py",
     "BIND-010 IMAGE": "gpu/test_image_formats.py",
     "SHADER-013": "shaders/test_spirv_val.py",
+    "CONFLICT-011 LIMIT-014": "gpu/test_buffer_parts.py",
     "COPY": "gpu/test_transfers.py",
     "ATTACH STAGE DRAW JSON-012": "checks/test_drawings.py checks/drawings.txt checks/test_draw_inputs.py"
     " checks/draw_inputs.txt",
