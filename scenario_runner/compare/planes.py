@@ -152,10 +152,10 @@ class Region(NamedTuple):
             return data[self.start_bytes : self.start_bytes + self.planes[0].size_bytes]
         x, y, width, height = self.rect
         whole = self.level[0].shape[:2]
-        found = {
-            letter: channel.raw.reshape(whole)[y : y + height, x : x + width]
-            for letter, channel in channels_of_level(self.level, data, self.is_normalized).items()
-        }
+        found = {}
+        for letter, channel in channels_of_level(self.level, data).items():
+            texels = channel._replace(raw=channel.raw.reshape(whole)[y : y + height, x : x + width])
+            found[letter] = _normalized(texels, letter, self.level[0]) if self.is_normalized else texels.raw
         return self.joined(found)
 
     def joined(self, channels: Mapping[str, Array]) -> memoryview:
@@ -164,26 +164,24 @@ class Region(NamedTuple):
         return memoryview(b"".join(array.tobytes() for array in arrays))
 
 
-def channels_of_level(level: Sequence[Plane], data: memoryview, is_normalized: bool) -> dict[str, Channel]:
+def channels_of_level(level: Sequence[Plane], data: memoryview) -> dict[str, Channel]:
     """Return the channels of a mip level by letter: R, G, B, A, D or S."""
-    found: dict[str, Channel] = {}
-    for plane in level:
-        for channel in plane.channels(data[plane.offset_bytes : plane.offset_bytes + plane.size_bytes]):
-            letter = channel.name[0].upper()
-            assert plane.image is not None
-            found[letter] = _normalized(channel, letter, plane.image.format.numeric) if is_normalized else channel
-    return found
+    return {
+        channel.name[0].upper(): channel
+        for plane in level
+        for channel in plane.channels(data[plane.offset_bytes : plane.offset_bytes + plane.size_bytes])
+    }
 
 
-def _normalized(channel: Channel, letter: str, numeric: str) -> Channel:
+def _normalized(channel: Channel, letter: str, plane: Plane) -> Array:
     """Return values from 0 to 1, or for SNORM from -1 (Vulkan specification, "Conversion from Normalized Fixed-Point").
 
     Colours of SRGB become linear (Khronos Data Format Specification, "sRGB EOTF").
     """
     values = numpy.maximum(channel.numbers.astype("<f8") / channel.peak, -1.0)
-    if numeric == "srgb" and letter != "A":
+    if plane.image is not None and plane.image.format.numeric == "srgb" and letter != "A":
         values = numpy.where(values <= 0.04045, values / 12.92, ((values + 0.055) / 1.055) ** 2.4)
-    return Channel(letter, values, ELEMENTS["float64"])
+    return values
 
 
 def region_of_bytes(start_bytes: int, size_bytes: int, element: Element) -> Region:

@@ -308,7 +308,9 @@ def _with_texels(bound: Bound, image: ImagePlan) -> Bound:
     if 0 in rect[2:] or rect[0] + rect[2] > width or rect[1] + rect[3] > height:
         message = f"{list(rect)} (x, y, width, height) is no part of the {width}x{height} texels"
         raise bound.error("SR-EXPECT-008", "/rect", message)
-    elements = _elements_of(level, image, expected.normalized)
+    elements = _elements_of(level, image)
+    if expected.normalized:
+        elements = dict.fromkeys(elements, ELEMENTS["float64"])
     letters = expected.channels or (format.channels if level[0].element is not None else "".join(elements))
     lacking = [letter for letter in letters if letter not in elements]
     if lacking:
@@ -321,7 +323,7 @@ def _with_texels(bound: Bound, image: ImagePlan) -> Bound:
     return bound if values is None else _with_values(bound, lambda: _texels_of(values, region, letters, elements))
 
 
-def _elements_of(level: Sequence[Plane], image: ImagePlan, is_normalized: bool) -> dict[str, Element]:
+def _elements_of(level: Sequence[Plane], image: ImagePlan) -> dict[str, Element]:
     """Return the types of channels by letter, from a texel of zeros."""
     block_width, _ = image.format.block_extent
     texels = []
@@ -330,7 +332,7 @@ def _elements_of(level: Sequence[Plane], image: ImagePlan, is_normalized: bool) 
         size = plane.part.row_size_bytes // -(-plane.part.width // block_width)
         part = plane.part._replace(width=1, height=1)
         texels.append(plane._replace(offset_bytes=0, size_bytes=size, part=part))
-    channels = channels_of_level(texels, memoryview(bytes(image.format.block_size_bytes)), is_normalized)
+    channels = channels_of_level(texels, memoryview(bytes(image.format.block_size_bytes)))
     return {letter: channel.element for letter, channel in channels.items()}
 
 

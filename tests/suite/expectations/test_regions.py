@@ -9,7 +9,12 @@ import numpy as np
 import pytest
 
 from scenario_runner.errors import ExpectationError
+from scenario_runner.scenario import Image, Scenario
 from scenario_runner.suite.discovery import expectations_file
+from scenario_runner.suite.expectations.outputs import outputs_of_scenario
+from scenario_runner.suite.expectations.reading import of_text
+from scenario_runner.suite.expectations.rules import check_rules
+from scenario_runner.suite.expectations.validation import bind
 from scenario_runner.suite.outcomes import Item, Outcome
 from scenario_runner.suite.update import update
 from scenario_runner.suite.worker_task import Runners
@@ -304,3 +309,27 @@ def test_rules_through_the_program(tmp_path: Path, program: Program) -> None:
     program("test", "packed", exit_code=0)
     np.save(next((tmp_path / "packed").rglob("x.npy")), TABLE[::-1])
     program("test", "packed", exit_code=1)
+
+
+@pytest.mark.parametrize("format", ["D16_UNORM", "D32_SFLOAT", "D32_SFLOAT_S8_UINT"])
+def test_depth_and_stencil(format: str) -> None:
+    """Depth is the channel D and stencil the channel S, each with its own type."""
+    resource = Image(uid="d", format=f"VK_FORMAT_{format}", dims=[1, 3, 2, 1], shader_access="readwrite", dst="d.dds")
+    outputs = outputs_of_scenario(Scenario(resources=[resource], commands=[]), 1)
+    depth = np.arange(6) * (9000 if "UNORM" in format else 0.125)
+    content = depth.astype("<u2" if "UNORM" in format else "<f4").tobytes() + bytes(range(6)) * ("S8" in format)
+    values = [[[float(depth[3 * y + x]) / (65535 if "UNORM" in format else 1)] for x in (1, 2)] for y in (0, 1)]
+    rules: list[Any] = [
+        {"rect": [1, 0, 2, 2], "channels": "D", "values": values, "normalized": "UNORM" in format, "atol": 1e-9},
+        {"rect": [1, 0, 2, 2], "channels": "S", "values": [[[1], [2]], [[4], [5]]]},
+    ][: 1 + ("S8" in format)]
+    expectations = of_text(json.dumps({"outputs": {"d": rules}}), "check.json", ".", "expected")
+    (bounds,) = bind(expectations, outputs).values()
+    check, _ = check_rules(bounds, memoryview(content))
+    assert (check.status, check.message) == ("Pass", "")
+    broken = bytearray(content)
+    broken[-1] ^= 64
+    check, _ = check_rules(bounds, memoryview(broken))
+    assert check.status == "Fail"
+    assert f"is wrong{'' if 'S8' in format else ', the greatest error is '}" in check.message
+    assert f"at [1, 2] {'S' if 'S8' in format else 'D'}: " in check.message
