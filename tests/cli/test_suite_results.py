@@ -125,6 +125,37 @@ def test_a_crash_shows_the_native_stack(tmp_path: Path, program: Program, device
     assert "stack:" not in without.out
 
 
+def test_unsupported_items_by_cause(tmp_path: Path, program: Program, device_name: str) -> None:
+    """The end of a suite, and each report, counts items by what a device lacks, and not by its name."""
+    suite = tmp_path / "suite"
+    item(suite, "right", doubled(0, 2, 4, 6))
+    for name in ("a", "b"):
+        item(suite, name, {"needs": {"extensions": ["VK_NV_one_of_nobody", "VK_NV_two_of_nobody"]}})
+    item(suite, "c", {"not_supported": "the test needs a tablet's pen"})
+    item(suite, "d")
+    scenario = json.loads((suite / "d.json").read_text())
+    scenario["commands"][0]["dispatch_compute"]["rangeND"] = [2**32 - 1]
+    (suite / "d.json").write_text(json.dumps(scenario))
+    ended = program("test", "suite", "--results", "r", "--html", "r.html", "--json", "r.json", exit_code=0)
+    groups = {
+        "VK_NV_one_of_nobody, VK_NV_two_of_nobody": ["suite/a.json", "suite/b.json"],
+        "maxComputeWorkGroupCount": ["suite/d.json"],
+        "the test needs a tablet's pen": ["suite/c.json"],
+    }
+    lines = [f"  {len(ids)}: {cause}" for cause, ids in groups.items()]
+    text = "\n".join(["not supported, by cause:", *lines, ""])
+    assert text in ended.out
+    assert text in program("report", "r").out
+    assert json.loads((tmp_path / "r.json").read_text())["results"]["extra"]["notSupported"] == groups
+    page = (tmp_path / "r.html").read_text()
+    data = json.loads(page.partition('id="data">')[2].partition("</script>")[0])
+    found = [(data["causes"][row[7]], row[0]) for row in data["rows"] if len(row) > 7]
+    assert sorted(found) == sorted((cause, id) for cause, ids in groups.items() for id in ids)
+    verbose = program("test", "suite", "--verbose").out
+    assert "\n    suite/a.json\n    suite/b.json\n  1: maxComputeWorkGroupCount\n    suite/d.json\n" in verbose
+    assert "by cause" not in program("test", "suite", "--quiet").out
+
+
 def test_compiler_errors_keep_their_lines(tmp_path: Path, program: Program) -> None:
     """Each error of the compiler and each source line has a line of its own, in reports too."""
     scene = Scene(tmp_path / "suite").shader("x", glsl("a[0] = foo(1);\n b = 3;", DATA))

@@ -20,7 +20,14 @@ from scenario_runner.suite.reports.ctrf import write_ctrf
 from scenario_runner.suite.reports.html import write_html
 from scenario_runner.suite.reports.junit import write_junit
 from scenario_runner.suite.reports.sarif import write_sarif
-from scenario_runner.suite.reports.summary import SuiteInfo, headline, missing_tools, seconds_text
+from scenario_runner.suite.reports.summary import (
+    SuiteInfo,
+    cause_lines,
+    causes_of,
+    headline,
+    missing_tools,
+    seconds_text,
+)
 from scenario_runner.suite.verdicts import Row, write_tables
 
 _MOST_SHOWN: Final = 50
@@ -69,6 +76,8 @@ def main(options: argparse.Namespace) -> int:
         show_first([headline(merged.results[name]) for name in bad], _MOST_SHOWN)
     counts = Counter(result.verdict for result in merged.results.values())
     print(", ".join(f"{count} {verdict}" for verdict, count in counts.most_common()))
+    for line in cause_lines(causes_of(merged.results.values())):
+        print(line)
     for path in written:
         print(f"report: {one_line(path)}")
     ended = incomplete[0].ended if incomplete else "not run" if not_run else "incomplete" if lacking else ""

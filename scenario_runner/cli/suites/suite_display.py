@@ -25,7 +25,7 @@ from scenario_runner.errors.diagnostic import Diagnostic
 from scenario_runner.errors.text import Span, counted, one_line
 from scenario_runner.suite.outcomes import Item, Result
 from scenario_runner.suite.reports.sarif import findings_of
-from scenario_runner.suite.reports.summary import details, headline, seconds_text
+from scenario_runner.suite.reports.summary import cause_lines, causes_of, details, headline, seconds_text
 
 if TYPE_CHECKING:
     from scenario_runner.cli.github import Annotations
@@ -82,6 +82,7 @@ class SuiteDisplay:
         self._total: int | None = None
         self._counts: Counter[str] = Counter()  # by verdict
         self._unexpected: list[str] = []  # lines about failures, for the end
+        self._unsupported: list[Result] = []
         self._done = self._failures = 0
         self._running: dict[int, tuple[Item, float]] = {}  # by worker
         self._begin = time.monotonic()
@@ -117,6 +118,8 @@ class SuiteDisplay:
                 del self._running[worker]
         self._done += 1
         self._counts[result.verdict] += 1
+        if result.verdict == "NotSupported" and not self._quiet:
+            self._unsupported.append(result)
         lines = [f"  {one_line(command)}" for command in commands]
         if result.is_bad and not self._quiet and self._failures < _LISTED_FAILURES_MAX:
             self._unexpected += [headline(result), *lines]
@@ -153,7 +156,8 @@ class SuiteDisplay:
             more = self._failures - _LISTED_FAILURES_MAX
             self._unexpected += [f"and {more} more", ""] if more > 0 else [""]
             self._unexpected[:0] = ["", "unexpected results, and commands to repeat them:"]
-        self._write(counts, *self._unexpected, *map(one_line, lines), style="bold")
+        causes = cause_lines(causes_of(self._unsupported), with_items=self._verbose)
+        self._write(counts, *causes, *self._unexpected, *map(one_line, lines), style="bold")
 
     def __enter__(self) -> SuiteDisplay:
         return self

@@ -4,7 +4,7 @@ import json
 import mimetypes
 import os
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from itertools import chain
 from typing import Final
 
@@ -16,6 +16,7 @@ from scenario_runner.suite.reports.summary import (
     INCOMPLETE,
     SuiteInfo,
     attached_files,
+    causes_of,
     full_text,
     kind_of,
     printable,
@@ -35,20 +36,28 @@ def write_ctrf(path: str, results: Iterable[Result], info: SuiteInfo) -> list[st
     extra = {"host": info.host, "command": info.command[:1000], "devices": devices, "drivers": info.drivers}
     environment = {"reportName": one_line(info.title), "osPlatform": sys.platform, "extra": extra}
     head = {"reportFormat": "CTRF", "specVersion": SPECIFICATION_VERSION, "generatedBy": "scenario-runner"}
+    unsupported: list[Result] = []
+
+    def noted() -> Iterator[Result]:
+        for result in results:
+            unsupported.extend([result] if result.verdict == "NotSupported" else [])
+            yield result
+
     counts = dict.fromkeys(("tests", "passed", "failed", "skipped", "pending", "other", "flaky"), 0)
     with OutputFile(path) as file:
         start = _text(head)[:-1] + ',"results":{"tool":' + _text({"name": "scenario-runner", "version": info.version})
         file.write(f'{start},\n"environment":{_text(environment)},\n"tests":['.encode())
         incomplete = {"name": INCOMPLETE, "status": "failed", "duration": 0, "rawStatus": "Incomplete"}
         further = [{**incomplete, "message": info.incomplete}] if info.incomplete else []
-        for test in chain((_test(result, info) for result in results), further):
+        for test in chain((_test(result, info) for result in noted()), further):
             file.write((",\n" if counts["tests"] else "\n").encode() + _text(test).encode())
             counts["tests"] += 1
             counts[test["status"]] += 1
             counts["flaky"] += test.get("flaky", False)
         times = {"start": info.started, "stop": info.started + info.seconds, "duration": info.seconds}
         counts |= {name: int(second * 1000) for name, second in times.items()}
-        file.write(f'\n],\n"summary":{_text(counts)}}}}}\n'.encode())
+        groups = {"notSupported": causes_of(unsupported)}
+        file.write(f'\n],\n"summary":{_text(counts)},"extra":{_text(groups)}}}}}\n'.encode())
     return [path]
 
 

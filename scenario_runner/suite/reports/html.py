@@ -20,7 +20,7 @@ from urllib.parse import quote
 from scenario_runner.errors.text import Json, one_line, visible
 from scenario_runner.files.output import OutputFile
 from scenario_runner.suite.outcomes import Outcome, OutputCheck, Result
-from scenario_runner.suite.reports.summary import SuiteInfo, is_same, printable, seconds_text, shortened
+from scenario_runner.suite.reports.summary import SuiteInfo, cause_of, is_same, printable, seconds_text, shortened
 
 # Limits in bytes, so that browsers can open a page: one picture, all pictures, all details.
 PICTURE_MAX, PICTURES_MAX, DETAILS_MAX = 2 << 20, 32 << 20, 64 << 20
@@ -57,6 +57,7 @@ class _Page:
         self._rows: list[str] = []
         self._verdicts: dict[str, int] = {}
         self._devices: dict[str, int] = {}
+        self._causes: dict[str, int] = {}
         self._names = dict(info.devices)
         self._pictures_size = self._details_size = 0
 
@@ -76,6 +77,8 @@ class _Page:
             int(has_detail),
             "" if command == f"{_COMMAND} {id}" else command,
         ]
+        if result.verdict == "NotSupported" and last is not None:
+            row.append(self._causes.setdefault(cause_of(last), len(self._causes)))
         if has_detail and self._details_size < DETAILS_MAX:
             text = f'<script type="application/json" id="d{len(self._rows)}">{_json(self._detail(result))}</script>\n'
             self._details_size += len(text)
@@ -103,6 +106,7 @@ class _Page:
             "environment": [[name, visible(value)] for name, value in environment if value],
             "verdicts": list(self._verdicts),
             "devices": [visible(name) for name in self._devices],
+            "causes": [shortened(cause, _REASON_MAX) for cause in self._causes],
             "command": _COMMAND,
         }
         return _json(head)[:-1] + ',"rows":[' + ",\n".join(self._rows) + "]}"

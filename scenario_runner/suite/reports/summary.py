@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 import os
+import re
 import shlex
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, Literal, NamedTuple
 
 from scenario_runner.errors import MissingToolError
@@ -134,6 +135,41 @@ def missing_tools(results: Sequence[Result]) -> MissingToolError | None:
     message = f"{counted(len(results), 'item')} did not run, as this machine lacks a tool: {messages}"
     advice = "; ".join([*filter(None, list(lacks)[:_MOST_SHOWN]), "'scenario-runner doctor' shows all"])
     return MissingToolError(Diagnostic(MissingToolError.code, "error", None, message, advice))
+
+
+# A text in quotes, such as the name of a device, and the names of Vulkan's extensions, features and limits.
+_QUOTED: Final = re.compile(r"""'[^']*'|"[^"]*\"""")
+_VULKAN_NAME: Final = re.compile(r"\bVK_[A-Z0-9]+_\w+|\b[a-z]+\d*[A-Z]\w*")
+_CAUSES_MAX: Final = 20  # in a list of causes; a page has them all
+
+
+def cause_of(outcome: Outcome) -> str:
+    """Return why an item is NotSupported: missing features and extensions, or the reason without names of devices."""
+    messages = [each.get("message", "") for each in outcome.diagnostics if each.get("severity") == "error"]
+    messages = messages or [outcome.reason.partition("\n")[0]]
+    names = dict.fromkeys(name for text in messages for name in _VULKAN_NAME.findall(_QUOTED.sub("", text)))
+    is_of_expectations = not outcome.diagnostics and "' lacks " not in messages[0]
+    return one_line(messages[0] if is_of_expectations else ", ".join(names) or _QUOTED.sub("'…'", messages[0]))
+
+
+def causes_of(results: Iterable[Result]) -> dict[str, list[str]]:
+    """Group the ids of NotSupported items by cause, the most frequent cause first."""
+    groups: dict[str, list[str]] = {}
+    for result in results:
+        if result.verdict == "NotSupported" and result.last is not None:
+            groups.setdefault(cause_of(result.last), []).append(result.item.id)
+    return dict(sorted(groups.items(), key=lambda group: (-len(group[1]), group[0])))
+
+
+def cause_lines(groups: Mapping[str, Sequence[str]], *, with_items: bool = False) -> Iterator[str]:
+    """Yield lines such as "39: shaderSubgroupPartitioned", and on request the items of each cause."""
+    if groups:
+        yield "not supported, by cause:"
+    for cause, ids in list(groups.items())[:_CAUSES_MAX]:
+        yield f"  {len(ids)}: {cause}"
+        yield from (f"    {one_line(id)}" for id in ids if with_items)
+    if len(groups) > _CAUSES_MAX:
+        yield f"  and {counted(len(groups) - _CAUSES_MAX, 'more cause')}"
 
 
 WORST_MAX: Final = 5

@@ -85,6 +85,13 @@ async function desktop() {
   $("list").focus();
   await press("End");
   same("last name", names().at(-1), "skipped/scenario.json");
+  // a cause of NotSupported shows its results alone, and all after a second click
+  const byCause = all("#causeList button");
+  same("causes", byCause.map((each) => each.textContent), ["1: no VK_ARM_tensors"]);
+  await click(byCause[0]);
+  same("of a cause", names(), ["unsupported/scenario.json"]);
+  await click(byCause[0]);
+  same("of all causes", $("count").textContent, "10015 results");
   // the slowest come first when asked for; folders open with the keyboard
   await fill("sort", "slowest");
   same("slowest", names().slice(0, 2), ["timeout/scenario.json", "many/09999/scenario.json"]);

@@ -183,6 +183,7 @@ Report = strict(
         summary=strict(**dict.fromkeys(COUNTS.split(), int)),
         tests=list[Case],
         environment=strict(reportName=str, osPlatform=str, extra=dict[str, Any]),
+        extra=strict(notSupported=dict[str, list[str]]),
     ),
 )
 

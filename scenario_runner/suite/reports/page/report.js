@@ -3,7 +3,7 @@
 // Only the rows in sight are elements. All text of others goes through textContent.
 (() => {
   const data = JSON.parse(document.getElementById("data").textContent);
-  const ID = 0, VERDICT = 1, TIME = 2, DEVICE = 3, REASON = 4, HAS_DETAIL = 5, COMMAND = 6;
+  const ID = 0, VERDICT = 1, TIME = 2, DEVICE = 3, REASON = 4, HAS_DETAIL = 5, COMMAND = 6, CAUSE = 7;
   const STYLES = [
     [/^(Crash|Timeout|UnexpectedImprovement)/, "worse"], [/^(Fail|Missing$)/, "bad"], [/^(Flake|KnownFlake|Warn|MissingTool)/, "odd"],
     [/^ExpectedFail/, "known"], [/^Pass/, "good"], [/^/, "quiet"],
@@ -83,6 +83,14 @@
     chips.set(at, chip);
     $("verdicts").append(chip);
   }
+  // Causes of NotSupported, the most frequent first. A click shows the results of a cause, and a second click all.
+  let cause = -1;
+  const ofCause = data.causes.map(() => 0);
+  for (const row of rows) if (row[CAUSE] !== undefined) ofCause[row[CAUSE]]++;
+  for (const at of data.causes.map((_, at) => at).sort((a, b) => ofCause[b] - ofCause[a])) {
+    $("causeList").append(make("button", { type: "button", class: "link", onclick: () => { cause = cause === at ? -1 : at; filter(); } }, `${ofCause[at]}: ${data.causes[at]}`));
+  }
+  $("causes").hidden = !data.causes.length;
   $("share").setAttribute("aria-label", inOrder.map((at) => `${counts[at]} ${verdicts[at]}`).join(", "));
   const severalDevices = data.devices.filter(Boolean).length > 1;
   $("deviceLabel").hidden = !severalDevices;
@@ -108,6 +116,7 @@
     const found = [];
     for (let at = 0; at < rows.length; at++) {
       const row = rows[at];
+      if (cause >= 0 && row[CAUSE] !== cause) continue;
       if (hidden.has(row[VERDICT]) || row[TIME] < slower || (device >= 0 && row[DEVICE] !== device)) continue;
       if (words.length && !words.every((word) => texts[at].includes(word))) continue;
       found.push(at);
@@ -230,6 +239,7 @@
   for (const name of ["search", "slower", "device", "sort", "group"]) $(name).addEventListener("input", () => { $("list").scrollTop = 0; chosen = 0; filter(); });
   $("reset").addEventListener("click", () => {
     hidden.clear();
+    cause = -1;
     for (const name of ["search", "slower", "device"]) $(name).value = "";
     filter();
     $("search").focus();
