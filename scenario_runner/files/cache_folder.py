@@ -17,6 +17,7 @@ import sys
 import time
 import zlib
 from collections.abc import Collection
+from io import FileIO
 from typing import NamedTuple
 
 from scenario_runner.errors import log
@@ -33,8 +34,7 @@ class Kind(NamedTuple):
 
 # Kinds of files by folder name.
 KINDS = {
-    # All plans of a suite must fit: if one plan is too many, the next run of the suite finds none.
-    "plans": Kind(".entry", 65536, 256 << 20),
+    "plans": Kind(".entry", 128, 256 << 20),
     "shaders": Kind(".entry", 4096, 256 << 20),
     "checked": Kind(".entry", 4096, 256 << 20),
     "pipelines": Kind(".cache", 2048, 256 << 20),
@@ -128,7 +128,7 @@ _MAGIC = b"SRCACHE1"
 _HEADER_BYTES = 28
 _TOUCH_AFTER_S = 24 * 3600
 
-_OPEN_FLAGS = os.O_RDONLY | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
+_OPEN_FLAGS = getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
 _OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
 
 _warned: set[str] = set()
@@ -187,19 +187,28 @@ def read_own(path: str, most_bytes: int) -> tuple[bytes, float]:
 
     Raises OSError or ValueError for an unreadable or untrusted file.
     """
-    descriptor = os.open(path, _OPEN_FLAGS)  # does not wait for the other end of a pipe
+    descriptor = _open_own(path, os.O_RDONLY)
     try:
         status = os.fstat(descriptor)
-        if not stat.S_ISREG(status.st_mode):
-            raise OSError("it is not a regular file")
         if status.st_size > most_bytes:
             raise OSError(f"it has {status.st_size} bytes, of {most_bytes} at most")
-        reason = reason_to_distrust(status)
-        if reason:
-            raise OSError(reason)
         return os.read(descriptor, status.st_size), status.st_mtime
     finally:
         os.close(descriptor)
+
+
+def _open_own(path: str, flags: int) -> int:
+    """Open a file that only this user can have written. Raises OSError or ValueError."""
+    descriptor = os.open(path, flags | _OPEN_FLAGS, 0o600)  # does not wait for the other end of a pipe
+    try:
+        status = os.fstat(descriptor)
+        reason = reason_to_distrust(status) if stat.S_ISREG(status.st_mode) else "it is not a regular file"
+        if reason:
+            raise OSError(reason)
+    except BaseException:
+        os.close(descriptor)
+        raise
+    return descriptor
 
 
 def touch(path: str, modified_s: float) -> None:
@@ -229,6 +238,12 @@ def _head(key: bytes, value: bytes) -> bytes:
     return _MAGIC + sizes + zlib.crc32(value).to_bytes(4, "little") + key
 
 
+def _value_in(entry: bytes, key: bytes) -> bytes | None:
+    """Return the value in an entry; None if the entry is damaged or has another key."""
+    value = entry[_HEADER_BYTES + len(key) :]
+    return value if entry[: len(entry) - len(value)] == _head(key, value) else None
+
+
 class ContentCache:
     """A cache of values of a single kind in `KINDS` below ``root``, by default `default_cache_dir`.
 
@@ -253,10 +268,9 @@ class ContentCache:
         if entry is None:
             return None
         data, modified_s = entry
-        value = data[_HEADER_BYTES + len(key) :]
-        if data[: len(data) - len(value)] != _head(key, value):
-            return None
-        touch(path, modified_s)
+        value = _value_in(data, key)
+        if value is not None:
+            touch(path, modified_s)
         return value
 
     def read(self, path: str, most_bytes: int) -> tuple[bytes, float] | None:
@@ -290,3 +304,88 @@ class ContentCache:
     def evict(self) -> None:
         """Drop least recently used entries above the limits. Callers do so after writing."""
         enforce_limits(self.root, self._kind)
+
+
+# A packed cache has so many files.
+_PACKS = 64
+# A slot has the checksum of a key (8 bytes), and place and size of the entry (5 and 3 bytes). The checksum chooses
+# the first of several slots for a key.
+_SLOTS, _SLOT_BYTES, _SLOTS_OF_KEY = 2048, 16, 8
+_INDEX_BYTES = (_SLOTS + _SLOTS_OF_KEY) * _SLOT_BYTES
+_SIZE_BITS = 24
+# The limits are enforced once for so many bytes in a pack, and so after 16 MiB in all packs.
+_BYTES_BETWEEN_LOOKS = 256 << 10
+
+
+class PackedCache(ContentCache):
+    """A cache with many entries in a file: making a file takes longer than planning a small scenario.
+
+    A file is a pack: an index of slots, then the entries in the order of storing.
+    """
+
+    def path(self, key: bytes) -> str:
+        """Return the path of the pack for ``key``."""
+        return os.path.join(self.folder, f"{zlib.crc32(key) % _PACKS:02x}{KINDS[self._kind].suffix}")
+
+    def load(self, key: bytes) -> bytes | None:
+        """Return the value for ``key``; None if there is no undamaged entry."""
+        path = self.path(key)
+        if not (is_trusted(self.root) and is_trusted(self.folder)):
+            return None
+        try:
+            with open(path, "rb", buffering=0, opener=_open_own) as pack:
+                _, place, size_bytes = _find_slot(pack, key)
+                pack.seek(place)
+                value = _value_in(pack.read(size_bytes), key) if place else None
+                touch(path, os.fstat(pack.fileno()).st_mtime)
+                return value
+        except (OSError, ValueError):
+            return None
+
+    def store(self, key: bytes, value: bytes) -> None:
+        """Store the value for ``key``."""
+        path, entry = self.path(key), _head(key, value) + value
+        if len(entry) >> _SIZE_BITS:
+            return
+        for _ in range(2):
+            if not (is_trusted(self.root) and is_trusted(self.folder)) or self._append(path, key, entry):
+                return
+            self.write(path, bytes(_INDEX_BYTES))  # the pack is missing or damaged
+
+    def _append(self, path: str, key: bytes, entry: bytes) -> bool:
+        """Append an entry to a pack. Return False for a missing or damaged pack."""
+        try:
+            with (
+                open(path, "r+b", buffering=0, opener=_open_own) as index,
+                open(path, "ab", buffering=0, opener=_open_own) as end,
+            ):
+                if os.fstat(index.fileno()).st_size < _INDEX_BYTES or end.write(entry) < len(entry):
+                    return False
+                place = end.tell() - len(entry)  # other processes append, too
+                index.seek(_find_slot(index, key)[0])
+                numbers = _checksum(key), place << _SIZE_BITS | len(entry)
+                index.write(b"".join(number.to_bytes(8, "little") for number in numbers))
+        except (OSError, ValueError):
+            return False
+        if place // _BYTES_BETWEEN_LOOKS != (place + len(entry)) // _BYTES_BETWEEN_LOOKS:
+            self.evict()
+        return True
+
+
+def _checksum(key: bytes) -> int:
+    return zlib.adler32(key) << 32 | zlib.crc32(key)
+
+
+def _find_slot(pack: FileIO, key: bytes) -> tuple[int, int, int]:
+    """Find the slot of a key. Return its offset, and place and size of the entry: 0 for a key without an entry."""
+    checksum = _checksum(key)
+    first = checksum // _PACKS % _SLOTS * _SLOT_BYTES
+    pack.seek(first)
+    slots = pack.read(_SLOTS_OF_KEY * _SLOT_BYTES)
+    for offset in range(0, len(slots), _SLOT_BYTES):
+        known, place = (int.from_bytes(slots[at : at + 8], "little") for at in (offset, offset + 8))
+        if known == checksum:
+            return first + offset, place >> _SIZE_BITS, place & (1 << _SIZE_BITS) - 1
+        if not known:
+            return first + offset, 0, 0
+    return first, 0, 0

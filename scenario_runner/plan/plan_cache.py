@@ -10,13 +10,12 @@ from __future__ import annotations
 
 import os
 import sys
-import zlib
 from _pickle import dumps, loads  # pickle itself would import re: 5 ms
 from typing import NamedTuple
 
 from scenario_runner.errors import ScenarioRunnerError
 from scenario_runner.errors.version import program_version
-from scenario_runner.files.cache_folder import ContentCache
+from scenario_runner.files.cache_folder import PackedCache
 from scenario_runner.files.input import Identity, ParameterizedFile, SourceFile, file_identity
 from scenario_runner.plan.plan import Plan
 from scenario_runner.plan.records import CompilerOptions
@@ -27,10 +26,6 @@ from scenario_runner.shaders.compilers.search import find_validator
 from scenario_runner.shaders.source import CompileRequest
 
 _LARGEST_TEXT_BYTES = 16 << 20
-# Eviction looks at each file in the folder, which takes as long as dozens of plans. It happens about once for so many
-# stored plans, or so many bytes, in any process.
-_KEPT_BETWEEN_LOOKS = 4096
-_BYTES_BETWEEN_LOOKS = 16 << 20
 
 
 class Facts(NamedTuple):
@@ -63,7 +58,7 @@ class PlanCache:
         self._path = path
         self._compiler = compiler
         self._settings = (path, output_dir, *compiler, sandbox)
-        self._cache = ContentCache(compiler.cache_dir, "plans")
+        self._cache = PackedCache(compiler.cache_dir, "plans")
         self._key: bytes | None = None
         self.text: bytes | None = None
 
@@ -88,9 +83,6 @@ class PlanCache:
         except TypeError:
             return
         self._cache.store(self._key, value)
-        chances = 1 + len(value) * _KEPT_BETWEEN_LOOKS // _BYTES_BETWEEN_LOOKS
-        if zlib.crc32(self._key) % _KEPT_BETWEEN_LOOKS < chances:
-            self._cache.evict()
 
     def _made_key(self) -> bytes | None:
         try:

@@ -15,8 +15,7 @@ import scenario_runner
 from scenario_runner import Runner
 from scenario_runner.errors import FileError
 from scenario_runner.files import cache_folder
-from scenario_runner.files.cache_folder import ContentCache, reason_to_distrust
-from scenario_runner.plan import plan_cache
+from scenario_runner.files.cache_folder import PackedCache, reason_to_distrust
 from tests.program import Program, python_path, run_program
 from tests.scenes import Scene, glsl
 
@@ -63,8 +62,8 @@ def outcome(path: Path, runner: Runner) -> list[int]:
 
 
 def kept(cache: Path) -> int:
-    """How many plans are kept."""
-    return len(list((cache / "plans").glob("*.entry")))
+    """Count the kept plans. Each begins with the same eight bytes."""
+    return sum(pack.read_bytes().count(b"SRCACHE1") for pack in (cache / "plans").glob("*.entry"))
 
 
 def test_second_run_needs_no_models(cache: Path, path: Path) -> None:
@@ -133,13 +132,57 @@ def test_a_changed_program_plans_anew(cache: Path, path: Path, tmp_path: Path) -
 def test_an_entry_that_cannot_be_decoded_is_not_used(cache: Path, path: Path, runner: Runner, value: bytes) -> None:
     """A sound entry that holds no plan is ignored, and the plan is made again."""
     assert outcome(path, runner) == [11, 12, 13, 14]
-    (entry,) = (cache / "plans").glob("*.entry")
-    data = entry.read_bytes()
-    key = data[28:][: int.from_bytes(data[8:16], "little")]
-    ContentCache(str(cache), "plans").store(key, value)
-    assert entry.read_bytes() != data
+    (pack,) = (cache / "plans").glob("*.entry")
+    content = pack.read_bytes()
+    entry = content[content.index(b"SRCACHE1") :]
+    key = entry[28:][: int.from_bytes(entry[8:16], "little")]
+    plans = PackedCache(str(cache), "plans")
+    plan = plans.load(key)
+    plans.store(key, value)
+    assert plans.load(key) == value
     assert outcome(path, runner) == [11, 12, 13, 14]
-    assert entry.read_bytes() == data
+    assert plans.load(key) == plan
+
+
+def entries_of(count: int) -> dict[bytes, bytes]:
+    """Make keys that differ in a number, and values of different lengths."""
+    return {b"plan %d" % number: b"%d" % number * (number % 50) for number in range(count)}
+
+
+def test_packs_hold_many_entries(tmp_path: Path) -> None:
+    """Two processes store side by side. Later values replace earlier ones."""
+    plans, entries = PackedCache(str(tmp_path), "plans"), entries_of(4000)
+    if (child := os.fork()) == 0:
+        for key in entries:
+            PackedCache(str(tmp_path), "plans").store(b"other " + key, key)
+        os._exit(0)
+    for key, value in entries.items():
+        assert plans.load(key) is None
+        plans.store(key, b"old")
+        plans.store(key, value)
+    assert os.waitpid(child, 0)[1] == 0
+    found = [plans.load(key) == value and plans.load(b"other " + key) == key for key, value in entries.items()]
+    assert found.count(False) <= 4  # two processes took the same slot, or made the same pack
+    assert len(list((tmp_path / "plans").iterdir())) == 64
+
+
+def test_a_damaged_pack_gives_no_value_and_begins_anew(tmp_path: Path) -> None:
+    """A pack with other bytes, without an end, or without anything gives no wrong value."""
+    plans, entries = PackedCache(str(tmp_path), "plans"), entries_of(300)
+    for damage in (
+        lambda data: data[:-5],
+        lambda data: data[: len(data) // 3],
+        lambda data: b"",
+        lambda data: data[::-1],
+    ):
+        for key, value in entries.items():
+            plans.store(key, value)
+        for pack in (tmp_path / "plans").iterdir():
+            pack.write_bytes(damage(pack.read_bytes()))
+        assert all(plans.load(key) in (value, None) for key, value in entries.items())
+        for key, value in entries.items():
+            plans.store(key, value)
+            assert plans.load(key) == value
 
 
 def test_a_pipe_in_the_place_of_an_entry_is_not_waited_for(cache: Path, path: Path, runner: Runner) -> None:
@@ -208,14 +251,19 @@ def test_what_is_kept_is_this_users_alone(cache: Path, path: Path, program: Prog
     assert program(path, env={"SCENARIO_RUNNER_CACHE": str(cache)}).err == ""
 
 
-def test_large_plans_are_bounded_often(
-    cache: Path, path: Path, runner: Runner, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Old plans are removed after the number of plans, or of bytes, that the bounds allow."""
-    monkeypatch.setitem(cache_folder.KINDS, "plans", cache_folder.KINDS["plans"]._replace(most_files=2))
-    monkeypatch.setattr(plan_cache, "_BYTES_BETWEEN_LOOKS", 1)
-    text = path.read_text()
-    for spaces in range(5):
-        path.write_text(text + " " * spaces)
-        outcome(path, runner)
-    assert kept(cache) <= 2
+def test_plans_are_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Packs are removed while plans are stored, by the limit of plans and by the limit of the user."""
+    plans, value = PackedCache(str(tmp_path), "plans"), bytes(1 << 16)
+
+    def stored_bytes(name: str, count: int) -> int:
+        for number in range(count):
+            key = f"{name} {number}".encode()
+            plans.store(key, value)
+            assert plans.load(key) in (value, None)  # it may be removed at once
+        return sum(pack.stat().st_size for pack in (tmp_path / "plans").iterdir())
+
+    assert 50 << 20 < stored_bytes("first", 1000) < 80 << 20
+    monkeypatch.setitem(cache_folder.KINDS, "plans", cache_folder.KINDS["plans"]._replace(most_bytes=32 << 20))
+    assert 10 << 20 < stored_bytes("second", 1000) < 50 << 20
+    monkeypatch.setenv(cache_folder.LIMIT_VARIABLE, "1M")
+    assert stored_bytes("third", 1000) < 20 << 20
