@@ -80,8 +80,8 @@ def report_error(error: BaseException) -> int:
     if isinstance(error, MemoryError):
         error = OutOfMemoryError("this machine has too little memory")
     if isinstance(error, ModuleNotFoundError):
-        package = "cffi" if error.name == "_cffi_backend" else error.name
-        if package in (*DEPENDENCIES, "shtab"):  # an incomplete installation
+        package = {"_cffi_backend": "cffi", "yaml": "PyYAML"}.get(error.name or "", error.name)
+        if package in (*DEPENDENCIES, "shtab", "PyYAML"):  # an incomplete installation
             help = shlex.join(pip_install(package))
             error = MissingPackageError(f"the Python package {package!r} is not installed", help=help)
     if isinstance(error, ScenarioRunnerError):

@@ -26,6 +26,13 @@ def tosa(options: argparse.Namespace) -> int:
     return _import(options, find_tests(options.folders), import_tests)
 
 
+def offload(options: argparse.Namespace) -> int:
+    """Import tests of LLVM's offload-test-suite. Return 0, or the exit code of the first error."""
+    from scenario_runner.importers.offload import find_tests, import_tests
+
+    return _import(options, find_tests(options.paths), import_tests)
+
+
 def _import(options: argparse.Namespace, found: Iterable[FoundTest | ScenarioRunnerError], importer: Importer) -> int:
     start = time.monotonic()
     tests: list[FoundTest] = []

@@ -107,12 +107,15 @@ def add_compare_layers_options(parser: Parser) -> None:
 
 
 def add_import_options(parser: Parser) -> None:
-    """Make a suite from TOSA's conformance tests."""
-    commands = parser.add_subparsers(required=True, dest="action", metavar="tosa")
+    """Make a suite from tests of another program: TOSA's conformance tests, LLVM's offload-test-suite."""
+    commands = parser.add_subparsers(required=True, dest="action", metavar="tosa|offload")
     tosa = subcommand(commands, "tosa", "import TOSA's tests")
     add(tosa, "folders DIR", "folders to search for tests (desc.json)", nargs="+")
-    add(tosa, "-o --output SUITE", "the folder to write; current items stay", required=True)
-    add(tosa, "--jobs N", "import N tests at a time (default: the number of processors)", type=jobs)
+    offload = subcommand(commands, "offload", "import tests of LLVM's offload-test-suite")
+    add(offload, "paths PATH", "tests (.test, .yaml), or folders to search for tests", nargs="+")
+    for command in (tosa, offload):
+        add(command, "-o --output SUITE", "the folder to write; current items stay", required=True)
+        add(command, "--jobs N", "import N tests at a time (default: the number of processors)", type=jobs)
 
 
 def add_custom_op_options(parser: Parser) -> None:

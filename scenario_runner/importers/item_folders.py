@@ -174,5 +174,10 @@ def write_not_supported(folder: str, reason: str) -> tuple[Outcome, str]:
 
 def write_json(folder: str, name: str, content: dict[str, object]) -> None:
     """Write a JSON file of an item."""
-    with open(os.path.join(folder, name), "w", encoding="utf-8") as file:
-        json.dump(content, file, indent=1)
+    write_file(folder, name, json.dumps(content, indent=1).encode())
+
+
+def write_file(folder: str, name: str, content: bytes) -> None:
+    """Write a file of an item."""
+    with open(os.path.join(folder, name), "wb") as file:
+        file.write(content)

@@ -83,6 +83,7 @@ def test_a_strict_environment(tmp_path: Path, program: Program) -> None:
         ("_cffi_backend", "cffi", ["a.json"]),
         ("pydantic", "pydantic", ["validate", "a.json"]),
         ("shtab", "shtab", ["completion", "bash"]),
+        ("yaml", "PyYAML", ["import", "offload", ".", "-o", "suite"]),
     ],
 )
 def test_a_python_package_is_missing(

@@ -133,7 +133,9 @@ def output_of(step: Step, folder: Path, environment: dict[str, str]) -> tuple[st
 
 @needs(VGF_LIBRARY, "custom_shaders.md", "debugging.md", "expectations.md", "layers.md", "[ml.md", "python.md")
 @needs(VGF_LIBRARY, "pytorch.md", "timing.md", "tosa.md", "tosa_rules.md")
-@needs(DXC_LIBRARY, "cluster.md", "journal.md", "pytest_plugin.md", "reports.md", "[shaders.md", "suites.md")
+@needs(
+    DXC_LIBRARY, "cluster.md", "import.md", "journal.md", "pytest_plugin.md", "reports.md", "[shaders.md", "suites.md"
+)
 def test_page_says_what_happens(page: tuple[Path, Path, dict[str, str]]) -> None:
     """Each command and program of a page prints the output shown in the page."""
     path, folder, environment = page
