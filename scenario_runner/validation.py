@@ -25,6 +25,7 @@ from scenario_runner.plan.records import BufferBarrier, BufferPlan, CompilerOpti
 from scenario_runner.plan.resolve import resolve_with_context
 from scenario_runner.plan.shader_modules import LoadedShader
 from scenario_runner.plan.sources import ImageFileSource
+from scenario_runner.plan.vertex_input import indices_past_the_end
 from scenario_runner.run.output_files import at_pointer, mixed_outputs, wrong_destinations
 from scenario_runner.scenario import Copy, DispatchBarrier, Fill, MarkBoundary, Scenario, load
 from scenario_runner.scenario.entries import Entry, keys_beyond_reference
@@ -118,6 +119,7 @@ def _findings(scenario: Scenario, options: Options) -> list[Diagnostic]:
     more = list(_beyond_reference(scenario))
     if plan is not None:
         more += _undecodable(plan)
+        more += _wrong_indices(plan, examination)
     if options.hazards:
         more += find_hazards(steps_of(scenario, examination))
     if plan is not None:
@@ -178,6 +180,14 @@ def _undecodable(plan: Plan) -> Iterator[Diagnostic]:
             except FileError as error:
                 for problem in error.problems:
                     yield at_pointer(problem, f"{resource.pointer}/src")
+
+
+def _wrong_indices(plan: Plan, examination: Examination) -> Iterator[Diagnostic]:
+    """Yield warnings about indices of draws that no command changes."""
+    if plan.graphics_pipelines:
+        accesses = Accesses(plan, examination.shaders)
+        operations = [operation for frame in plan.frames for operation in frame.operations]
+        yield from indices_past_the_end(plan, {uid for each in operations for uid in accesses.changed_by(each)})
 
 
 def steps_of(scenario: Scenario, examination: Examination) -> Iterator[Step]:

@@ -10,9 +10,12 @@ from typing import Final, NamedTuple
 from scenario_runner.checks.entry_points import Need
 from scenario_runner.errors.diagnostic import Diagnostic, error, warning
 from scenario_runner.shaders.spirv import EntryPoint
+from scenario_runner.shaders.spirv._generated import enumerants as spv
+from scenario_runner.shaders.spirv._generated import opcodes as op
 from scenario_runner.shaders.spirv.stage_interface import StageInterface, StageVariable
 from scenario_runner.shaders.spirv.types import Array, Struct, Type, Vector
 
+_POINT_SIZE: Final = 1  # a BuiltIn
 # Execution modes (SPIR-V specification, "Execution Mode").
 _PIXEL_CENTER_INTEGER: Final = 6
 _ORIGIN_UPPER_LEFT: Final = 7
@@ -67,6 +70,22 @@ def check_stages(vertex: Stage, fragment: Stage, pointer: str) -> tuple[list[Dia
         else:
             findings += _check_input(vertex, fragment, input_, output, f"{pointer}/fragment_shader_ref")
     return findings, needs
+
+
+def writes_point_size(vertex: Stage) -> bool:
+    """Return whether a vertex shader writes gl_PointSize, as a variable or as a member of a block."""
+    index = vertex.entry.source
+    words, definitions = index.words, index.definitions
+    if any(index.decorations_of(id).get(spv.BUILT_IN) == _POINT_SIZE for id in index.variables):
+        return True
+    for at in index.instructions():
+        if index.opcode(at) in (op.ACCESS_CHAIN, op.IN_BOUNDS_ACCESS_CHAIN) and words[at + 3] in index.variables:
+            pointer, constant = definitions[words[definitions[words[at + 3]] + 1]], definitions.get(words[at + 4])
+            if constant is not None and index.opcode(constant) == op.CONSTANT:
+                member = index.member_decorations_of(words[pointer + 3], words[constant + 3])
+                if member.get(spv.BUILT_IN) == _POINT_SIZE:
+                    return True
+    return False
 
 
 def _check_input(

@@ -11,7 +11,7 @@ from scenario_runner.errors import UsageError
 from scenario_runner.errors.text import close_names, did_you_mean
 from scenario_runner.files.byte_data import overlap
 from scenario_runner.plan.image_layouts import LevelLayouts
-from scenario_runner.plan.image_records import Draw, TransferPart
+from scenario_runner.plan.image_records import Draw, TransferPart, bytes_of
 from scenario_runner.plan.plan import FramePlan, Operation, Plan, Work, memory_groups, span_of
 from scenario_runner.plan.records import Descriptor
 from scenario_runner.plan.shader_modules import LoadedShader
@@ -108,12 +108,19 @@ class Accesses:
         """Yield a draw's accesses to attachments, vertex buffers and indices."""
         for target in draw.targets:
             yield ResourceAccess(target.uid, target.level, "attachment", reads=False, writes=True)
-        test = self._plan.graphics_pipelines[draw.pipeline].depth
-        if draw.depth is not None and test is not None:
-            yield ResourceAccess(draw.depth.uid, draw.depth.level, "attachment", reads=True, writes=test.write)
-        for buffer in (*draw.vertices.buffers, draw.vertices.index_buffer):
-            if buffer is not None:
-                yield ResourceAccess(buffer.uid, None, "vertex_input", reads=True, writes=False)
+        pipeline, vertices = self._plan.graphics_pipelines[draw.pipeline], draw.vertices
+        if draw.depth is not None and pipeline.depth is not None:
+            writes = pipeline.depth.write
+            yield ResourceAccess(draw.depth.uid, draw.depth.level, "attachment", reads=True, writes=writes)
+        for attribute, (uid, offset) in zip(pipeline.attributes, vertices.buffers, strict=True):
+            first, count = vertices.elements(attribute) or (0, None)
+            offset += first * attribute.stride_bytes
+            size = None if count is None else bytes_of(attribute, count)
+            yield _of_vertices(uid, offset, size)
+        if vertices.index_buffer is not None:
+            uid, offset = vertices.index_buffer
+            size = vertices.index_size_bytes
+            yield _of_vertices(uid, offset + vertices.first * size, vertices.vertex_count * size)
 
     def _of_graph(self, operation: Work) -> Iterator[ResourceAccess]:
         resources = self._plan.graph_pipelines[operation.pipeline].resources
@@ -145,6 +152,11 @@ class Accesses:
             for variable in (_interface(stage.code, stage.entry) if shader is None else shader.interface).bindings:
                 by_place.setdefault((variable.set, variable.binding), []).append(variable)
             yield name, by_place
+
+
+def _of_vertices(uid: str, offset: int, size: int | None) -> ResourceAccess:
+    """Return the access of a draw to a vertex or index buffer."""
+    return ResourceAccess(uid, None, "vertex_input", True, False, False, size, offset)
 
 
 def _of_transfer(part: TransferPart, *, writes: bool) -> ResourceAccess:

@@ -12,7 +12,7 @@ from operator import attrgetter
 from typing import Final, NamedTuple
 
 from scenario_runner.checks.bindings import KIND_WORDS, TEXEL_KINDS
-from scenario_runner.checks.stages import Stage, check_stages
+from scenario_runner.checks.stages import Stage, check_stages, writes_point_size
 from scenario_runner.files.byte_data import overlap
 from scenario_runner.plan.command_parts import (
     CommandContext,
@@ -161,6 +161,9 @@ class _DrawPlanner:
         problems.report(findings)
         for need in needs:
             self._need(*need)
+        if command.topology == "POINT_LIST" and not findings and not writes_point_size(vertex):
+            message = f"{vertex.label} draws points and never writes their size (gl_PointSize), which is then undefined"
+            self._warn("SR-STAGE-008", vertex.pointer, message, "write gl_PointSize = 1.0; in the vertex shader")
         self._check_images([*known, *([] if depth is None else [depth])], bound)
         written: dict[int, dict[int, StageVariable]] = {}  # by location and component
         for output in fragment.interface.outputs:

@@ -135,10 +135,11 @@ class ShaderStagePlan(NamedTuple):
 
 
 class AttributePlan(NamedTuple):
-    """A vertex attribute: an input's location, the VkFormat of an element, and the bytes between elements."""
+    """A vertex attribute: an input's location, the VkFormat and size of an element, and the way to the next one."""
 
     location: int
     format: int
+    size_bytes: int
     stride_bytes: int
     per_instance: bool
 
@@ -186,6 +187,11 @@ class Target(NamedTuple):
     level: int
 
 
+def bytes_of(attribute: AttributePlan, count: int) -> int:
+    """Return the bytes from the start of an element to the end of the last of ``count`` elements."""
+    return (count - 1) * attribute.stride_bytes + attribute.size_bytes if count else 0
+
+
 class BufferStart(NamedTuple):
     """A buffer, and the offset of the first byte that a draw reads."""
 
@@ -208,6 +214,14 @@ class Vertices(NamedTuple):
     index_buffer: BufferStart | None = None
     index_size_bytes: int = 0
     vertex_offset: int = 0
+
+    def elements(self, attribute: AttributePlan) -> tuple[int, int] | None:
+        """Return the first element that a draw reads for an attribute, and the number; None if indices decide."""
+        if 0 in (self.vertex_count, self.instance_count):
+            return 0, 0
+        if attribute.per_instance:
+            return self.first_instance, self.instance_count
+        return None if self.index_buffer is not None else (self.first, self.vertex_count)
 
 
 class Draw(NamedTuple):

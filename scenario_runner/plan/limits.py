@@ -18,11 +18,11 @@ if TYPE_CHECKING:
     from scenario_runner.plan.image_records import GraphicsPipelinePlan
 
 _PIPELINES_KEPT = 64
-_Demand = tuple[str, int, str, str, int | None]
+_Demand = tuple[str, float, str, str, int | None]
 """A limit's name, the plan's demand, the demand's pointer and words for messages, and an axis (0 to 2) or None."""
 
-# Names as in VkPhysicalDeviceLimits; values are int, or sequences of three for x, y and z.
-Limits = Mapping[str, int | tuple[int, int, int]]
+# Names as in VkPhysicalDeviceLimits; values are int, or tuples of the lengths in `LENGTHS`.
+Limits = Mapping[str, int | tuple[float, ...]]
 
 _CODES = {
     "maxComputeWorkGroupSize": "SR-LIMIT-001",
@@ -45,7 +45,12 @@ _CODES = {
     "maxColorAttachments": "SR-LIMIT-010",
     "maxFragmentInputComponents": "SR-LIMIT-010",
     "maxFragmentOutputAttachments": "SR-LIMIT-010",
+    "maxVertexInputAttributes": "SR-LIMIT-010",
+    "maxVertexInputBindings": "SR-LIMIT-010",
+    "maxVertexInputBindingStride": "SR-LIMIT-010",
     "maxVertexOutputComponents": "SR-LIMIT-010",
+    "maxViewportDimensions": "SR-LIMIT-009",
+    "viewportBoundsRange": "SR-LIMIT-009",
 }
 _ALIGNMENT_OF = {
     "storage_buffer": "minStorageBufferOffsetAlignment",
@@ -54,6 +59,14 @@ _ALIGNMENT_OF = {
 _ALIGNMENTS = tuple(_ALIGNMENT_OF.values())
 _USUAL_ALIGNMENT = 256
 _ALIGNED = "multiples of 256 suit nearly all devices"
+LENGTHS = {
+    "maxComputeWorkGroupCount": 3,
+    "maxComputeWorkGroupSize": 3,
+    "maxViewportDimensions": 2,
+    "viewportBoundsRange": 2,
+}
+"""Limits that are arrays."""
+_LOWER_BOUND = ("viewportBoundsRange", 0)
 NAMES = (*_CODES, *_ALIGNMENTS)
 """The limits to ask a device for."""
 SUBGROUP_SIZE = "subgroupSize"
@@ -86,7 +99,7 @@ def exceeded_limits(plan: Plan, limits: Limits, device: str) -> list[Diagnostic]
     for name, asked, pointer, what, axis in demands:
         limit = limits.get(name)
         most = limit if limit is None or isinstance(limit, int) else limit[axis or 0]
-        if most is not None and asked > most:
+        if most is not None and (asked < most if (name, axis) == _LOWER_BOUND else asked > most):
             shown = name if axis is None else f"{name}[{axis}]"
             severity: Severity = "warning" if name in _TOLERATED else "error"
             findings.append(Diagnostic(_CODES[name], severity, pointer, f"{what}; {shown} of {device!r} is {most}"))
@@ -189,6 +202,13 @@ def _graphics_demands(pipeline: GraphicsPipelinePlan) -> list[_Demand]:
     ):
         what = f"shader {stage.label!r} has {way} up to location {locations - 1}"
         demands.append((name, locations * components, stage.pointer, what, None))
+    place = f"{pipeline.pointer}/vertex_attributes"
+    count, locations = len(pipeline.attributes), max((each.location + 1 for each in pipeline.attributes), default=0)
+    stride = max((each.stride_bytes for each in pipeline.attributes), default=0)
+    what = f"the drawing has vertex attributes up to location {locations - 1}"
+    demands.append(("maxVertexInputAttributes", locations, place, what, None))
+    demands.append(("maxVertexInputBindings", count, place, f"the drawing has {count} vertex attributes", None))
+    demands.append(("maxVertexInputBindingStride", stride, place, f"a vertex attribute has the stride {stride}", None))
     count = len(pipeline.formats)
     place = f"{pipeline.pointer}/color_attachment_refs"
     return [*demands, ("maxColorAttachments", count, place, f"the drawing has {count} attachments", None)]
@@ -235,7 +255,7 @@ def _resource_demands(plan: Plan) -> list[_Demand]:
 def _operation_demands(plan: Plan) -> list[_Demand]:
     """List workgroup counts for dispatches and extents for draws, each distinct value once."""
     demands: list[_Demand] = []
-    seen: set[tuple[int, ...]] = set()
+    seen: set[tuple[object, ...]] = set()
     for frame in plan.frames:
         for operation in frame.operations:
             if operation.kind == "dispatch" and operation.workgroup_count not in seen:
@@ -244,11 +264,24 @@ def _operation_demands(plan: Plan) -> list[_Demand]:
                 for axis, count in enumerate(operation.workgroup_count):
                     what = f"{count} workgroups along {'xyz'[axis]}"
                     demands.append(("maxComputeWorkGroupCount", count, place, what, axis))
-            elif operation.kind == "draw" and operation.extent not in seen:
-                seen.add(operation.extent)
+            elif operation.kind == "draw" and (operation.extent, operation.viewport) not in seen:
+                seen.add((operation.extent, operation.viewport))
                 width, height = operation.extent
                 place = f"/commands/{operation.command}/dispatch_fragment"
                 what = f"the drawing has {width} x {height} texels"
                 demands.append(("maxFramebufferWidth", width, place, what, None))
                 demands.append(("maxFramebufferHeight", height, place, what, None))
+                demands += _viewport_demands(operation.viewport, f"{place}/viewport")
+    return demands
+
+
+def _viewport_demands(viewport: tuple[float, ...], place: str) -> list[_Demand]:
+    """List a VkViewport's sizes and edges."""
+    demands: list[_Demand] = []
+    for axis, name in enumerate("xy"):
+        start, size = viewport[axis], viewport[axis + 2]
+        edges = sorted((start, start + size))
+        demands.append(("maxViewportDimensions", abs(size), place, f"the viewport has {abs(size):g} texels", axis))
+        demands.append((_LOWER_BOUND[0], edges[0], place, f"the viewport begins at {name} = {edges[0]:g}", 0))
+        demands.append((_LOWER_BOUND[0], edges[1], place, f"the viewport ends at {name} = {edges[1]:g}", 1))
     return demands

@@ -4,15 +4,18 @@ Source: Vulkan specification, "Fixed-Function Vertex Processing"; "Drawing Comma
 "Vertex Input Interface".
 """
 
-from collections.abc import Iterable
+from array import array
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Final, NamedTuple
 
 from scenario_runner.checks.bindings import KIND_WORDS, TEXEL_KINDS
 from scenario_runner.checks.stages import described
 from scenario_runner.errors import ScenarioRunnerError
+from scenario_runner.errors.diagnostic import Diagnostic, warning
 from scenario_runner.files.vk_formats import Format, format_named
 from scenario_runner.plan.command_parts import CommandContext
-from scenario_runner.plan.image_records import AttributePlan, BufferStart, Vertices
+from scenario_runner.plan.image_records import AttributePlan, BufferStart, Vertices, bytes_of
+from scenario_runner.plan.plan import Plan, ResourcePlan
 from scenario_runner.plan.records import BufferPlan, BufferUsage, NeededFeature
 from scenario_runner.scenario import DispatchFragment
 from scenario_runner.shaders.spirv.stage_interface import StageVariable
@@ -20,6 +23,9 @@ from scenario_runner.shaders.spirv.types import Array, Matrix, Vector
 
 _WIDE: Final = 64
 _INDEX_SIZES_BYTES: Final = {"UINT8": 1, "UINT16": 2, "UINT32": 4}
+_INDEX_CODES: Final = {1: "B", 2: "H", 4: "I"}
+_MOST_INDICES: Final = 1 << 16
+_MORE_DATA: Final = "draw fewer vertices, give the buffer more data, or run with --enable-robustness-features"
 
 
 class VertexInput(NamedTuple):
@@ -61,7 +67,8 @@ class VertexInputPlanner:
                 self._check_kind(format, shader, input_, f"{place}/format")
                 stride = format.block_size_bytes if attribute.stride is None else attribute.stride
                 per_instance = attribute.input_rate == "INSTANCE"
-                attributes.append(AttributePlan(attribute.location, format.value, stride, per_instance))
+                size = format.block_size_bytes
+                attributes.append(AttributePlan(attribute.location, format.value, size, stride, per_instance))
                 starts.append(BufferStart(attribute.resource_ref, attribute.offset))
                 self._check_places(format, stride, attribute.offset, buffer, place)
         for location, input_ in missing.items():
@@ -70,7 +77,10 @@ class VertexInputPlanner:
             self._error("SR-STAGE-005", f"{self._pointer}/vertex_shader_ref", message, help)
         if vertices is None or len(errors) > before:
             return None
-        return VertexInput(tuple(attributes), vertices._replace(buffers=tuple(starts)))
+        vertices = vertices._replace(buffers=tuple(starts))
+        for message in past_the_end(attributes, vertices, self._context.tables.resources):
+            self._warn("SR-DRAW-003", f"{self._pointer}/vertex_attributes", message, _MORE_DATA)
+        return VertexInput(tuple(attributes), vertices)
 
     def _buffer(self, uid: str, usage: BufferUsage) -> BufferPlan | None:
         """Return a buffer after noting the usage; None for a buffer with errors."""
@@ -137,6 +147,47 @@ class VertexInputPlanner:
         count = indices - first if count is None else count
         start = BufferStart(uid, offset)
         return Vertices(count, instances, first, command.first_instance, (), start, size, command.first_vertex)
+
+
+def past_the_end(
+    attributes: Sequence[AttributePlan],
+    vertices: Vertices,
+    resources: Mapping[str, ResourcePlan],
+    largest_index: int | None = None,
+) -> Iterator[str]:
+    """Tell of elements that a draw reads behind the end of a buffer; with a ``largest_index``, only of indexed ones."""
+    for attribute, (uid, offset) in zip(attributes, vertices.buffers, strict=True):
+        elements = vertices.elements(attribute)
+        if largest_index is not None:
+            elements = (0, max(0, largest_index + vertices.vertex_offset + 1)) if elements is None else None
+        first, count = elements or (0, 0)
+        end, size = offset + first * attribute.stride_bytes + bytes_of(attribute, count), resources[uid].size_bytes
+        if count and end > size:
+            what = "instance" if attribute.per_instance else "vertex"
+            reads = f"the draw reads the attribute at location {attribute.location} up to {what} {first + count - 1}"
+            yield f"{reads}, byte {end}; buffer {uid!r} has {size} bytes"
+
+
+def indices_past_the_end(plan: Plan, written: Collection[str]) -> Iterator[Diagnostic]:
+    """Warn of indices in files and ``src`` that lead behind the end of a vertex buffer. ``written`` buffers may change.
+
+    Raises FileError.
+    """
+    for operation in (operation for frame in plan.frames for operation in frame.operations):
+        if operation.kind != "draw" or operation.vertices.index_buffer is None:
+            continue
+        vertices, (uid, offset) = operation.vertices, operation.vertices.index_buffer
+        source, size, count = plan.resources[uid].source, vertices.index_size_bytes, vertices.vertex_count
+        if source is None or uid in written or not 0 < count <= _MOST_INDICES:
+            continue
+        data = bytearray(count * size)
+        begin = offset + vertices.first * size
+        source.read_into(memoryview(data)[: max(0, source.size_bytes - begin)], begin)
+        largest = max(array(_INDEX_CODES[size], data))
+        attributes = plan.graphics_pipelines[operation.pipeline].attributes
+        for message in past_the_end(attributes, vertices, plan.resources, largest):
+            place = f"/commands/{operation.command}/dispatch_fragment/index_buffer"
+            yield warning("SR-DRAW-003", place, message, _MORE_DATA)
 
 
 def _inputs_by_location(inputs: Iterable[StageVariable]) -> dict[int, StageVariable]:

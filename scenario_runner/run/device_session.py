@@ -31,6 +31,9 @@ if TYPE_CHECKING:
     from scenario_runner.run.timings import Timings
     from scenario_runner.vulkan.printf import Printed, Printer
 
+# Warnings about reads that robust access makes safe.
+_BY_ROBUSTNESS = ("SR-DRAW-003",)
+
 Validation = bool | Literal["report"]
 StrPath = str | os.PathLike[str]
 
@@ -148,9 +151,11 @@ class DeviceSession:
         with ExitStack() as stack:
             stack.callback(self._running.release)
             tools = self._tools
-            if self.strict and plan.warnings:
-                raise error_of(warning._replace(severity="error") for warning in plan.warnings)
-            for warning in plan.warnings:
+            settled = _BY_ROBUSTNESS if self._options.robustness else ()
+            warnings = [warning for warning in plan.warnings if warning.code not in settled]
+            if self.strict and warnings:
+                raise error_of(warning._replace(severity="error") for warning in warnings)
+            for warning in warnings:
                 log.warning(__name__, "%s", warning)
             if capture_dir is not None:
                 from scenario_runner.run.capture_files import CaptureFiles
@@ -372,10 +377,10 @@ def _check_ml(plan: Plan, physical: PhysicalDevice, *, emulated: bool) -> None:
         raise error_of(problems)
 
 
-def _limit(limits: object, name: str) -> int | tuple[int, int, int]:
-    """Return a limit from VkPhysicalDeviceLimits, with three numbers for x, y and z."""
+def _limit(limits: object, name: str) -> int | tuple[float, ...]:
+    """Return a limit from VkPhysicalDeviceLimits, or all numbers of an array."""
     value = getattr(limits, name)
-    return value if isinstance(value, int) else (value[0], value[1], value[2])
+    return value if isinstance(value, int) else tuple(value)
 
 
 def choose_devices(names: Sequence[str]) -> list[str]:

@@ -9,14 +9,13 @@ from scenario_runner.errors import FileError, UnsupportedError, UsageError
 from scenario_runner.errors.diagnostic import Diagnostic
 from scenario_runner.errors.text import Json, json_reason, reason_of
 from scenario_runner.files.input import read_file
-from scenario_runner.plan.limits import NAMES, SUBGROUP_SIZE, exceeded_limits
+from scenario_runner.plan.limits import LENGTHS, NAMES, SUBGROUP_SIZE, exceeded_limits
 from scenario_runner.plan.plan import Plan
 from scenario_runner.vulkan.capabilities import enabled_for
 from scenario_runner.vulkan.physical_device import FeatureTable, MatrixSizes
 
 _HELP = "write it with: scenario-runner doctor --json > doctor.json"
 _VULKAN_11 = "VkPhysicalDeviceVulkan11Properties"
-_BY_AXIS = frozenset({"maxComputeWorkGroupCount", "maxComputeWorkGroupSize"})
 
 
 def read_device(path: str, choice: str | None = None) -> ReportedDevice:
@@ -59,8 +58,8 @@ def _limits_of(reported: Mapping[str, Json]) -> dict[str, Json]:
     limits = {name: tuple(value) if isinstance(value, list) else value for name, value in reported.items()}
     for name in NAMES:
         value = limits.get(name, 0)
-        numbers = value if name in _BY_AXIS and isinstance(value, tuple) and len(value) == len("xyz") else (value,)
-        if not all(type(number) is int for number in numbers):
+        numbers = value if isinstance(value, tuple) and len(value) == LENGTHS.get(name) else (value,)
+        if not all(type(number) is int or (type(number) is float and name in LENGTHS) for number in numbers):
             raise TypeError(f"limits/{name} is {reported[name]!r:.80}")
     return limits
 

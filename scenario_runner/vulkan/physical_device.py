@@ -285,6 +285,12 @@ class PhysicalDevice:
         self.fn.vkGetPhysicalDeviceFormatProperties2(self.handle, format, properties)
         return values
 
+    def buffer_features(self, format: int) -> int:
+        """Return the VkFormatFeatureFlags of buffers for a VkFormat."""
+        properties = ffi.new("VkFormatProperties*")
+        self.fn.vkGetPhysicalDeviceFormatProperties(self.handle, format, properties)
+        return int(properties.bufferFeatures)
+
     @cached_property
     def vulkan11_properties(self) -> Handle:
         return self.properties_of("VkPhysicalDeviceVulkan11Properties")

@@ -34,6 +34,7 @@ from scenario_runner.vulkan._generated import constants as vk
 from scenario_runner.vulkan.capabilities import Enabled
 from scenario_runner.vulkan.device import Device, LruCache
 from scenario_runner.vulkan.physical_device import Feature, PhysicalDevice
+from scenario_runner.vulkan.resources import check_vertex_formats
 from scenario_runner.vulkan.structs import Member, chain, new
 from scenario_runner.vulkan.vulkan_loader import API_1_3, check
 
@@ -190,6 +191,7 @@ def _create_compute(pipelines: PipelineCache, plan: PipelinePlan, stack: ExitSta
 def _create_graphics(pipelines: PipelineCache, plan: GraphicsPipelinePlan, stack: ExitStack) -> Pipeline:
     device, purpose = pipelines.device, _label_of(plan)
     layout = pipelines.layout(plan.set_layouts, plan.push_constants_size, purpose, SHADER_STAGES)
+    check_vertex_formats(device, [attribute.format for attribute in plan.attributes])
     with ExitStack() as modules:
         info = new(
             "VkGraphicsPipelineCreateInfo",
@@ -219,7 +221,7 @@ def _vertex_input(attributes: tuple[AttributePlan, ...]) -> dict[str, Member]:
     """Return a VkPipelineVertexInputStateCreateInfo with a binding for each attribute."""
     bindings: list[dict[str, int]] = []
     described: list[dict[str, int]] = []
-    for number, (location, format, stride, per_instance) in enumerate(attributes):
+    for number, (location, format, _, stride, per_instance) in enumerate(attributes):
         bindings.append({"binding": number, "stride": stride, "inputRate": int(per_instance)})
         described.append({"binding": number, "location": location, "format": format})
     return {"pVertexBindingDescriptions": bindings, "pVertexAttributeDescriptions": described}

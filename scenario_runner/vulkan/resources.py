@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from scenario_runner import errors
 from scenario_runner.errors.diagnostic import error
+from scenario_runner.files.vk_formats import format_of_value
 from scenario_runner.plan.limits import misaligned
 from scenario_runner.plan.plan import ResourcePlan
 from scenario_runner.plan.records import BufferPlan, Descriptor
@@ -146,6 +147,15 @@ class Buffer(Resource):
         info.range = descriptor.bound_bytes(self.plan)
         write.pBufferInfo = info
         return info
+
+
+def check_vertex_formats(device: Device, formats: Iterable[int]) -> None:
+    """Raise UnsupportedError for a VkFormat that no vertex buffer can have on the device."""
+    for format in formats:
+        if not device.physical.buffer_features(format) & vk.FORMAT_FEATURE_VERTEX_BUFFER_BIT:
+            what = f"vertex attributes of {format_of_value(format).name} are not possible on {device.physical.name!r}"
+            message = f"{what}: it lacks VK_FORMAT_FEATURE_VERTEX_BUFFER_BIT"
+            raise errors.UnsupportedError(message, code="SR-FEATURE-003")
 
 
 def create_buffer(

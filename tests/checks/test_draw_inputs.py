@@ -41,6 +41,7 @@ def attributed(scene: Scene, changes: dict[str, Any]) -> Scene:
             attributes.append({"location": location, "resource_ref": "vertices", **attribute, **change})
     scene.buffer("vertices", size=64)
     scene.buffer("indices", numpy.array([0, 1, 2], "u2"), dst=None)
+    scene.buffer("many", numpy.array([0, 2, 1], "u4"), dst=None)
     image(scene, "depth", format="VK_FORMAT_D32_SFLOAT", color_attachment=False)
     image(scene, "small", format="VK_FORMAT_D16_UNORM", dims=[1, 8, 8, 1], color_attachment=False)
     image(scene, "grouped", format="VK_FORMAT_D16_UNORM", color_attachment=False, memory_group={"id": "g"})
