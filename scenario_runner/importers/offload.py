@@ -96,7 +96,7 @@ def _prepare(found: FoundTest) -> Prepared:
             raise file_error(found.path, f"a test of more than {_MOST_BYTES >> 20} MiB is not read")
         data = file.read(file.size_bytes)
     local = b"".join(_local_settings(found))
-    test = _Test(found.path, data.decode("utf-8", "replace"), local.decode("utf-8", "replace"))
+    test = _Test(found.path, data.decode("utf-8", "replace").replace("\r\n", "\n"), local.decode("utf-8", "replace"))
     return Prepared(hashlib.sha256(_VERSION + local + data).hexdigest(), test.write)
 
 
@@ -119,7 +119,7 @@ class _Test:
         self._local = local
         self._sections: dict[str, tuple[int, str]] = {}
         starts = [*_SECTION.finditer(text)]
-        for start, end in zip(starts, [match.start() for match in starts[1:]] + [len(text)], strict=True):
+        for start, end in zip(starts, [match.start() for match in starts[1:]] + [len(text)], strict=False):
             self._sections[start[1]] = text.count("\n", 0, start.end()) + 2, text[start.end() + 1 : end]
         self._directives = [*_directives(text)]
 

@@ -52,7 +52,7 @@ Results: [ {results} ]
 
 def imported(program: Program, folder: Path, text: str) -> tuple[dict[str, Any], dict[str, Any]]:
     """Import one test, and return the scenario and the expectations."""
-    (folder / "a.test").write_text(text, encoding="utf-8")
+    (folder / "a.test").write_bytes(text.encode())
     program.succeed("import", "offload", "a.test", "-o", "suite")
     item = folder / "suite" / "a.test"
     return json.loads((item / "scenario.json").read_text()), json.loads((item / "check.json").read_text())
@@ -84,9 +84,10 @@ def test_the_suite_runs(tmp_path: Path, program: Program) -> None:
     assert "-5.0 (0xc0a00000), expected -6.0" in ended.out
 
 
-def test_the_scenario(tmp_path: Path, program: Program) -> None:
+@pytest.mark.parametrize("line_end", ["\n", "\r\n"])
+def test_the_scenario(tmp_path: Path, program: Program, line_end: str) -> None:
     """Sources, options, content and bindings come from the sections and the RUN line."""
-    scenario, check = imported(program, tmp_path, text_of())
+    scenario, check = imported(program, tmp_path, text_of().replace("\n", line_end))
     item = tmp_path / "suite" / "a.test"
     shader = scenario["resources"][2]["shader"]
     assert (shader["build_options"], shader["entry"]) == ("-T cs_6_0 -DFACTOR=2 -fspv-target-env=vulkan1.3", "main")
@@ -252,6 +253,7 @@ BAD = {
     "name": (text_of(results=EXACT.replace("right", "left")), ":6: the pipeline is wrong: nothing is called 'left'"),
     "section": (text_of(lines=RUNS.replace("%t/a.yaml", "%t/b.yaml")), ": has no section called 'b.yaml'"),
     "run": (text_of(lines=""), ": has no RUN line"),
+    "sections": (RUNS, ": has no section called 'a.yaml'"),
     "quote": (text_of(lines="# RUN: %offloader 'x\n"), ":22: the RUN line cannot be split: No closing quotation"),
     "condition": (text_of(lines=RUNS + "# XFAIL: (DXC\n"), ": the condition '(DXC' cannot be read"),
 }
