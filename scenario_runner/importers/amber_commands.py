@@ -1,0 +1,223 @@
+"""The commands of AmberScript: runs, clears, copies and expectations."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Final
+
+from scenario_runner.errors import UnsupportedError
+from scenario_runner.errors.text import Json, close_names, did_you_mean
+from scenario_runner.importers.shader_script import (
+    Clear,
+    Copy,
+    Dispatch,
+    Draw,
+    Lines,
+    Pipeline,
+    SameContent,
+    Script,
+    Statement,
+    Texels,
+    Tolerance,
+    Values,
+)
+
+TOPOLOGIES: Final = ("POINT_LIST", "LINE_LIST", "LINE_STRIP", "TRIANGLE_LIST", "TRIANGLE_STRIP", "TRIANGLE_FAN")
+RAY_TRACING: Final = "ray tracing pipelines"
+_UNSUPPORTED: Final = {
+    "ACCELERATION_STRUCTURE": RAY_TRACING,
+    "BLEND": "blending",
+    "CLEAR_STENCIL": "stencil tests",
+    "COMPILE_OPTIONS": "OpenCL C shaders",
+    "PATCH_CONTROL_POINTS": "tessellation shaders",
+    "SHADER_OPTIMIZATION": "optimization passes of spirv-opt",
+    "STENCIL": "stencil tests",
+}
+"""Commands for features that scenarios lack."""
+_METRICS: Final = {"RMSE_BUFFER": ("rmse", 1.0), "EQ_HISTOGRAM_EMD_BUFFER": ("histogram_emd", 256 / 255)}
+"""Metrics of comparisons, each with a factor: Amber divides by 256 bins, scenarios by 255."""
+_COMPARATORS: Final = ("EQ", "NE", "LT", "LE", "GT", "GE")
+_MOST_TOLERANCES: Final = 4
+_CLEAR: Final = ([0.0, 0.0, 0.0, 0.0], 1.0)
+
+
+def do(row: Statement, table: Mapping[str, Callable[[Statement], object]]) -> None:
+    """Call the function of a statement. Raises FileError and UnsupportedError."""
+    keyword = row.word("a command")
+    if keyword in table:
+        table[keyword](row)
+        row.end()
+    elif keyword in _UNSUPPORTED:
+        raise UnsupportedError(_UNSUPPORTED[keyword])
+    else:
+        raise row.wrong(f"unknown command {keyword!r}{did_you_mean(close_names(keyword, table))}")
+
+
+class CommandParser:
+    """The parser of commands. ``table`` has a function for each command; it adds the command to a script."""
+
+    def __init__(self, script: Script, lines: Lines) -> None:
+        self._script, self._lines = script, lines
+        self._clear: dict[str, tuple[list[float], float]] = {}
+        self.table: dict[str, Callable[[Statement], None]] = {
+            "CLEAR": self._clear_attachments,
+            "CLEAR_COLOR": self._clear_color,
+            "CLEAR_DEPTH": self._clear_depth,
+            "COPY": self._copy,
+            "EXPECT": self._expect,
+            "REPEAT": self._repeat,
+            "RUN": self._run,
+        }
+
+    def _repeat(self, row: Statement) -> None:
+        count = row.integer("the number of repetitions")
+        start = len(self._script.commands)
+        for command in self._lines.block(row):
+            do(command, self.table)
+        self._script.commands += self._script.commands[start:] * (count - 1)
+
+    def _run(self, row: Statement) -> None:
+        row.has("TIMED_EXECUTION")
+        pipeline = self._script.pipeline(row)
+        kind = row.peek()
+        if pipeline.kind == "compute":
+            groups = [row.integer("a number of workgroups") for _ in range(3)]
+            self._script.commands.append(Dispatch(pipeline, groups))
+            return
+        row.expect("DRAW_RECT", "DRAW_GRID", "DRAW_ARRAY")
+        if kind == "DRAW_ARRAY":
+            self._draw_array(row, pipeline)
+            return
+        if len(pipeline.vertex_data) > (kind == "DRAW_RECT"):
+            raise row.wrong(f"{kind} draws no vertex data, and {pipeline.name!r} has vertex data")
+        row.expect("POS")
+        x, y = row.integer("x"), row.integer("y")
+        row.expect("SIZE")
+        rect = x, y, row.integer("the width"), row.integer("the height")
+        if kind == "DRAW_GRID":
+            row.expect("CELLS")
+            cells = row.integer("the number of columns"), row.integer("the number of rows")
+            vertices = grid(rect, pipeline.size, cells)
+        else:
+            vertices = rectangle(rect, pipeline.size)
+        topology = "TRIANGLE_LIST" if kind == "DRAW_GRID" else "TRIANGLE_STRIP"
+        self._script.commands.append(Draw(pipeline, {"topology": topology}, vertices=vertices))
+
+    def _draw_array(self, row: Statement, pipeline: Pipeline) -> None:
+        row.expect("AS")
+        topology = row.word("the topology")
+        if topology not in TOPOLOGIES:
+            if topology.startswith("PATCH_LIST") or topology.removesuffix("_WITH_ADJACENCY") in TOPOLOGIES:
+                raise UnsupportedError(f"the topology {topology}")
+            raise row.wrong(f"unknown topology {topology!r}")
+        is_indexed = row.has("INDEXED")
+        numbers = {"START_IDX": 0, "COUNT": 0, "START_INSTANCE": 0, "INSTANCE_COUNT": 1}
+        while row.peek():
+            is_indexed |= row.has("INDEXED")
+            if row.peek():
+                keyword = row.expect(*numbers)
+                numbers[keyword] = row.integer("a number")
+        if not pipeline.vertex_data or (is_indexed and not pipeline.indices):
+            raise row.wrong(f"{pipeline.name!r} has no {'indices' if pipeline.vertex_data else 'vertex data'}")
+        source = self._script.buffers[pipeline.indices if is_indexed else pipeline.vertex_data[0].buffer]
+        count = numbers["COUNT"] or source.count - numbers["START_IDX"]
+        if numbers["START_IDX"] + count > source.count:
+            raise row.wrong(
+                f"{source.name!r} has {source.count} elements, and the draw ends after {numbers['START_IDX'] + count}"
+            )
+        keys: dict[str, Json] = {"topology": topology, "vertex_count": count}
+        for keyword, key in (("START_IDX", "first_vertex"), ("START_INSTANCE", "first_instance")):
+            if numbers[keyword]:
+                keys[key] = numbers[keyword]
+        if numbers["INSTANCE_COUNT"] != 1:
+            keys["instance_count"] = numbers["INSTANCE_COUNT"]
+        self._script.commands.append(Draw(pipeline, keys, is_indexed))
+
+    def _clear_color(self, row: Statement) -> None:
+        pipeline = self._script.pipeline(row)
+        color = [row.integer("a colour from 0 to 255") / 255 for _ in range(4)]
+        self._clear[pipeline.name] = color, self._clear.get(pipeline.name, _CLEAR)[1]
+
+    def _clear_depth(self, row: Statement) -> None:
+        pipeline = self._script.pipeline(row)
+        self._clear[pipeline.name] = self._clear.get(pipeline.name, _CLEAR)[0], row.number("the depth")
+
+    def _clear_attachments(self, row: Statement) -> None:
+        pipeline = self._script.pipeline(row)
+        self._script.commands.append(Clear(pipeline, *self._clear.get(pipeline.name, _CLEAR)))
+
+    def _copy(self, row: Statement) -> None:
+        source = self._script.buffer_name(row)
+        row.expect("TO")
+        self._script.commands.append(Copy(source, self._script.buffer_name(row)))
+
+    def _expect(self, row: Statement) -> None:
+        name = self._script.buffer_name(row)
+        keyword = row.expect("IDX", "EQ_BUFFER", *_METRICS)
+        if keyword != "IDX":
+            other = self._script.buffer_name(row)
+            metric = None
+            if keyword in _METRICS:
+                row.expect("TOLERANCE")
+                metric = _METRICS[keyword][0], row.number("the tolerance") * _METRICS[keyword][1]
+            self._script.commands.append(SameContent(name, other, metric))
+            return
+        start = row.integer("the index")
+        if row.peek() in ("TOLERANCE", *_COMPARATORS):
+            self._expect_values(row, name, start)
+            return
+        y = row.integer("y")
+        row.expect("SIZE")
+        rect = start, y, row.integer("the width"), row.integer("the height")
+        count = len(row.expect("EQ_RGB", "EQ_RGBA")) - len("EQ_")
+        color = [row.integer("a colour from 0 to 255") / 255 for _ in range(count)]
+        tolerances = self._tolerances(row)
+        self._script.commands.append(Texels(name, rect, color, tolerances, 1 / 255, row.line))
+
+    def _expect_values(self, row: Statement, name: str, start: int) -> None:
+        tolerances = self._tolerances(row)
+        if row.expect(*_COMPARATORS) != "EQ":
+            raise UnsupportedError("comparisons other than equality")
+        element = self._script.buffers[name].element
+        values = row.values(row.rest(), element)
+        if start % element.size_bytes:
+            raise row.wrong(f"the offset {start} is no multiple of the {element.size_bytes} bytes of an element")
+        self._script.commands.append(
+            Values(name, start, values, element, tolerances[0] if tolerances else None, row.line)
+        )
+
+    def _tolerances(self, row: Statement) -> list[Tolerance]:
+        if not row.has("TOLERANCE"):
+            return []
+        tolerances = []
+        while row.peek() and row.peek() not in _COMPARATORS:
+            word = row.word("a tolerance")
+            is_percent = word.endswith("%") or row.has("%")
+            tolerances.append(Tolerance(row.as_number(word.rstrip("%"), "a tolerance"), is_percent))
+        if not 1 <= len(tolerances) <= _MOST_TOLERANCES:
+            raise row.wrong(f"there are {len(tolerances)} tolerances, expected 1 to {_MOST_TOLERANCES}")
+        return tolerances
+
+
+def rectangle(rect: tuple[float, float, float, float], size: tuple[int, int]) -> tuple[float, ...]:
+    """Return the corners of a rectangle in texels for a strip: left and right, each bottom before top."""
+    left, top, right, bottom = corners(rect, size)
+    return left, bottom, left, top, right, bottom, right, top
+
+
+def corners(rect: tuple[float, float, float, float], size: tuple[int, int]) -> tuple[float, float, float, float]:
+    """Return left, top, right and bottom of a rectangle in texels, from -1 to 1."""
+    x, y, width, height = rect
+    return 2 * x / size[0] - 1, 2 * y / size[1] - 1, 2 * (x + width) / size[0] - 1, 2 * (y + height) / size[1] - 1
+
+
+def grid(rect: tuple[int, int, int, int], size: tuple[int, int], cells: tuple[int, int]) -> tuple[float, ...]:
+    """Return the corners of two triangles for each cell of a rectangle, row by row."""
+    x, y = rect[0], rect[1]
+    width, height = rect[2] / cells[0], rect[3] / cells[1]
+    vertices: list[float] = []
+    for row in range(cells[1]):
+        for column in range(cells[0]):
+            left, top, right, bottom = corners((x + column * width, y + row * height, width, height), size)
+            vertices += (right, bottom, left, bottom, left, top, right, bottom, left, top, right, top)
+    return tuple(vertices)

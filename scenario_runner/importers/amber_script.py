@@ -1,0 +1,393 @@
+"""The parser of AmberScript.
+
+A statement is a line, or a line with a block up to END. Each statement has a method in a table: at the top of a script,
+or in a pipeline.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from copy import deepcopy
+from typing import Final
+
+import numpy
+
+from scenario_runner.errors import UnsupportedError
+from scenario_runner.errors.text import Json
+from scenario_runner.importers.amber_commands import RAY_TRACING, CommandParser, do
+from scenario_runner.importers.memory_layouts import SCALARS, Element, Layout, Member, Struct, element_of
+from scenario_runner.importers.shader_script import (
+    UNSUPPORTED_STAGES,
+    Attached,
+    Bound,
+    Buffer,
+    Lines,
+    Pipeline,
+    Script,
+    Shader,
+    Statement,
+    VertexData,
+    passthrough,
+)
+
+FIRST_LINE: Final = "#!amber"
+_ADDRESS_MODES: Final = {
+    "repeat": "REPEAT",
+    "mirrored_repeat": "MIRRORED_REPEAT",
+    "clamp_to_edge": "CLAMP_EDGE",
+    "clamp_to_border": "CLAMP_BORDER",
+}
+_COMPARE_OPS: Final = ("never", "less", "equal", "less_or_equal", "greater", "not_equal", "greater_or_equal", "always")
+_OFFSETS: Final = ("OFFSET", "DESCRIPTOR_OFFSET")
+_AFTER_NAMES: Final = ("", "AS", "SAMPLER", "DESCRIPTOR_SET", "KERNEL")
+_BUFFERS: Final = ("uniform", "storage", "uniform_dynamic", "storage_dynamic", "uniform_texel_buffer")
+_DESCRIPTORS: Final = (*_BUFFERS, "storage_texel_buffer", "storage_image", "sampled_image", "combined_image_sampler")
+_WHOLE_SIZE: Final = -1
+
+
+def parse_amber_script(path: str, text: str) -> Script:
+    """Parse a script. Raises FileError for a syntax error,, and UnsupportedError if scenarios lack a feature."""
+    return _Parser(path, text).script
+
+
+class _Parser:
+    def __init__(self, path: str, text: str) -> None:
+        self.script = Script(path)
+        self._lines = Lines(path, text)
+        self._structs: dict[str, Struct] = {}
+        table: dict[str, Callable[[Statement], object]] = {
+            **CommandParser(self.script, self._lines).table,
+            "BUFFER": self._buffer,
+            "DERIVE_PIPELINE": self._derive_pipeline,
+            "DEVICE_EXTENSION": lambda row: self.script.extensions.add(row.word("the name")),
+            "DEVICE_FEATURE": self._feature,
+            "DEVICE_PROPERTY": Statement.rest,  # the capabilities of a module say the same
+            "IMAGE": lambda row: self._buffer(row, is_image=True),
+            "INSTANCE_EXTENSION": Statement.rest,
+            "PIPELINE": self._pipeline,
+            "SAMPLER": self._sampler,
+            "SET": Statement.rest,  # settings of Amber's engine
+            "SHADER": self._shader,
+            "STRUCT": self._struct,
+            "VIRTUAL_FILE": self._virtual_file,
+        }
+        for row in self._lines.statements:
+            do(row, table)
+
+    def _feature(self, row: Statement) -> None:
+        struct, _, name = row.word("the name of a feature").rpartition(".")
+        if not struct.startswith("SubgroupSupported"):  # the capabilities of a module say the same
+            self.script.features.add(name)
+
+    def _virtual_file(self, row: Statement) -> None:
+        path = row.word("the path")
+        self.script.virtual_files[path] = self._lines.text_before_end(row)
+
+    def _shader(self, row: Statement) -> None:
+        stage, name = row.word("the stage"), row.word("the name of the shader")
+        language = row.word("the format of the shader")
+        if language == "PASSTHROUGH":
+            self.script.shaders[name] = passthrough(name)
+            return
+        target_env = row.word("the environment") if row.has("TARGET_ENV") else ""
+        path = ""
+        if row.has("VIRTUAL_FILE"):
+            path = row.word("the path")
+            text: str | bytes | None = self.script.virtual_files.get(path)
+            if text is None:
+                raise row.wrong(f"there is no virtual file {path!r}")
+        elif row.has("FILE"):
+            path = row.word("the path")
+            text = self._read(row, path)
+        else:
+            row.end()
+            text = self._lines.text_before_end(row)
+        if stage in UNSUPPORTED_STAGES:
+            raise UnsupportedError(UNSUPPORTED_STAGES[stage])
+        if stage not in ("vertex", "fragment", "compute", "multi"):
+            raise row.wrong(f"unknown stage {stage!r}")
+        if language == "OPENCL-C":
+            raise UnsupportedError("OpenCL C shaders")
+        if isinstance(text, bytes) and language != "SPIRV-BIN":
+            text = text.decode(errors="replace")
+        if language == "SPIRV-HEX":
+            words = [row.as_integer(word, "a word of the module") for word in str(text).split()]
+            text = numpy.array(words, "<u4").tobytes()
+        if language in ("SPIRV-HEX", "SPIRV-BIN"):
+            self.script.shaders[name] = Shader(name, stage, "SPIRV", text)
+        elif language in ("GLSL", "HLSL", "SPIRV-ASM"):
+            self.script.shaders[name] = Shader(name, stage, language, text, target_env, path)
+        else:
+            raise row.wrong(f"unknown format {language!r} of a shader")
+
+    def _read(self, row: Statement, name: str) -> bytes:
+        path = os.path.join(os.path.dirname(self.script.path), name)
+        self.script.sources.append(path)
+        try:
+            with open(path, "rb") as file:
+                return file.read()
+        except FileNotFoundError:
+            raise row.wrong(f"the file {name!r} does not exist") from None
+
+    def _struct(self, row: Statement) -> None:
+        name = row.word("the name of the struct")
+        stride = row.integer("the stride") if row.has("STRIDE") else None
+        members = []
+        for member in self._lines.block(row):
+            type = member.word("the type")
+            member.word("the name of the member")
+            offset = None
+            while member.peek():
+                keyword = member.expect("OFFSET", "ARRAY_STRIDE", "MATRIX_STRIDE")
+                number = member.integer("a number of bytes")
+                if keyword != "OFFSET":
+                    raise UnsupportedError("strides of members")
+                offset = number
+            members.append(Member(type, offset))
+        self._structs[name] = Struct(members, stride)
+
+    def _element(self, row: Statement, layout: Layout = "std430") -> Element:
+        name = row.word("the type")
+        if row.peek() in ("STD140", "STD430"):
+            layout = "std140" if row.word("the layout") == "STD140" else "std430"
+        element = element_of(name, layout, self._structs)
+        if element is None:
+            raise row.wrong(f"unknown type {name!r}")
+        return element
+
+    def _buffer(self, row: Statement, *, is_image: bool = False) -> None:
+        name = row.word("the name")
+        row.expect("DATA_TYPE", "FORMAT")
+        buffer = self.script.buffers[name] = Buffer(name, self._element(row), is_image=is_image)
+        size = {"WIDTH": 0, "HEIGHT": 1, "DEPTH": 1}
+        dimensions = "DIM_2D"
+        while row.peek():
+            if row.peek() in size:
+                keyword = row.word("a size")
+                size[keyword] = row.integer("a size")
+            elif row.peek().startswith("DIM_"):
+                dimensions = row.expect("DIM_1D", "DIM_2D", "DIM_3D")
+            elif row.has("MIP_LEVELS"):
+                buffer.mips = row.integer("the number of levels")
+            elif row.has("SAMPLES"):
+                if row.integer("the number of samples") > 1:
+                    raise UnsupportedError("multisampling")
+            elif row.has("SIZE"):
+                buffer.count = row.integer("the number of elements")
+            else:
+                buffer.count = buffer.count or size["WIDTH"] * size["HEIGHT"] * size["DEPTH"]
+                self._content(row, buffer)
+        if size["WIDTH"]:
+            buffer.size = size["WIDTH"], size["HEIGHT"]
+        if dimensions != "DIM_2D":
+            raise UnsupportedError(f"{dimensions[-2]}D images")
+
+    def _content(self, row: Statement, buffer: Buffer) -> None:
+        keyword = row.expect("DATA", "FILL", "SERIES_FROM", "FILE")
+        element, count = buffer.element, buffer.count
+        dtypes = [dtype for _, dtype in element.numbers]
+        if keyword == "DATA":
+            buffer.data = element.pack(row.values(self._lines.words_before_end(row), element))
+        elif keyword == "FILL":
+            buffer.data = element.fill(count, row.value(row.word("the value"), dtypes[0]))
+        elif keyword == "SERIES_FROM":
+            start = row.value(row.word("the first value"), dtypes[0])
+            row.expect("INC_BY")
+            step = row.value(row.word("the step"), dtypes[0])
+            buffer.data = element.pack([start + step * index for index in range(count)])
+        else:
+            kind = row.expect("TEXT", "BINARY", "PNG")
+            name = row.word("the name of the file")
+            content = self._read(row, name)
+            if kind == "TEXT":
+                buffer.data = element.pack(row.values(content.decode(errors="replace").split(), element))
+            elif kind == "BINARY":
+                buffer.data = numpy.frombuffer(content, numpy.uint8)
+            else:
+                buffer.picture = self.script.sources[-1]
+                buffer.size = int.from_bytes(content[16:20]), int.from_bytes(content[20:24])
+                return
+        if count and len(buffer.data) != count * element.size_bytes:
+            raise row.wrong(f"{buffer.name!r} has {len(buffer.data) // element.size_bytes} elements, expected {count}")
+        buffer.count = len(buffer.data) // element.size_bytes
+
+    def _sampler(self, row: Statement) -> None:
+        name = row.word("the name of the sampler")
+        keys: dict[str, Json] = {"max_lod": 1.0}
+        modes = {"U": "repeat", "V": "repeat", "W": "repeat"}
+        while row.peek():
+            keyword = row.word("a setting")
+            if keyword in ("MAG_FILTER", "MIN_FILTER"):
+                keys[keyword.lower()] = row.expect("nearest", "linear").upper()
+            elif keyword.startswith("ADDRESS_MODE_") and keyword[-1] in modes:
+                modes[keyword[-1]] = row.word("the address mode")
+            elif keyword == "BORDER_COLOR":
+                keys["border_color"] = row.word("the border colour").upper()
+            elif keyword in ("MIN_LOD", "MAX_LOD"):
+                keys[keyword.lower()] = row.number("the level")
+            elif keyword in ("UNNORMALIZED_COORDS", "COMPARE", "COMPARE_OP"):
+                raise UnsupportedError("samplers that compare, or with coordinates in texels")
+            elif keyword != "NORMALIZED_COORDS":
+                raise row.wrong(f"unknown setting {keyword!r} of a sampler")
+        if modes["U"] != modes["V"]:
+            raise UnsupportedError("samplers with different address modes")
+        if keys.pop("min_lod", 0):
+            raise UnsupportedError("samplers with a least level")
+        if modes["U"] not in _ADDRESS_MODES:
+            raise UnsupportedError(f"the address mode {modes['U']}")
+        self.script.samplers[name] = keys | {"border_address_mode": _ADDRESS_MODES[modes["U"]]}
+
+    def _pipeline(self, row: Statement) -> None:
+        kind, name = row.expect("compute", "graphics", "ray_tracing"), row.word("the name of the pipeline")
+        if kind == "ray_tracing":
+            raise UnsupportedError(RAY_TRACING)
+        self._fill_pipeline(row, Pipeline(name, kind))
+
+    def _derive_pipeline(self, row: Statement) -> None:
+        name = row.word("the name of the pipeline")
+        row.expect("FROM")
+        pipeline = deepcopy(self.script.pipeline(row))
+        pipeline.name = name
+        self._fill_pipeline(row, pipeline)
+
+    def _fill_pipeline(self, row: Statement, pipeline: Pipeline) -> None:
+        self.script.pipelines[pipeline.name] = pipeline
+        table: dict[str, Callable[[Statement], object]] = {
+            "ATTACH": lambda row: self._attach(row, pipeline),
+            "BIND": lambda row: self._bind(row, pipeline),
+            "DEPTH": lambda row: self._depth(row, pipeline),
+            "FRAMEBUFFER_SIZE": lambda row: setattr(pipeline, "size", (row.integer("width"), row.integer("height"))),
+            "INDEX_DATA": lambda row: setattr(pipeline, "indices", self.script.buffer_name(row)),
+            "POLYGON_MODE": lambda row: pipeline.state.update(polygon_mode=row.expect("fill", "line", "point").upper()),
+            "SUBGROUP": lambda row: self._subgroup(row, pipeline),
+            "VERTEX_DATA": lambda row: self._vertex_data(row, pipeline),
+            "VIEWPORT": lambda row: self._viewport(row, pipeline),
+        }
+        for member in self._lines.block(row):
+            do(member, table)
+
+    def _attach(self, row: Statement, pipeline: Pipeline) -> None:
+        shader = self.script.shaders[row.known(self.script.shaders, "shader")]
+        stage = row.word("the stage") if row.has("TYPE") else shader.stage
+        entry = row.word("the entry point") if row.has("ENTRY_POINT") else "main"
+        constants = []
+        while row.has("SPECIALIZE"):
+            id = row.integer("the id of the constant")
+            row.expect("AS")
+            dtype = SCALARS[row.expect("uint32", "int32", "float")]
+            constants.append((id, row.value(row.word("the value"), dtype)))
+        pipeline.shaders[stage] = Attached(shader, entry, tuple(constants))
+
+    def _bind(self, row: Statement, pipeline: Pipeline) -> None:
+        what = row.expect("BUFFER", "BUFFER_ARRAY", "SAMPLER", "SAMPLER_ARRAY", "ACCELERATION_STRUCTURE")
+        if what == "ACCELERATION_STRUCTURE":
+            raise UnsupportedError(RAY_TRACING)
+        is_array = what.endswith("_ARRAY")
+        if what.startswith("SAMPLER"):
+            names, kind = self._names(row, self.script.samplers, "sampler"), "sampler"
+        else:
+            names = self._names(row, self.script.buffers, "buffer")
+            kind = row.word("the kind") if row.has("AS") else ""
+        if row.has("KERNEL"):
+            raise UnsupportedError("OpenCL C shaders")
+        if kind == "resolve":
+            raise UnsupportedError("multisampling")
+        if kind == "color":
+            row.expect("LOCATION")
+            location = row.integer("the location")
+            pipeline.colors[location] = names[0], row.integer("the level") if row.has("BASE_MIP_LEVEL") else 0
+        elif kind == "depth_stencil":
+            pipeline.depth = names[0]
+        elif kind == "push_constant":
+            pipeline.push_constants = names[0]
+        elif kind in (*_DESCRIPTORS, "sampler"):
+            samplers = self._names(row, self.script.samplers, "sampler") if row.has("SAMPLER") else []
+            pipeline.bindings.append(self._descriptor(row, Bound(kind, names, is_array, samplers)))
+        else:
+            raise row.wrong(f"unknown kind {kind!r} of a descriptor")
+
+    def _descriptor(self, row: Statement, bound: Bound) -> Bound:
+        """Read the place of a descriptor, and the part of each buffer."""
+        row.expect("DESCRIPTOR_SET")
+        set = row.integer("the descriptor set")
+        row.expect("BINDING")
+        bound = bound._replace(set=set, binding=row.integer("the binding"))
+        nothing = [0] * len(bound.names)
+        numbers = dict.fromkeys(_OFFSETS, nothing) | {"DESCRIPTOR_RANGE": [_WHOLE_SIZE] * len(bound.names)}
+        while row.peek():
+            keyword = row.expect("BASE_MIP_LEVEL", *numbers)
+            if keyword == "BASE_MIP_LEVEL":
+                bound = bound._replace(lod=row.integer("the level"))
+            else:
+                numbers[keyword] = [row.integer("a number of bytes") for _ in bound.names]
+        offsets = [sum(pair) for pair in zip(*(numbers[keyword] for keyword in _OFFSETS), strict=True)]
+        return bound._replace(offsets=offsets, sizes=numbers["DESCRIPTOR_RANGE"])
+
+    def _depth(self, row: Statement, pipeline: Pipeline) -> None:
+        keys: dict[str, Json] = {"write": False}
+        is_on = False
+        for setting in self._lines.block(row):
+            keyword = setting.expect("TEST", "WRITE", "CLAMP", "COMPARE_OP", "BOUNDS", "BIAS")
+            if keyword == "TEST":
+                is_on = setting.expect("on", "off") == "on"
+            elif keyword in ("WRITE", "CLAMP"):
+                keys[keyword.lower()] = setting.expect("on", "off") == "on"
+            elif keyword == "COMPARE_OP":
+                keys["compare_op"] = setting.expect(*_COMPARE_OPS).upper()
+            else:
+                names = ("min", "max") if keyword == "BOUNDS" else ("constant", "clamp", "slope")
+                numbers = {setting.expect(*names): setting.number("a number") for _ in names}
+                if keyword == "BIAS":
+                    keys["bias"] = numbers
+                elif numbers != {"min": 0, "max": 1}:
+                    raise UnsupportedError("bounds of depths")
+            setting.end()
+        pipeline.depth_test = keys if is_on else None
+
+    def _subgroup(self, row: Statement, pipeline: Pipeline) -> None:
+        shader = row.known(self.script.shaders, "shader")
+        for setting in self._lines.block(row):
+            keyword = setting.expect("FULLY_POPULATED", "VARYING_SIZE", "REQUIRED_SIZE")
+            if keyword == "REQUIRED_SIZE":
+                raise UnsupportedError("sizes of subgroups")
+            if setting.expect("on", "off") == "on":
+                if keyword == "VARYING_SIZE":
+                    raise UnsupportedError("sizes of subgroups")
+                pipeline.full_subgroups.add(shader)
+
+    def _vertex_data(self, row: Statement, pipeline: Pipeline) -> None:
+        buffer = self.script.buffers[self.script.buffer_name(row)]
+        row.expect("LOCATION")
+        location = row.integer("the location")
+        element = buffer.element
+        keys: dict[str, Json] = {}
+        while row.peek():
+            keyword = row.expect("RATE", "FORMAT", "OFFSET", "STRIDE")
+            if keyword == "RATE":
+                keys["input_rate"] = row.expect("vertex", "instance").upper()
+            elif keyword == "FORMAT":
+                element = self._element(row)
+            else:
+                keys[keyword.lower()] = row.integer("a number of bytes")
+        if element.format is None:
+            raise row.wrong(f"the type of {buffer.name!r} is not that of a vertex attribute")
+        pipeline.vertex_data.append(
+            VertexData(location, buffer.name, {"format": element.format.name, "stride": element.size_bytes} | keys)
+        )
+
+    def _viewport(self, row: Statement, pipeline: Pipeline) -> None:
+        viewport: dict[str, Json] = {"x": row.number("x"), "y": row.number("y")}
+        row.expect("SIZE")
+        viewport |= {"width": row.number("the width"), "height": row.number("the height")}
+        while row.peek():
+            keyword = row.expect("MIN_DEPTH", "MAX_DEPTH")
+            viewport[keyword.lower()] = row.number("a depth")
+        pipeline.state["viewport"] = viewport
+
+    def _names(self, row: Statement, table: Mapping[str, object], kind: str) -> list[str]:
+        """Read the names before the next keyword."""
+        names = [row.known(table, kind)]
+        while row.peek() not in _AFTER_NAMES:
+            names.append(row.known(table, kind))
+        return names

@@ -1,0 +1,194 @@
+"""Memory layouts of the data types in Amber scripts: where each number of an element lies.
+
+::
+
+    vec3<float>, std140 or std430     struct { float a; vec2 b; }
+    x y z .                           a . b b
+    0 4 8 12 ─▶ next element at 16    0 4 8 12
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Final, Literal, NamedTuple
+
+import numpy
+
+from scenario_runner.errors.text import Json
+from scenario_runner.files.vk_formats import Format, find_format
+
+Layout = Literal["std140", "std430"]
+Number = int | float
+Bytes = numpy.ndarray[tuple[int], numpy.dtype[numpy.uint8]]
+
+SCALARS: Final = {
+    **{f"{sign}int{bits}": f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)},
+    "float16": "float16",
+    "float": "float32",
+    "double": "float64",
+}
+"""The scalar types of AmberScript, with the types in scenarios."""
+_TYPE: Final = re.compile(
+    r"(?:vec(?P<size>[2-4])<|mat(?P<columns>[2-4])x(?P<rows>[2-4])<)?(?P<scalar>\w+)>?(?P<array>\[\])?"
+)
+_ALIGNED_COMPONENTS: Final = (0, 1, 2, 4, 4)  # by the number of components
+_STD140_BYTES: Final = 16
+_KINDS: Final = {"i": "SINT", "u": "UINT", "f": "SFLOAT"}
+_MOST_INLINE: Final = 64
+"""The most numbers that a scenario has in the text; more become a file."""
+
+
+class Element(NamedTuple):
+    """The layout of an element: offset and type of each number, and the end of the last number.
+
+    ``format`` is the VkFormat of a scalar, a vector or a texel.
+    """
+
+    numbers: tuple[tuple[int, str], ...]
+    end: int
+    alignment: int
+    format: Format | None = None
+
+    @property
+    def size_bytes(self) -> int:
+        """The distance between two elements."""
+        return _rounded(self.end, self.alignment)
+
+    @property
+    def dtype(self) -> str | None:
+        """The type of all numbers, if an element with padding is an array of this type."""
+        types = {dtype for _, dtype in self.numbers}
+        dtype = types.pop() if len(types) == 1 else "uint8"
+        return dtype if not types and self.size_bytes % numpy.dtype(dtype).itemsize == 0 else None
+
+    @property
+    def numpy_dtype(self) -> numpy.dtype[numpy.void]:
+        """The element as a record with a field for each number."""
+        offsets, types = zip(*self.numbers, strict=True)
+        names = [str(offset) for offset in offsets]
+        return numpy.dtype({"names": names, "formats": types, "offsets": offsets, "itemsize": self.size_bytes})
+
+    def pack(self, values: Sequence[Number]) -> Bytes:
+        """Return the bytes of elements; missing numbers of the last element are 0."""
+        count = len(self.numbers)
+        elements = numpy.zeros(-(-len(values) // count), self.numpy_dtype)
+        for index, (offset, dtype) in enumerate(self.numbers):
+            column = values[index::count]
+            elements[str(offset)][: len(column)] = wrapped(column, dtype)
+        return elements.view(numpy.uint8)
+
+    def fill(self, count: int, value: Number) -> Bytes:
+        """Return the bytes of ``count`` elements with a single value."""
+        return numpy.tile(self.pack([value] * len(self.numbers)), count)
+
+    def runs(self, start: int, values: Sequence[Number]) -> Iterator[tuple[int, str, list[Number]]]:
+        """Yield runs of values with a single type and without padding: offset, type and values."""
+        end, type_of_run = -1, ""
+        run: list[Number] = []
+        for index, value in enumerate(values):
+            element, member = divmod(index, len(self.numbers))
+            offset, dtype = self.numbers[member]
+            offset += start + element * self.size_bytes
+            if run and (offset, dtype) != (end, type_of_run):
+                yield end - len(run) * numpy.dtype(type_of_run).itemsize, type_of_run, run
+                run = []
+            run.append(value)
+            end, type_of_run = offset + numpy.dtype(dtype).itemsize, dtype
+        yield end - len(run) * numpy.dtype(type_of_run).itemsize, type_of_run, run
+
+
+class Member(NamedTuple):
+    """A member of a struct; ``offset`` is None for the next place."""
+
+    type: str
+    offset: int | None
+
+
+class Struct(NamedTuple):
+    """A struct of a script."""
+
+    members: Sequence[Member]
+    stride: int | None
+
+
+def element_of(name: str, layout: Layout, structs: Mapping[str, Struct]) -> Element | None:
+    """Return the layout of a data type, a format or a struct; None for an unknown name."""
+    if name in structs:
+        return _struct(structs[name], layout, structs)
+    format = find_format(f"VK_FORMAT_{name}")
+    if format is not None:
+        return of_format(format)
+    match = _TYPE.fullmatch(name)
+    if match is None or match["scalar"] not in SCALARS:
+        return None
+    rows, columns = int(match["rows"] or match["size"] or 1), int(match["columns"] or 1)
+    return of_numbers(SCALARS[match["scalar"]], rows, columns, layout, is_array=bool(match["array"]))
+
+
+def of_numbers(dtype: str, rows: int, columns: int, layout: Layout, *, is_array: bool = False) -> Element:
+    """Return the layout of a scalar, a vector or a matrix of columns."""
+    item = numpy.dtype(dtype).itemsize
+    alignment = item * _ALIGNED_COMPONENTS[rows]
+    if layout == "std140" and (columns > 1 or is_array):
+        alignment = _rounded(alignment, _STD140_BYTES)
+    numbers = tuple((column * alignment + row * item, dtype) for column in range(columns) for row in range(rows))
+    end = rows * item if columns == 1 and not is_array else columns * alignment
+    format = None
+    if columns == 1:
+        channels = "".join(f"{channel}{8 * item}" for channel in "RGBA"[:rows])
+        format = find_format(f"VK_FORMAT_{channels}_{_KINDS[numpy.dtype(dtype).kind]}")
+    return Element(numbers, end, alignment, format)
+
+
+def of_format(format: Format) -> Element:
+    """Return the layout of texels in a buffer. Three components have the size of four."""
+    if format.numpy_dtype is None:
+        return Element((), format.block_size_bytes, 1, format)
+    dtype = numpy.dtype(format.numpy_dtype)
+    numbers = tuple((index * dtype.itemsize, dtype.name) for index in range(format.numpy_items))
+    return Element(numbers, len(numbers) * dtype.itemsize, dtype.itemsize * (4 if len(numbers) == 3 else 1), format)
+
+
+def _struct(struct: Struct, layout: Layout, structs: Mapping[str, Struct]) -> Element | None:
+    numbers: list[tuple[int, str]] = []
+    end, alignment = 0, _STD140_BYTES if layout == "std140" else 1
+    for member in struct.members:
+        element = element_of(member.type, layout, structs)
+        if element is None:
+            return None
+        start = _rounded(end, element.alignment) if member.offset is None else member.offset
+        numbers += [(start + offset, dtype) for offset, dtype in element.numbers]
+        end = start + (element.size_bytes if member.type in structs else element.end)
+        alignment = max(alignment, element.alignment)
+    if struct.stride is not None:
+        return Element(tuple(numbers), struct.stride, 1)
+    return Element(tuple(numbers), end, alignment)
+
+
+def _rounded(size: int, alignment: int) -> int:
+    return -(-size // alignment) * alignment
+
+
+def wrapped(values: Iterable[Number], dtype: str) -> numpy.ndarray[tuple[int], numpy.dtype[numpy.generic]]:
+    """Return numbers in a type; integers wrap around."""
+    type = numpy.dtype(dtype)
+    if type.kind == "f":
+        with numpy.errstate(over="ignore"):
+            return numpy.array(list(values), numpy.float64).astype(type)
+    mask = (1 << 8 * type.itemsize) - 1
+    return numpy.array([int(value) & mask for value in values], f"u{type.itemsize}").view(type)
+
+
+def as_json(values: Iterable[Number], dtype: str) -> list[Json]:
+    """Return numbers in a type as JSON; NaN and infinities are texts."""
+    return [value if abs(value) < numpy.inf else str(value) for value in wrapped(values, dtype).tolist()]
+
+
+def content_of(data: Bytes, dtype: str | None) -> dict[str, Json] | None:
+    """Return the content of a resource as an object for ``src``; None if a file should hold it."""
+    dtype = dtype or "uint8"
+    items = data.view(dtype)
+    if len(items) > 1 and (data.reshape(len(items), -1) == data[: items.itemsize]).all():
+        return {"fill": as_json(items[:1], dtype)[0], "dtype": dtype}
+    return {"values": as_json(items, dtype), "dtype": dtype} if len(items) <= _MOST_INLINE else None
