@@ -107,13 +107,15 @@ def add_compare_layers_options(parser: Parser) -> None:
 
 
 def add_import_options(parser: Parser) -> None:
-    """Make a suite from tests of another program: TOSA's conformance tests, LLVM's offload-test-suite."""
-    commands = parser.add_subparsers(required=True, dest="action", metavar="tosa|offload")
-    tosa = subcommand(commands, "tosa", "import TOSA's tests")
-    add(tosa, "folders DIR", "folders to search for tests (desc.json)", nargs="+")
+    """Make a suite from tests of another program: Amber's scripts, LLVM's offload-test-suite, TOSA's conformance tests."""
+    commands = parser.add_subparsers(required=True, dest="action", metavar="amber|offload|tosa")
+    amber = subcommand(commands, "amber", "import scripts of Amber (AmberScript and VkScript)")
+    add(amber, "paths PATH", "scripts, or folders to search for scripts (.amber, .vkscript)", nargs="+")
     offload = subcommand(commands, "offload", "import tests of LLVM's offload-test-suite")
     add(offload, "paths PATH", "tests (.test, .yaml), or folders to search for tests", nargs="+")
-    for command in (tosa, offload):
+    tosa = subcommand(commands, "tosa", "import TOSA's tests")
+    add(tosa, "folders DIR", "folders to search for tests (desc.json)", nargs="+")
+    for command in (amber, offload, tosa):
         add(command, "-o --output SUITE", "the folder to write; current items stay", required=True)
         add(command, "--jobs N", "import N tests at a time (default: the number of processors)", type=jobs)
 

@@ -29,6 +29,7 @@ from scenario_runner.importers.shader_script import (
     Statement,
     VertexData,
     passthrough,
+    words_of,
 )
 
 FIRST_LINE: Final = "#!amber"
@@ -201,7 +202,7 @@ class _Parser:
             name = row.word("the name of the file")
             content = self._read(row, name)
             if kind == "TEXT":
-                buffer.data = element.pack(row.values(content.decode(errors="replace").split(), element))
+                buffer.data = element.pack(row.values(words_of(content.decode(errors="replace")), element))
             elif kind == "BINARY":
                 buffer.data = numpy.frombuffer(content, numpy.uint8)
             else:

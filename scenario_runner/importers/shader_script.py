@@ -36,6 +36,11 @@ _TOKEN: Final = re.compile(r'"(?:\\.|[^"\\\n])*"|[(),]|#.*|\\\r?\n|\n|[^\s(),]+'
 _NO_END: Final = "the END of this statement is missing"
 
 
+def words_of(text: str) -> list[str]:
+    """Return the words of a text without comments."""
+    return [word for word in _TOKEN.findall(text) if not word.startswith(("#", "\\", "\n"))]
+
+
 class Statement:
     """The words of a statement, which may continue on further lines.
 
@@ -116,7 +121,10 @@ class Statement:
 
     def value(self, word: str, dtype: str) -> Number:
         """Convert a word to a number of a type."""
-        return self.as_number(word, "a value") if dtype.startswith("float") else self.as_integer(word, "a value")
+        if dtype.startswith("float") or "." in word:
+            number = self.as_number(word, "a value")
+            return number if dtype.startswith("float") else int(number)
+        return self.as_integer(word, "a value")
 
     def end(self) -> None:
         """Check that no word is left."""
@@ -127,18 +135,19 @@ class Statement:
 class Lines:
     """The lines of a script as statements, without comments, and as text."""
 
-    def __init__(self, path: str, text: str) -> None:
+    def __init__(self, path: str, text: str, first_line: int = 1) -> None:
+        self.text, self.first_line = text, first_line
         self._path = path
         self._lines = text.splitlines()
-        self._line = 0  # the number of the line that was read last
+        self._line = 0  # the number of lines that were read
         self.statements = self._read()
 
     def _read(self) -> Iterator[Statement]:
         while self._line < len(self._lines):
-            first, text = self._line + 1, self._next()
+            first, text = self.first_line + self._line, self._next()
             while text.rstrip().endswith("\\") and not text.lstrip().startswith("#") and self._line < len(self._lines):
                 text = text.rstrip()[:-1] + " " + self._next()
-            words = [word for word in _TOKEN.findall(text) if not word.startswith("#")]
+            words = words_of(text)
             if words:
                 yield Statement(self._path, first, words)
 
@@ -361,9 +370,14 @@ class Script:
         return self.pipelines[row.known(self.pipelines, "pipeline")]
 
 
-def framebuffer(format: str = "B8G8R8A8_UNORM") -> Buffer:
-    """Make the image for pipelines without a colour attachment."""
-    return Buffer(FRAMEBUFFER, of_format(format_named(f"VK_FORMAT_{format}")), is_image=True)
+def framebuffer(format: str = "B8G8R8A8_UNORM", name: str = FRAMEBUFFER) -> Buffer:
+    """Make the image for pipelines without an attachment."""
+    return Buffer(name, of_format(format_named(f"VK_FORMAT_{format}")), is_image=True)
+
+
+def empty_fragment_shader() -> Shader:
+    """Make the fragment shader for pipelines without one."""
+    return Shader("no_fragment_shader", "fragment", "GLSL", "#version 450\nvoid main() {}\n")
 
 
 def passthrough(name: str) -> Shader:

@@ -1,0 +1,493 @@
+"""Scenario and expectations of a script.
+
+Resources are written last, because an expectation gives a buffer its output file. A buffer that a later command
+writes is captured at a frame boundary before that command.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Final
+
+import numpy
+
+from scenario_runner.errors import UnsupportedError
+from scenario_runner.errors.text import Json, numbered
+from scenario_runner.files.vk_formats import Format
+from scenario_runner.importers.item_folders import CHECK, SCENARIO, file_error, write_json
+from scenario_runner.importers.memory_layouts import Bytes, as_json, content_of
+from scenario_runner.importers.shader_script import (
+    FRAMEBUFFER,
+    Bound,
+    Buffer,
+    Clear,
+    Copy,
+    Dispatch,
+    Draw,
+    Pipeline,
+    SameContent,
+    Script,
+    Shader,
+    Texels,
+    Tolerance,
+    Values,
+    empty_fragment_shader,
+    framebuffer,
+)
+
+JsonObject = dict[str, Json]
+_EXTENSIONS: Final = {"compute": ".comp", "vertex": ".vert", "fragment": ".frag"}
+_IMAGE_KINDS: Final = ("storage_image", "sampled_image", "combined_image_sampler")
+_WRITTEN_KINDS: Final = ("storage", "storage_texel_buffer", "storage_image")
+_NORMALIZED: Final = ("unorm", "snorm", "srgb")
+_DEPTH_BUFFER: Final = "depth_buffer"
+_DEPTH_FORMAT: Final = "D32_SFLOAT_S8_UINT"
+_EXACT_RTOL: Final = 1e-8
+"""Amber's tolerance for equal floats, 1e-6 percent."""
+_TEXEL_ATOL: Final = 0.002
+_ROUNDING: Final = 1e-6
+
+
+@dataclass
+class _Snapshot:
+    """The content of a buffer at some time. ``output`` is the name in expectations, once it is known."""
+
+    buffer: str
+    output: str = ""
+    rules: list[JsonObject] | None = None
+
+
+def write_item(script: Script, folder: str, expected_fail: str, assemble: Callable[[Shader], bytes]) -> None:
+    """Write scenario.json, check.json and the files of a script. Raises FileError, and UnsupportedError for a feature
+    that scenarios lack.
+    """
+    item = _Item(script, folder, assemble)
+    item.add_commands()
+    item.add_resources()
+    needs: JsonObject = {}
+    if script.features - {"robustBufferAccess"}:
+        needs["features"] = sorted(script.features - {"robustBufferAccess"})
+    if script.extensions:
+        needs["extensions"] = sorted(script.extensions)
+    check: JsonObject = {}
+    if item.outputs:
+        check["outputs"] = item.outputs
+    if needs:
+        check["needs"] = needs | {"at_least": True}
+    if "robustBufferAccess" in script.features:
+        check["robustness"] = True
+    if expected_fail:
+        check["expected_fail"] = expected_fail
+    write_json(folder, SCENARIO, {"resources": item.resources, "commands": item.commands})
+    write_json(folder, CHECK, check)
+
+
+class _Item:
+    def __init__(self, script: Script, folder: str, assemble: Callable[[Shader], bytes]) -> None:
+        self.resources: list[Json] = []
+        self.commands: list[Json] = []
+        self.outputs: JsonObject = {}
+        self._script, self._folder, self._assemble = script, folder, assemble
+        self._taken = {name.casefold() for name in script.buffers}
+        self._uids: dict[object, str] = {}
+        self._snapshots: list[_Snapshot] = []
+        self._current: dict[str, _Snapshot] = {}
+        self._frames = 0
+        self._samplers: dict[str, JsonObject] = {}
+        pipelines = {
+            id(row.pipeline): row.pipeline for row in script.commands if isinstance(row, Dispatch | Draw | Clear)
+        }
+        self._pipelines = list(pipelines.values())
+        self._add_default_attachments()
+        self._images = self._find_images()
+
+    def _add_default_attachments(self) -> None:
+        """Give each graphics pipeline a colour attachment, and attachments the size of their pipeline."""
+        buffers = self._script.buffers
+        for pipeline in self._pipelines:
+            if pipeline.kind == "compute":
+                continue
+            if not pipeline.colors:
+                pipeline.colors[0] = buffers.setdefault(FRAMEBUFFER, framebuffer()).name, 0
+            if pipeline.depth_test is not None and not pipeline.depth:
+                pipeline.depth = _DEPTH_BUFFER
+                buffers.setdefault(_DEPTH_BUFFER, framebuffer(_DEPTH_FORMAT, _DEPTH_BUFFER))
+            for name, lod in (*pipeline.colors.values(), *([(pipeline.depth, 0)] if pipeline.depth else ())):
+                if not buffers[name].size[0]:
+                    buffers[name].size = pipeline.size[0] << lod, pipeline.size[1] << lod
+
+    def _find_images(self) -> set[str]:
+        images = {buffer.name for buffer in self._script.buffers.values() if buffer.is_image or buffer.size[0]}
+        bound = [row for pipeline in self._pipelines for row in pipeline.bindings if row.kind != "sampler"]
+        images.update(name for row in bound if row.kind in _IMAGE_KINDS for name in row.names)
+        used = {name for row in bound if row.kind not in _IMAGE_KINDS for name in row.names}
+        used.update(row.buffer for pipeline in self._pipelines for row in pipeline.vertex_data)
+        for row in self._script.commands:
+            if isinstance(row, SameContent | Copy):
+                pair = (row.buffer, row.other) if isinstance(row, SameContent) else (row.source, row.target)
+                if not images.isdisjoint(pair):
+                    images.update(pair)
+        images -= used - {name for name in used if self._script.buffers[name].is_image}
+        if images & used:
+            raise UnsupportedError("images that are also bound as buffers")
+        for name in images:
+            buffer = self._script.buffers[name]
+            buffer.size = buffer.size if buffer.size[0] else (buffer.count, 1)
+        return images
+
+    def add_commands(self) -> None:
+        """Add the commands, and note the expectations between them."""
+        for row in self._script.commands:
+            if isinstance(row, Values | Texels | SameContent):
+                self._expect(row)
+                continue
+            self._capture(_written(row))
+            if isinstance(row, Dispatch):
+                self._add("dispatch_compute", self._shared_keys(row.pipeline) | {"rangeND": list(row.groups)})
+            elif isinstance(row, Draw):
+                self._add("dispatch_fragment", self._draw(row))
+            elif isinstance(row, Clear):
+                self._clear(row)
+            else:
+                target: Json = {"resource_ref": row.target, "offset": row.offset} if row.offset else row.target
+                self._add("copy", {"from": row.source, "to": target})
+                self._use(row.source, row.target)
+
+    def _add(self, kind: str, keys: JsonObject) -> None:
+        self.commands.append({kind: keys})
+
+    def _use(self, *names: str) -> None:
+        self._uids.update((("buffer", name), name) for name in names)
+
+    def _capture(self, written: Iterable[str]) -> None:
+        """End a frame before a command writes buffers with an expectation."""
+        names = sorted(name for name in written if name in self._current)
+        if names:
+            self._add("mark_boundary", {"resources": list[Json](names), "frame_id": self._frames})
+        for name in names:
+            self._current.pop(name).output = f"frame_{self._frames}/{name}"
+        self._frames += bool(names)
+
+    def _shared_keys(self, pipeline: Pipeline) -> JsonObject:
+        """Return the keys of dispatches and draws: shaders, bindings and push constants."""
+        stages = ("vertex", "fragment") if pipeline.kind == "graphics" else ("compute",)
+        keys: JsonObject = {}
+        for stage in stages:
+            key = "shader_ref" if stage == "compute" else f"{stage}_shader_ref"
+            keys[key] = self._shader(pipeline, stage)
+        keys["bindings"] = [self._binding(row) for row in pipeline.bindings]
+        if pipeline.push_constants:
+            data = self._script.buffers[pipeline.push_constants].data
+            if data is not None:
+                keys["push_data_ref"] = self._data("raw_data", pipeline.push_constants, data)
+        return keys
+
+    def _data(self, kind: str, stem: str, data: Bytes) -> str:
+        """Add a resource with constant bytes, once."""
+        key = kind, data.tobytes()
+        if key not in self._uids:
+            uid = self._uids[key] = self._new_name(stem)
+            body: JsonObject = {
+                "uid": uid,
+                "src": self._content(uid, data, "float32" if len(data) % 4 == 0 else "uint8"),
+            }
+            self.resources.append({kind: body | ({"shader_access": "readonly"} if kind == "buffer" else {})})
+        return self._uids[key]
+
+    def _shader(self, pipeline: Pipeline, stage: str) -> str:
+        if stage not in pipeline.shaders and stage != "fragment":
+            raise UnsupportedError(f"a pipeline without a {stage} shader")
+        shader, entry, constants = pipeline.shaders.get(stage) or (empty_fragment_shader(), "main", ())
+        is_full = shader.name in pipeline.full_subgroups
+        key = shader.name, stage, entry, constants, is_full
+        if key in self._uids:
+            return self._uids[key]
+        uid = self._uids[key] = self._new_name(shader.name)
+        body: JsonObject = {"uid": uid, "src": self._source(shader, stage), "stage": stage}
+        if shader.language == "HLSL":
+            body |= {"type": "HLSL", "include_dirs": ["."]}
+        if shader.target_env and shader.language == "GLSL":
+            body["build_options"] = f"--target-env {shader.target_env}"
+        if entry != "main":
+            body["entry"] = entry
+        if constants:
+            body["specialization_constants"] = [{"id": id, "value": value} for id, value in constants]
+        if is_full:
+            body["full_subgroups"] = True
+        self.resources.append({"shader": body})
+        return uid
+
+    def _source(self, shader: Shader, stage: str) -> str:
+        """Write the file of a shader, once, and return the name."""
+        key = "source", shader.name, stage
+        if key not in self._uids:
+            for path, text in self._script.virtual_files.items():
+                self._write(path, text.encode())
+            content = self._assemble(shader) if shader.language == "SPIRV-ASM" else shader.text
+            if shader.path in self._script.virtual_files:
+                self._uids[key] = shader.path
+            else:
+                extension = {"HLSL": ".hlsl", "GLSL": _EXTENSIONS[stage]}.get(shader.language, ".spv")
+                self._uids[key] = self._file_name(shader.name, extension)
+                self._write(self._uids[key], content if isinstance(content, bytes) else content.encode())
+        return self._uids[key]
+
+    def _write(self, name: str, content: bytes) -> None:
+        path = os.path.normpath(os.path.join(self._folder, name))
+        if not path.startswith(os.path.join(self._folder, "")):
+            raise file_error(self._script.path, f"the file {name!r} is outside of the script's folder")
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        with open(path, "wb") as file:
+            file.write(content)
+
+    def _new_name(self, stem: str) -> str:
+        name = numbered(stem, "", lambda name: name.casefold() in self._taken)
+        self._taken.add(name.casefold())
+        return name
+
+    def _file_name(self, stem: str, extension: str) -> str:
+        return self._new_name(re.sub(r"[^\w.-]", "_", stem) + extension)
+
+    def _binding(self, bound: Bound) -> JsonObject:
+        format = None
+        entries: list[JsonObject] = []
+        for index, name in enumerate(bound.names):
+            if bound.kind == "sampler":
+                entries.append({"resource_ref": self._sampler(name)})
+                continue
+            self._use(name)
+            if bound.kind in ("uniform_texel_buffer", "storage_texel_buffer"):
+                format = self._format_of(name)
+            elif bound.samplers:
+                self._set_sampler(name, bound.samplers[index % len(bound.samplers)], bound.lod)
+            entry: JsonObject = {"resource_ref": name}
+            if bound.lod:
+                entry["lod"] = bound.lod
+            if bound.offsets and bound.offsets[index]:
+                entry["offset"] = bound.offsets[index]
+            if bound.sizes and bound.sizes[index] >= 0:
+                entry["size"] = bound.sizes[index]
+            entries.append(entry)
+        binding: JsonObject = {"set": bound.set, "id": bound.binding}
+        if format is not None:
+            binding["format"] = format.name
+        return binding | ({"resource_refs": list[Json](entries)} if bound.is_array else entries[0])
+
+    def _format_of(self, name: str) -> Format:
+        format = self._script.buffers[name].format
+        if format is None:
+            raise UnsupportedError("texels of matrices or structs")
+        return format
+
+    def _sampler(self, name: str) -> str:
+        """Add an image that only has a sampler."""
+        key = "sampler", name
+        if key not in self._uids:
+            uid = self._uids[key] = self._new_name(name)
+            self._set_sampler(uid, name, 0)
+            body: JsonObject = {"uid": uid, "format": "VK_FORMAT_R8G8B8A8_UNORM", "dims": [1, 1, 1, 1]}
+            self.resources.append({"image": body | {"shader_access": "readonly"} | self._samplers[uid]})
+        return self._uids[key]
+
+    def _set_sampler(self, image: str, sampler: str, lod: int | None) -> None:
+        keys = dict(self._script.samplers[sampler])
+        max_lod = keys.pop("max_lod", 1.0)
+        buffer = self._script.buffers.get(image)
+        if buffer is not None and not lod and buffer.mips - 1 > float(str(max_lod)):
+            raise UnsupportedError("samplers with a greatest level below the last level of the image")
+        if self._samplers.setdefault(image, keys) != keys:
+            raise UnsupportedError("images with two samplers")
+
+    def _draw(self, row: Draw) -> JsonObject:
+        pipeline = row.pipeline
+        keys = self._shared_keys(pipeline)
+        if "fragment" in pipeline.shaders:
+            keys["color_attachment_refs"] = self._attachments(pipeline)
+        else:
+            keys["render_extent"] = list(pipeline.size)
+        keys |= row.keys | pipeline.state
+        if row.vertices:
+            vertices = numpy.array(row.vertices, "f4").view(numpy.uint8)
+            attribute: JsonObject = {"location": 0, "resource_ref": self._data("buffer", "vertices", vertices)}
+            keys["vertex_count"] = len(row.vertices) // 2
+            keys["vertex_attributes"] = [attribute | {"format": "VK_FORMAT_R32G32_SFLOAT"}]
+        else:
+            self._use(*(data.buffer for data in pipeline.vertex_data))
+            keys["vertex_attributes"] = [
+                {"location": data.location, "resource_ref": data.buffer} | data.keys for data in pipeline.vertex_data
+            ]
+        if row.indexed:
+            self._use(pipeline.indices)
+            size_bits = 8 * self._script.buffers[pipeline.indices].element.size_bytes
+            keys["index_buffer"] = {"resource_ref": pipeline.indices, "index_type": f"UINT{size_bits}"}
+        if pipeline.depth_test is not None:
+            self._use(pipeline.depth)
+            keys["depth_attachment"] = {"resource_ref": pipeline.depth} | pipeline.depth_test
+        return keys
+
+    def _attachments(self, pipeline: Pipeline) -> list[Json]:
+        if sorted(pipeline.colors) != list(range(len(pipeline.colors))):
+            raise UnsupportedError("gaps between colour attachments")
+        targets = [pipeline.colors[location] for location in range(len(pipeline.colors))]
+        self._use(*(name for name, _ in targets))
+        return [{"resource_ref": name, "lod": lod} if lod else name for name, lod in targets]
+
+    def _clear(self, row: Clear) -> None:
+        for name, lod in row.pipeline.colors.values():
+            value: list[Json] = list(row.color)
+            if self._format_of(name).numeric in ("uint", "sint"):
+                if any(row.color):
+                    raise UnsupportedError("clears of integer images to other values than 0")
+                value = [0]
+            self._add("fill", {"resource_ref": name, "value": value} | ({"lod": lod} if lod else {}))
+            self._use(name)
+        if row.pipeline.depth:
+            self._add("fill", {"resource_ref": row.pipeline.depth, "value": row.depth})
+            self._use(row.pipeline.depth)
+
+    def _snapshot(self, name: str) -> _Snapshot:
+        if name not in self._current:
+            self._current[name] = _Snapshot(name)
+            self._snapshots.append(self._current[name])
+            self._use(name)
+        return self._current[name]
+
+    def _expect(self, row: Values | Texels | SameContent) -> None:
+        snapshot = self._snapshot(row.buffer)
+        snapshot.rules = snapshot.rules or []
+        if isinstance(row, SameContent):
+            rule: JsonObject = {"equals": self._snapshot(row.other)}
+            if row.metric is not None:
+                rule["metrics"] = {row.metric[0]: {"max": row.metric[1]}}
+            snapshot.rules.append(rule)
+        elif isinstance(row, Texels):
+            snapshot.rules += self._texel_rules(row)
+        elif row.buffer in self._images:
+            snapshot.rules += self._row_rules(row)
+        else:
+            snapshot.rules += [
+                {"at": at, "values": as_json(values, dtype), "dtype": dtype} | _limits(row.tolerance, dtype)
+                for at, dtype, values in row.element.runs(row.offset, row.values)
+            ]
+
+    def _texel_rules(self, row: Texels) -> list[JsonObject]:
+        """Return a rule for each group of channels with the same tolerance."""
+        buffer, format = self._script.buffers[row.buffer], self._format_of(row.buffer)
+        x, y, width, height = row.rect
+        if x + width > buffer.size[0] or y + height > buffer.size[1]:
+            size = " x ".join(map(str, buffer.size))
+            raise file_error(self._script.path, f"the rectangle ends outside of the {size} texels", line=row.line)
+        if row.buffer not in self._images:
+            raise UnsupportedError("rectangles in buffers")
+        tolerances = row.tolerances or [Tolerance(_TEXEL_ATOL, False)]
+        scale = row.scale if row.tolerances else 1.0
+        tolerances = tolerances if len(tolerances) == 4 else tolerances[:1] * 4
+        groups: dict[Tolerance, str] = {}
+        for channel, tolerance, _ in zip("RGBA", tolerances, row.color, strict=False):
+            if channel in format.channels:
+                groups[tolerance] = groups.get(tolerance, "") + channel
+        rules = []
+        for tolerance, channels in groups.items():
+            values = [row.color["RGBA".index(channel)] for channel in channels]
+            rule: JsonObject = {"rect": list(row.rect), "channels": channels, "values": list[Json](values)}
+            if format.numeric in _NORMALIZED:
+                rule["normalized"] = True
+            elif format.numeric in ("uint", "sint"):
+                if any(round(value) != value for value in values):
+                    raise UnsupportedError("fractions of integers in an image")
+                rule["values"] = [round(value) for value in values]
+            limit = tolerance.value / 100 if tolerance.is_percent else tolerance.value * scale
+            limit += _ROUNDING if scale != 1 and not tolerance.is_percent else 0
+            rules.append(rule | {"rtol" if tolerance.is_percent else "atol": limit})
+        return rules
+
+    def _row_rules(self, row: Values) -> list[JsonObject]:
+        """Return a rule for each row of texels with values."""
+        buffer = self._script.buffers[row.buffer]
+        width, count = buffer.size[0], len(row.element.numbers)
+        first = row.offset // row.element.size_bytes
+        dtype = row.element.numbers[0][1]
+        texels = [as_json(row.values[start : start + count], dtype) for start in range(0, len(row.values), count)]
+        rules: list[JsonObject] = []
+        while texels:
+            x, y = first % width, first // width
+            part = texels[: width - x]
+            values: list[Json] = [list[Json](part)]
+            rules.append({"rect": [x, y, len(part), 1], "values": values} | _limits(row.tolerance, dtype))
+            first, texels = first + len(part), texels[len(part) :]
+        return rules
+
+    def add_resources(self) -> None:
+        """Add the used buffers and images, and name the outputs."""
+        for name, snapshot in self._current.items():
+            snapshot.output = name
+        for snapshot in self._snapshots:
+            rules = snapshot.rules or [{"unchecked": True}]
+            for rule in rules:
+                if isinstance(rule.get("equals"), _Snapshot):
+                    rule["equals"] = rule["equals"].output
+            self.outputs[snapshot.output] = rules[0] if len(rules) == 1 else list[Json](rules)
+        for name, buffer in self._script.buffers.items():
+            if ("buffer", name) in self._uids:
+                kind = "image" if name in self._images else "buffer"
+                body = self._image(buffer) if kind == "image" else self._buffer(buffer)
+                if name in self._current:
+                    body["dst"] = self._file_name(f"{name}_output", ".npy")
+                self.resources.append({kind: body})
+
+    def _buffer(self, buffer: Buffer) -> JsonObject:
+        body: JsonObject = {"uid": buffer.name, "shader_access": "readwrite"}
+        data = buffer.data
+        size_bytes = buffer.count * buffer.element.size_bytes if data is None else len(data)
+        if data is None or not data.any():
+            return body | {"size": size_bytes}
+        return body | {"size": size_bytes, "src": self._content(buffer.name, data, buffer.element.dtype)}
+
+    def _content(self, name: str, data: Bytes, dtype: str | None) -> Json:
+        content = content_of(data, dtype)
+        if content is not None:
+            return content
+        file = self._file_name(name, ".npy")
+        numpy.save(os.path.join(self._folder, file), data.view(numpy.dtype(dtype or "uint8")))
+        return file
+
+    def _image(self, buffer: Buffer) -> JsonObject:
+        format = self._format_of(buffer.name)
+        width, height = buffer.size
+        body: JsonObject = {"uid": buffer.name, "format": format.name, "dims": [1, width, height, 1]}
+        body["shader_access"] = "readwrite"
+        if buffer.mips > 1:
+            body["mips"] = buffer.mips
+        if any(buffer.name == name for row in self._pipelines for name, _ in row.colors.values()):
+            body["color_attachment"] = True
+        if buffer.picture:
+            body["src"] = self._file_name(buffer.name, ".png")
+            shutil.copyfile(buffer.picture, os.path.join(self._folder, str(body["src"])))
+        elif buffer.data is not None and buffer.data.any():
+            texels = buffer.data.reshape(height * width, -1)[:, : format.block_size_bytes]
+            array = numpy.ascontiguousarray(texels).view(format.numpy_dtype).reshape(height, width, -1)
+            body["src"] = self._file_name(buffer.name, ".npy")
+            numpy.save(os.path.join(self._folder, str(body["src"])), array)
+        return body | self._samplers.get(buffer.name, {})
+
+
+def _written(row: Dispatch | Draw | Clear | Copy) -> set[str]:
+    """Return the names of all buffers that a command may write."""
+    if isinstance(row, Copy):
+        return {row.target}
+    pipeline = row.pipeline
+    names = {name for name, _ in pipeline.colors.values()} | ({pipeline.depth} - {""})
+    if not isinstance(row, Clear):
+        names.update(name for bound in pipeline.bindings if bound.kind in _WRITTEN_KINDS for name in bound.names)
+    return names
+
+
+def _limits(tolerance: Tolerance | None, dtype: str) -> JsonObject:
+    """Return the tolerance of numbers as keys of a rule."""
+    if tolerance is None:
+        return {"rtol": _EXACT_RTOL} if dtype.startswith("float") else {}
+    return {"rtol": tolerance.value / 100} if tolerance.is_percent else {"atol": tolerance.value}
