@@ -209,9 +209,9 @@ class _Parser:
                 buffer.picture = self.script.sources[-1]
                 buffer.size = int.from_bytes(content[16:20]), int.from_bytes(content[20:24])
                 return
-        if count and len(buffer.data) != count * element.size_bytes:
-            raise row.wrong(f"{buffer.name!r} has {len(buffer.data) // element.size_bytes} elements, expected {count}")
         buffer.count = len(buffer.data) // element.size_bytes
+        if buffer.is_image and buffer.count != count:
+            raise row.wrong(f"{buffer.name!r} has {buffer.count} texels, expected {count}")
 
     def _sampler(self, row: Statement) -> None:
         name = row.word("the name of the sampler")

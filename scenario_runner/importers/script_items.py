@@ -9,8 +9,7 @@ from __future__ import annotations
 import os
 import re
 import shutil
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from collections.abc import Callable
 from typing import Final
 
 import numpy
@@ -19,7 +18,8 @@ from scenario_runner.errors import UnsupportedError
 from scenario_runner.errors.text import Json, numbered
 from scenario_runner.files.vk_formats import Format
 from scenario_runner.importers.item_folders import CHECK, SCENARIO, file_error, write_json
-from scenario_runner.importers.memory_layouts import Bytes, as_json, content_of
+from scenario_runner.importers.memory_layouts import Bytes, content_of
+from scenario_runner.importers.script_expectations import Expectations, JsonObject
 from scenario_runner.importers.shader_script import (
     FRAMEBUFFER,
     Bound,
@@ -33,13 +33,11 @@ from scenario_runner.importers.shader_script import (
     Script,
     Shader,
     Texels,
-    Tolerance,
     Values,
     empty_fragment_shader,
     framebuffer,
 )
 
-JsonObject = dict[str, Json]
 _EXTENSIONS: Final = {"compute": ".comp", "vertex": ".vert", "fragment": ".frag"}
 _IMAGE_KINDS: Final = ("storage_image", "sampled_image", "combined_image_sampler")
 _WRITTEN_KINDS: Final = ("storage", "storage_texel_buffer", "storage_image")
@@ -50,15 +48,6 @@ _EXACT_RTOL: Final = 1e-8
 """Amber's tolerance for equal floats, 1e-6 percent."""
 _TEXEL_ATOL: Final = 0.002
 _ROUNDING: Final = 1e-6
-
-
-@dataclass
-class _Snapshot:
-    """The content of a buffer at some time. ``output`` is the name in expectations, once it is known."""
-
-    buffer: str
-    output: str = ""
-    rules: list[JsonObject] | None = None
 
 
 def write_item(script: Script, folder: str, expected_fail: str, assemble: Callable[[Shader], bytes]) -> None:
@@ -90,13 +79,9 @@ class _Item:
     def __init__(self, script: Script, folder: str, assemble: Callable[[Shader], bytes]) -> None:
         self.resources: list[Json] = []
         self.commands: list[Json] = []
-        self.outputs: JsonObject = {}
         self._script, self._folder, self._assemble = script, folder, assemble
         self._taken = {name.casefold() for name in script.buffers}
         self._uids: dict[object, str] = {}
-        self._snapshots: list[_Snapshot] = []
-        self._current: dict[str, _Snapshot] = {}
-        self._frames = 0
         self._samplers: dict[str, JsonObject] = {}
         pipelines = {
             id(row.pipeline): row.pipeline for row in script.commands if isinstance(row, Dispatch | Draw | Clear)
@@ -104,6 +89,7 @@ class _Item:
         self._pipelines = list(pipelines.values())
         self._add_default_attachments()
         self._images = self._find_images()
+        self._expectations = Expectations(script, self._images)
 
     def _add_default_attachments(self) -> None:
         """Give each graphics pipeline a colour attachment, and attachments the size of their pipeline."""
@@ -121,29 +107,37 @@ class _Item:
                     buffers[name].size = pipeline.size[0] << lod, pipeline.size[1] << lod
 
     def _find_images(self) -> set[str]:
-        images = {buffer.name for buffer in self._script.buffers.values() if buffer.is_image or buffer.size[0]}
+        """Return the names of all images. Buffers that are compared with images or copied are images, too."""
+        buffers = self._script.buffers
         bound = [row for pipeline in self._pipelines for row in pipeline.bindings if row.kind != "sampler"]
-        images.update(name for row in bound if row.kind in _IMAGE_KINDS for name in row.names)
+        images = {name for row in bound if row.kind in _IMAGE_KINDS for name in row.names}
+        images.update(name for row in self._pipelines for name, _ in row.colors.values())
+        images.update(row.depth for row in self._pipelines if row.depth)
         used = {name for row in bound if row.kind not in _IMAGE_KINDS for name in row.names}
         used.update(row.buffer for pipeline in self._pipelines for row in pipeline.vertex_data)
-        for row in self._script.commands:
-            if isinstance(row, SameContent | Copy):
-                pair = (row.buffer, row.other) if isinstance(row, SameContent) else (row.source, row.target)
-                if not images.isdisjoint(pair):
-                    images.update(pair)
-        images -= used - {name for name in used if self._script.buffers[name].is_image}
         if images & used:
             raise UnsupportedError("images that are also bound as buffers")
+        images.update(name for name, row in buffers.items() if (row.is_image or row.size[0]) and name not in used)
+        for command in self._script.commands:
+            if isinstance(command, SameContent | Copy) and not images.isdisjoint(command[:2]):
+                images.update(command[:2])
+                size = max(buffers[name].size for name in command[:2])
+                for name in command[:2]:
+                    buffers[name].size = size if not buffers[name].size[0] else buffers[name].size
         for name in images:
-            buffer = self._script.buffers[name]
-            buffer.size = buffer.size if buffer.size[0] else (buffer.count, 1)
+            buffers[name].size = buffers[name].size if buffers[name].size[0] else (buffers[name].count, 1)
         return images
+
+    @property
+    def outputs(self) -> JsonObject:
+        """The rules of all outputs."""
+        return self._expectations.outputs()
 
     def add_commands(self) -> None:
         """Add the commands, and note the expectations between them."""
         for row in self._script.commands:
             if isinstance(row, Values | Texels | SameContent):
-                self._expect(row)
+                self._expectations.add(row)
                 continue
             self._capture(_written(row))
             if isinstance(row, Dispatch):
@@ -163,14 +157,12 @@ class _Item:
     def _use(self, *names: str) -> None:
         self._uids.update((("buffer", name), name) for name in names)
 
-    def _capture(self, written: Iterable[str]) -> None:
+    def _capture(self, written: set[str]) -> None:
         """End a frame before a command writes buffers with an expectation."""
-        names = sorted(name for name in written if name in self._current)
+        names = sorted(self._expectations.final & written)
         if names:
-            self._add("mark_boundary", {"resources": list[Json](names), "frame_id": self._frames})
-        for name in names:
-            self._current.pop(name).output = f"frame_{self._frames}/{name}"
-        self._frames += bool(names)
+            frame = self._expectations.end_frame(names)
+            self._add("mark_boundary", {"resources": list[Json](names), "frame_id": frame})
 
     def _shared_keys(self, pipeline: Pipeline) -> JsonObject:
         """Return the keys of dispatches and draws: shaders, bindings and push constants."""
@@ -349,93 +341,14 @@ class _Item:
             self._add("fill", {"resource_ref": row.pipeline.depth, "value": row.depth})
             self._use(row.pipeline.depth)
 
-    def _snapshot(self, name: str) -> _Snapshot:
-        if name not in self._current:
-            self._current[name] = _Snapshot(name)
-            self._snapshots.append(self._current[name])
-            self._use(name)
-        return self._current[name]
-
-    def _expect(self, row: Values | Texels | SameContent) -> None:
-        snapshot = self._snapshot(row.buffer)
-        snapshot.rules = snapshot.rules or []
-        if isinstance(row, SameContent):
-            rule: JsonObject = {"equals": self._snapshot(row.other)}
-            if row.metric is not None:
-                rule["metrics"] = {row.metric[0]: {"max": row.metric[1]}}
-            snapshot.rules.append(rule)
-        elif isinstance(row, Texels):
-            snapshot.rules += self._texel_rules(row)
-        elif row.buffer in self._images:
-            snapshot.rules += self._row_rules(row)
-        else:
-            snapshot.rules += [
-                {"at": at, "values": as_json(values, dtype), "dtype": dtype} | _limits(row.tolerance, dtype)
-                for at, dtype, values in row.element.runs(row.offset, row.values)
-            ]
-
-    def _texel_rules(self, row: Texels) -> list[JsonObject]:
-        """Return a rule for each group of channels with the same tolerance."""
-        buffer, format = self._script.buffers[row.buffer], self._format_of(row.buffer)
-        x, y, width, height = row.rect
-        if x + width > buffer.size[0] or y + height > buffer.size[1]:
-            size = " x ".join(map(str, buffer.size))
-            raise file_error(self._script.path, f"the rectangle ends outside of the {size} texels", line=row.line)
-        if row.buffer not in self._images:
-            raise UnsupportedError("rectangles in buffers")
-        tolerances = row.tolerances or [Tolerance(_TEXEL_ATOL, False)]
-        scale = row.scale if row.tolerances else 1.0
-        tolerances = tolerances if len(tolerances) == 4 else tolerances[:1] * 4
-        groups: dict[Tolerance, str] = {}
-        for channel, tolerance, _ in zip("RGBA", tolerances, row.color, strict=False):
-            if channel in format.channels:
-                groups[tolerance] = groups.get(tolerance, "") + channel
-        rules = []
-        for tolerance, channels in groups.items():
-            values = [row.color["RGBA".index(channel)] for channel in channels]
-            rule: JsonObject = {"rect": list(row.rect), "channels": channels, "values": list[Json](values)}
-            if format.numeric in _NORMALIZED:
-                rule["normalized"] = True
-            elif format.numeric in ("uint", "sint"):
-                if any(round(value) != value for value in values):
-                    raise UnsupportedError("fractions of integers in an image")
-                rule["values"] = [round(value) for value in values]
-            limit = tolerance.value / 100 if tolerance.is_percent else tolerance.value * scale
-            limit += _ROUNDING if scale != 1 and not tolerance.is_percent else 0
-            rules.append(rule | {"rtol" if tolerance.is_percent else "atol": limit})
-        return rules
-
-    def _row_rules(self, row: Values) -> list[JsonObject]:
-        """Return a rule for each row of texels with values."""
-        buffer = self._script.buffers[row.buffer]
-        width, count = buffer.size[0], len(row.element.numbers)
-        first = row.offset // row.element.size_bytes
-        dtype = row.element.numbers[0][1]
-        texels = [as_json(row.values[start : start + count], dtype) for start in range(0, len(row.values), count)]
-        rules: list[JsonObject] = []
-        while texels:
-            x, y = first % width, first // width
-            part = texels[: width - x]
-            values: list[Json] = [list[Json](part)]
-            rules.append({"rect": [x, y, len(part), 1], "values": values} | _limits(row.tolerance, dtype))
-            first, texels = first + len(part), texels[len(part) :]
-        return rules
-
     def add_resources(self) -> None:
-        """Add the used buffers and images, and name the outputs."""
-        for name, snapshot in self._current.items():
-            snapshot.output = name
-        for snapshot in self._snapshots:
-            rules = snapshot.rules or [{"unchecked": True}]
-            for rule in rules:
-                if isinstance(rule.get("equals"), _Snapshot):
-                    rule["equals"] = rule["equals"].output
-            self.outputs[snapshot.output] = rules[0] if len(rules) == 1 else list[Json](rules)
+        """Add the used buffers and images."""
+        self._use(*self._expectations.buffers)
         for name, buffer in self._script.buffers.items():
             if ("buffer", name) in self._uids:
                 kind = "image" if name in self._images else "buffer"
                 body = self._image(buffer) if kind == "image" else self._buffer(buffer)
-                if name in self._current:
+                if name in self._expectations.final:
                     body["dst"] = self._file_name(f"{name}_output", ".npy")
                 self.resources.append({kind: body})
 
@@ -469,7 +382,7 @@ class _Item:
             shutil.copyfile(buffer.picture, os.path.join(self._folder, str(body["src"])))
         elif buffer.data is not None and buffer.data.any():
             texels = buffer.data.reshape(height * width, -1)[:, : format.block_size_bytes]
-            array = numpy.ascontiguousarray(texels).view(format.numpy_dtype).reshape(height, width, -1)
+            array = numpy.ascontiguousarray(texels).view(numpy.dtype(format.numpy_dtype)).reshape(height, width, -1)
             body["src"] = self._file_name(buffer.name, ".npy")
             numpy.save(os.path.join(self._folder, str(body["src"])), array)
         return body | self._samplers.get(buffer.name, {})
@@ -484,10 +397,3 @@ def _written(row: Dispatch | Draw | Clear | Copy) -> set[str]:
     if not isinstance(row, Clear):
         names.update(name for bound in pipeline.bindings if bound.kind in _WRITTEN_KINDS for name in bound.names)
     return names
-
-
-def _limits(tolerance: Tolerance | None, dtype: str) -> JsonObject:
-    """Return the tolerance of numbers as keys of a rule."""
-    if tolerance is None:
-        return {"rtol": _EXACT_RTOL} if dtype.startswith("float") else {}
-    return {"rtol": tolerance.value / 100} if tolerance.is_percent else {"atol": tolerance.value}
