@@ -181,8 +181,11 @@ def wrapped(values: Iterable[Number], dtype: str) -> numpy.ndarray[tuple[int], n
 
 
 def as_json(values: Iterable[Number], dtype: str) -> list[Json]:
-    """Return numbers in a type as JSON; NaN and infinities are texts."""
-    return [value if abs(value) < numpy.inf else str(value) for value in wrapped(values, dtype).tolist()]
+    """Return numbers in a type as JSON: floats with the fewest digits; NaN and infinities are texts."""
+    numbers = wrapped(values, dtype)
+    if numbers.dtype.kind != "f":
+        return list[Json](numbers.tolist())
+    return [float(str(number)) if numpy.isfinite(number) else str(number) for number in numbers]
 
 
 def content_of(data: Bytes, dtype: str | None) -> dict[str, Json] | None:

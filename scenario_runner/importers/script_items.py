@@ -331,10 +331,10 @@ class _Item:
     def _clear(self, row: Clear) -> None:
         for name, lod in row.pipeline.colors.values():
             value: list[Json] = list(row.color)
-            if self._format_of(name).numeric in ("uint", "sint"):
-                if any(row.color):
-                    raise UnsupportedError("clears of integer images to other values than 0")
-                value = [0]
+            format = self._format_of(name)
+            if format.numeric in ("uint", "sint"):  # Amber gives the bits of floats
+                bits = numpy.array(row.color, "f4").view("u4").tolist()
+                value = [number & ((1 << size) - 1) for number, size in zip(bits, format.channel_bits, strict=False)]
             self._add("fill", {"resource_ref": name, "value": value} | ({"lod": lod} if lod else {}))
             self._use(name)
         if row.pipeline.depth:
