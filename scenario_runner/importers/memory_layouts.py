@@ -188,10 +188,10 @@ def as_json(values: Iterable[Number], dtype: str) -> list[Json]:
     return [float(str(number)) if numpy.isfinite(number) else str(number) for number in numbers]
 
 
-def content_of(data: Bytes, dtype: str | None) -> dict[str, Json] | None:
+def content_of(data: Bytes, dtype: str | None, *, may_fill: bool) -> dict[str, Json] | None:
     """Return the content of a resource as an object for ``src``; None if a file should hold it."""
     dtype = dtype or "uint8"
     items = data.view(dtype)
-    if len(items) > 1 and (data.reshape(len(items), -1) == data[: items.itemsize]).all():
+    if may_fill and len(items) > 1 and (data.reshape(len(items), -1) == data[: items.itemsize]).all():
         return {"fill": as_json(items[:1], dtype)[0], "dtype": dtype}
     return {"values": as_json(items, dtype), "dtype": dtype} if len(items) <= _MOST_INLINE else None

@@ -173,20 +173,17 @@ class _Item:
             keys[key] = self._shader(pipeline, stage)
         keys["bindings"] = [self._binding(row) for row in pipeline.bindings]
         if pipeline.push_constants:
-            data = self._script.buffers[pipeline.push_constants].data
-            if data is not None:
-                keys["push_data_ref"] = self._data("raw_data", pipeline.push_constants, data)
+            buffer = self._script.buffers[pipeline.push_constants]
+            if buffer.data is not None:
+                keys["push_data_ref"] = self._data("raw_data", buffer.name, buffer.data, buffer.element.dtype)
         return keys
 
-    def _data(self, kind: str, stem: str, data: Bytes) -> str:
+    def _data(self, kind: str, stem: str, data: Bytes, dtype: str | None) -> str:
         """Add a resource with constant bytes, once."""
         key = kind, data.tobytes()
         if key not in self._uids:
             uid = self._uids[key] = self._new_name(stem)
-            body: JsonObject = {
-                "uid": uid,
-                "src": self._content(uid, data, "float32" if len(data) % 4 == 0 else "uint8"),
-            }
+            body: JsonObject = {"uid": uid, "src": self._content(uid, data, dtype, may_fill=False)}
             self.resources.append({kind: body | ({"shader_access": "readonly"} if kind == "buffer" else {})})
         return self._uids[key]
 
@@ -304,7 +301,10 @@ class _Item:
         keys |= row.keys | pipeline.state
         if row.vertices:
             vertices = numpy.array(row.vertices, "f4").view(numpy.uint8)
-            attribute: JsonObject = {"location": 0, "resource_ref": self._data("buffer", "vertices", vertices)}
+            attribute: JsonObject = {
+                "location": 0,
+                "resource_ref": self._data("buffer", "vertices", vertices, "float32"),
+            }
             keys["vertex_count"] = len(row.vertices) // 2
             keys["vertex_attributes"] = [attribute | {"format": "VK_FORMAT_R32G32_SFLOAT"}]
         else:
@@ -360,8 +360,8 @@ class _Item:
             return body | {"size": size_bytes}
         return body | {"size": size_bytes, "src": self._content(buffer.name, data, buffer.element.dtype)}
 
-    def _content(self, name: str, data: Bytes, dtype: str | None) -> Json:
-        content = content_of(data, dtype)
+    def _content(self, name: str, data: Bytes, dtype: str | None, *, may_fill: bool = True) -> Json:
+        content = content_of(data, dtype, may_fill=may_fill)
         if content is not None:
             return content
         file = self._file_name(name, ".npy")

@@ -114,7 +114,16 @@ LAYOUTS = [
     ("pair STD140 DATA 1 2 3 END", 16, [1, 0, 2, 3], [(0, [1]), (8, [2, 3])]),
     ("placed DATA 1 2 END", 24, [0, 0, 1, 0, 2, 0], [(8, [1]), (16, [2])]),
 ]
-STRUCTS = "STRUCT pair\n  float a\n  vec2<float> b\nEND\nSTRUCT placed STRIDE 24\n  float a OFFSET 8\n  float b OFFSET 16\nEND\n"
+STRUCTS = """\
+STRUCT pair
+  float a
+  vec2<float> b
+END
+STRUCT placed STRIDE 24
+  float a OFFSET 8
+  float b OFFSET 16
+END
+"""
 
 
 @pytest.mark.parametrize("definition, size, values, rules", LAYOUTS)
@@ -164,22 +173,35 @@ def test_a_drawing(program: Program, tmp_path: Path) -> None:
     assert third["rtol"] == 0.05
 
 
+VERTEX_DATA = """\
+BUFFER positions DATA_TYPE vec3<float> DATA -1 -1 0 3 -1 0 -1 3 0 END
+BUFFER colors DATA_TYPE R8G8B8A8_UNORM DATA 1 2 3 4 1 2 3 4 1 2 3 4 END
+BUFFER order DATA_TYPE uint16 DATA 0 1 2 END
+BUFFER depth FORMAT D32_SFLOAT
+DERIVE_PIPELINE derived FROM pipeline
+  VERTEX_DATA positions LOCATION 0
+  VERTEX_DATA colors LOCATION 1 RATE instance OFFSET 4
+  INDEX_DATA order
+  BIND BUFFER depth AS depth_stencil
+  POLYGON_MODE line
+  VIEWPORT 1 2 SIZE 3 4 MIN_DEPTH 0.5
+  DEPTH
+    TEST on
+    WRITE on
+    COMPARE_OP less_or_equal
+    BOUNDS min 0 max 1
+    BIAS constant 1 clamp 0 slope 2
+  END
+END
+CLEAR_DEPTH derived 0.5
+CLEAR derived
+RUN derived DRAW_ARRAY AS TRIANGLE_LIST INDEXED START_IDX 1 COUNT 2
+"""
+
+
 def test_a_drawing_with_vertex_data(program: Program, tmp_path: Path) -> None:
     """Attributes have the padded stride of the buffer, and START_IDX of an indexed draw is added to the indices."""
-    text = PAINT.replace(
-        "BUFFER picture",
-        "BUFFER positions DATA_TYPE vec3<float> DATA\n-1 -1 0\n3 -1 0\n-1 3 0\nEND\n"
-        "BUFFER colors DATA_TYPE R8G8B8A8_UNORM DATA\n1 2 3 4\n1 2 3 4\n1 2 3 4\nEND\n"
-        "BUFFER order DATA_TYPE uint16 DATA 0 1 2 END\nBUFFER depth FORMAT D32_SFLOAT\nBUFFER picture",
-    ).replace(
-        "  FRAMEBUFFER",
-        "  VERTEX_DATA positions LOCATION 0\n  VERTEX_DATA colors LOCATION 1 RATE instance OFFSET 4\n"
-        "  INDEX_DATA order\n  BIND BUFFER depth AS depth_stencil\n  POLYGON_MODE line\n  VIEWPORT 1 2 SIZE 3 4 MIN_DEPTH 0.5\n"
-        "  DEPTH\n    TEST on\n    WRITE on\n    COMPARE_OP less_or_equal\n    BOUNDS min 0 max 1\n"
-        "    BIAS constant 1 clamp 0 slope 2\n  END\n  FRAMEBUFFER",
-    )
-    text += "CLEAR_DEPTH pipeline 0.5\nCLEAR pipeline\nRUN pipeline DRAW_ARRAY AS TRIANGLE_LIST INDEXED START_IDX 1 COUNT 2\n"
-    _, (_, clear, draw), _ = imported(program, tmp_path, text)
+    _, (_, clear, draw), _ = imported(program, tmp_path, PAINT + VERTEX_DATA)
     assert clear["fill"] == {"resource_ref": "depth", "value": 0.5}
     keys = draw["dispatch_fragment"]
     assert keys["vertex_attributes"] == [
@@ -273,16 +295,34 @@ def test_vkscript(program: Program, tmp_path: Path) -> None:
     assert check["outputs"]["buffer_0_1"]["rtol"] == 0.02
 
 
+DRAWING = """\
+[require]
+fbsize 8 4
+framebuffer R8G8B8A8_UNORM
+shaderFloat64
+VK_KHR_16bit_storage
+[vertex shader passthrough]
+[fragment shader]
+#version 450
+layout(location = 0) out vec4 c;
+void main() { c = vec4(0, 1, 0, 1); }
+[vertex data]
+0/R32G32_SFLOAT 1/ubyte/vec2
+-1 -1 1 2
+3 -1 3 4
+-1 3 5 6
+[test]
+clear color 1 0 0 1
+clear
+draw arrays GL_TRIANGLES 0 3
+relative probe rect rgb (0.5, 0, 0.5, 1) (0, 1, 0)
+probe all rgba 0 1 0 1
+"""
+
+
 def test_a_drawing_of_vkscript(program: Program, tmp_path: Path) -> None:
     """Interleaved vertex data becomes a buffer for each attribute. Relative probes count from 0 to 1."""
-    text = (
-        "[require]\nfbsize 8 4\nframebuffer R8G8B8A8_UNORM\nshaderFloat64\nVK_KHR_16bit_storage\n"
-        "[vertex shader passthrough]\n[fragment shader]\n#version 450\nlayout(location = 0) out vec4 c;\n"
-        "void main() { c = vec4(0, 1, 0, 1); }\n[vertex data]\n0/R32G32_SFLOAT 1/ubyte/vec2\n-1 -1 1 2\n3 -1 3 4\n-1 3 5 6\n"
-        "[test]\nclear color 1 0 0 1\nclear\ndraw arrays GL_TRIANGLES 0 3\n"
-        "relative probe rect rgb (0.5, 0, 0.5, 1) (0, 1, 0)\nprobe all rgba 0 1 0 1\ndraw rect ortho 0 0 4 2\n"
-    ).replace("draw rect ortho 0 0 4 2\n", "")
-    resources, (_, draw), check = imported(program, tmp_path, text, "draw.vkscript")
+    resources, (_, draw), check = imported(program, tmp_path, DRAWING, "draw.vkscript")
     assert resources["vertices_0"]["src"]["values"] == [-1, -1, 3, -1, -1, 3]
     assert resources["vertices_1"]["src"] == {"values": [1, 2, 3, 4, 5, 6], "dtype": "uint8"}
     assert draw["dispatch_fragment"]["vertex_attributes"][1]["format"] == "VK_FORMAT_R8G8_UINT"
@@ -337,12 +377,10 @@ def test_what_scenarios_lack(program: Program, tmp_path: Path) -> None:
     *reasons, last = ended.out.splitlines()
     assert reasons[0] == "expected error: 1: the importer refuses the script, as the suite expects"
     assert reasons[1] == "not supported: 2: geometry shaders"
-    assert set(reasons[2:]) == {f"not supported: 1: {reason}" for reason in UNSUPPORTED.values()} - {
-        reasons[1][:17] + "1: geometry shaders"
-    }
+    rare = [reason for reason in UNSUPPORTED.values() if reason != "geometry shaders"]
+    assert reasons[2:] == [f"not supported: 1: {reason}" for reason in sorted(rare)]
     assert last.startswith("0 imported, 6 not supported, 1 expected to fail, 0 errors in ")
-    ended = program.succeed("test", "suite", "--verbose")
-    assert "7 NotSupported" in ended.out
+    assert "7 NotSupported" in program("test", "suite", exit_code=6).out
 
 
 def test_assembly(program: Program, tmp_path: Path) -> None:
@@ -350,7 +388,8 @@ def test_assembly(program: Program, tmp_path: Path) -> None:
     assembly = 'OpCapability Shader\nOpMemoryModel Logical GLSL450\nOpEntryPoint GLCompute %main "main"\n'
     assembly += "OpExecutionMode %main LocalSize 1 1 1\n%void = OpTypeVoid\n%type = OpTypeFunction %void\n"
     assembly += "%main = OpFunction %void None %type\n%label = OpLabel\nOpReturn\nOpFunctionEnd\n"
-    text = f"SHADER compute nothing SPIRV-ASM TARGET_ENV spv1.3\n{assembly}END\nPIPELINE compute p\n  ATTACH nothing\nEND\n"
+    text = f"SHADER compute nothing SPIRV-ASM TARGET_ENV spv1.3\n{assembly}END\n"
+    text += "PIPELINE compute p\n  ATTACH nothing\nEND\n"
     assert shutil.which("spirv-as"), "install spirv-tools"
     resources, _, _ = imported(program, tmp_path, text + "RUN p 1 1 1\n")
     module = (tmp_path / "suite/a.amber" / resources["nothing"]["src"]).read_bytes()
