@@ -1,4 +1,4 @@
-"""A parsed script of Amber: what AmberScript and VkScript have in common.
+"""A parsed script of Amber, the common form of AmberScript and VkScript.
 
 ::
 
