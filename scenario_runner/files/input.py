@@ -86,14 +86,14 @@ class Identity(NamedTuple):
 def file_identity(path: str) -> Identity | None:
     """Return the identity of the file at ``path``; None if there is no file."""
     try:
-        return _identity(os.stat(path))
+        return _identity(os.stat(path), time.time_ns())
     except (OSError, ValueError):
         return None
 
 
-def _identity(status: os.stat_result) -> Identity:
+def _identity(status: os.stat_result, now_ns: int) -> Identity:
     last_ns = max(status.st_mtime_ns, status.st_ctime_ns)
-    settled = not 0 <= time.time_ns() - last_ns < _CLOCK_STEP_NS
+    settled = not 0 <= now_ns - last_ns < _CLOCK_STEP_NS
     return Identity(status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns, settled)
 
 
@@ -114,7 +114,7 @@ def read_start(
 
 
 class SourceFile:
-    """A regular file open for reading; ``size_bytes`` and ``identity`` are from the time of opening.
+    """A regular file open for reading; ``size_bytes`` is from the time of opening.
 
     Pipes, devices and folders are refused at once, without waiting for a pipe's writer. Reading has no position
     (``preadv``), so that threads may read the same file side by side. This object closes ``descriptor``. Raises
@@ -136,8 +136,13 @@ class SourceFile:
                 raise
             raise read_error(self.path, "cannot be opened", error) from error
         self.size_bytes = status.st_size
-        self.identity = _identity(status)
+        self._opened = status, time.time_ns()
         self._start = b""
+
+    @property
+    def identity(self) -> Identity:
+        """The identity of the file when it was opened."""
+        return _identity(*self._opened)
 
     def read_into(self, destination: memoryview, offset: int = 0) -> None:
         """Fill ``destination`` (writable, contiguous) with bytes from ``offset`` on, without a copy."""
@@ -182,7 +187,7 @@ class SourceFile:
 
     def current_identity(self) -> Identity:
         """Read the identity of the file now."""
-        return _identity(os.fstat(self.descriptor))
+        return _identity(os.fstat(self.descriptor), time.time_ns())
 
     def close(self) -> None:
         """Close the file; may be called twice."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 import errno
 import os
 from collections.abc import Collection, Iterable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from contextvars import ContextVar
 from typing import NamedTuple
 
@@ -38,6 +38,7 @@ class _Allowed(NamedTuple):
 
 
 _allowed: ContextVar[_Allowed | None] = ContextVar("allowed", default=None)
+_ANYWHERE: AbstractContextManager[None] = nullcontext()
 
 
 @contextmanager
@@ -60,16 +61,13 @@ def confined(
         yield
 
 
-@contextmanager
-def allowing(*chosen: StrPath | None) -> Iterator[None]:
+def allowing(*chosen: StrPath | None) -> AbstractContextManager[None]:
     """During the block, allow the caller's folders and files, unless a link in a home leads there."""
     allowed = _allowed.get()
     if allowed is None or allowed.folders is None:
-        yield
-        return
+        return _ANYWHERE
     more = _real_folders(path for path in chosen if path is not None)
-    with _set(allowed._replace(folders=allowed.folders + more)):
-        yield
+    return _set(allowed._replace(folders=allowed.folders + more))
 
 
 @contextmanager
@@ -81,12 +79,13 @@ def _set(allowed: _Allowed | None) -> Iterator[None]:
         _allowed.reset(token)
 
 
-@contextmanager
-def around(path: str, *chosen: StrPath | None) -> Iterator[None]:
+def around(path: str, *chosen: StrPath | None) -> AbstractContextManager[None]:
     """Within a sandbox, confine the names in a file to the file's folder and to ``chosen``."""
-    if not is_confined():
-        yield
-        return
+    return _around(path, chosen) if is_confined() else _ANYWHERE
+
+
+@contextmanager
+def _around(path: str, chosen: Iterable[StrPath | None]) -> Iterator[None]:
     with confined([os.path.dirname(os.path.abspath(path))]), allowing(*chosen):
         yield
 

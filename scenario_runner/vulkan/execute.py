@@ -113,6 +113,9 @@ class RunOptions(NamedTuple):
     on_graphs: Callable[[Sequence[DataGraph]], None] | None = None
 
 
+_NO_OPTIONS = RunOptions()
+
+
 def create_resources(
     device: Device, memory: MemoryBlocks, stack: ExitStack, plans: Iterable[ResourcePlan]
 ) -> dict[str, Any]:
@@ -149,8 +152,8 @@ class Execution:
         self._device = device = objects.device
         self._plan, self._options = plan, options
         self.owner = options.keep
-        self.size_bytes = 0
-        """Estimated memory for the resources and recorded commands, once a run has finished."""
+        self.size_bytes = sum(resource.size_bytes for resource in plan.resources.values())
+        """Estimated memory for the resources and recorded commands."""
         progress.doing("creating its resources")
         naming_subject = device.instance.naming_subject
         with phases.phase("create", "resources"):
@@ -174,7 +177,8 @@ class Execution:
             sets = allocate_sets(cache, stack, plan.descriptor_lists, resources)
         self.graphs = graphs
         self._flows: list[DataGraph] = [graph for graph in graphs if graph.kind == "optical_flow"]
-        described = plan._replace(resources={})  # the content is dropped after the run
+        bare = {uid: resource._replace(source=None) for uid, resource in plan.resources.items()}
+        described = plan._replace(resources=bare)  # the content is dropped after the run
         self._objects = RunObjects(device, described, resources, pipelines, graphs, sets, graphics)
         self._labels: Labels | None = None
         if device.instance.labels:
@@ -209,13 +213,8 @@ class Execution:
             resource.plan = plan.resources[uid]
 
     def release_content(self) -> None:
-        """Drop the content and the receivers of the latest run, and measure the objects that stay."""
-        self._plan, self._options = self._objects.plan, RunOptions()
-        sizes: list[int] = [resource.plan.size_bytes for resource in self._resources.values()]
-        operations = sum(len(frame.operations) for _, frame in self._recorded.values())
-        self.size_bytes = sum(sizes) + _COMMAND_BYTES * operations
-        for resource in self._resources.values():
-            resource.plan = resource.plan._replace(source=None)
+        """Drop the content and the receivers of the latest run."""
+        self.reuse_for(self._objects.plan, _NO_OPTIONS)
 
     def run(self) -> None:
         """Fill, run and read back. Raises DeviceError, FileError and similar errors, with the place of the frame."""
@@ -362,6 +361,8 @@ class Execution:
         if commands is None:
             commands, self._spare = self._spare or self._pool.allocate(), None
         if keep:
+            if recorded is None:
+                self.size_bytes += _COMMAND_BYTES * len(frame.operations)
             self._recorded[index] = commands, frame
         else:
             self._spare = commands

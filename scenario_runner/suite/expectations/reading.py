@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+from codecs import BOM_UTF8
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from fnmatch import fnmatchcase
@@ -329,11 +330,11 @@ def _inside(path: str) -> str | None:
 
 def _text(path: str) -> str:
     with SourceFile(path) as file:
-        content = file.read(MAX_SCENARIO_BYTES + 1)
+        content = file.read(MAX_SCENARIO_BYTES + 1).removeprefix(BOM_UTF8)
     message, help = f"is larger than {MAX_SCENARIO_BYTES >> 20} MiB", "keep data in files of their own"
     if len(content) <= MAX_SCENARIO_BYTES:
         try:
-            return content.decode("utf-8-sig")
+            return content.decode()
         except UnicodeDecodeError as error:
             message, help = f"is not UTF-8: byte {error.start} is {content[error.start]:#04x}", "save it as UTF-8"
     raise ExpectationError(Diagnostic("SR-EXPECT-001", "error", None, message, help, path=path))
