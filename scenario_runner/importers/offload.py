@@ -8,31 +8,22 @@ Source: docs/CommandGuide/lit.rst of github.com/llvm/llvm-project.
 
 from __future__ import annotations
 
+import ast
 import hashlib
 import os
 import re
 import shlex
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import product
 from typing import Final, NamedTuple
 
 from scenario_runner.errors import FileError, log
 from scenario_runner.errors.text import Json
 from scenario_runner.files.input import SourceFile
 from scenario_runner.importers import item_folders
-from scenario_runner.importers.item_folders import (
-    CHECK,
-    SCENARIO,
-    FoundTest,
-    Imported,
-    Outcome,
-    Prepared,
-    file_error,
-    write_file,
-    write_json,
-    write_not_supported,
-)
+from scenario_runner.importers.item_folders import FoundTest, Imported, Outcome, Prepared, file_error
 from scenario_runner.importers.offload_pipeline import read_pipeline
-from scenario_runner.importers.offload_scenario import CompiledShader, ScenarioWriter, why_not
+from scenario_runner.importers.offload_scenario import CompiledShader, NotExpressibleError, ScenarioWriter
 
 _VERSION: Final = b"1"  # of the files in these folders
 _MOST_BYTES: Final = 4 << 20
@@ -40,8 +31,9 @@ _SECTION: Final = re.compile(r"^(?://|[#;])? ?--- (\S+)[ \t]*$", re.M)
 _DIRECTIVE: Final = re.compile(r"\b(RUN|REQUIRES|UNSUPPORTED|XFAIL|CHECK|CHECK-NEXT|CHECK-LABEL|CHECK-SAME):(.*)")
 _IF: Final = re.compile(r"%if\s+(\S+)\s+%\{(.*?)%\}(?:\s*%else\s+%\{(.*?)%\})?")
 _LOCAL: Final = re.compile(r"if '([\w-]+)' (not )?in config\.available_features:\s+config\.unsupported = True")
-_TOKEN: Final = re.compile(r"&&|\|\||[!()]|\*|[-+=.\w]+|\{\{.*?\}\}")
-_MOST_TOKENS: Final = 40
+_WORD: Final = re.compile(r"\*|[-+=.\w]+|\{\{.*?\}\}")
+_MOST_WORDS: Final = 12  # each pair may double the cases
+_OPERATORS: Final = {"&&": " and ", "||": " or ", "!": " not "}
 _TRUE: Final = re.compile(r"DXC|Vulkan|Linux|SM_6_\d|\*")
 _FALSE: Final = re.compile(
     r"Clang|DirectX|Metal|Darwin|Windows|WARP|MoltenVK|KosmicKrisp|goldenimage|acceleration-structure|AVX512|x86|x64|arm64|"
@@ -66,8 +58,6 @@ _DEVICES: Final[dict[str, dict[str, Json]]] = {
 _Cases = frozenset[frozenset[tuple[str, bool]]]
 """A condition about a device: alternatives of words that must hold, or must not hold."""
 _unknown_words: dict[str, object] = {}  # reported once
-_ALWAYS: Final[_Cases] = frozenset({frozenset()})
-_NEVER: Final[_Cases] = frozenset()
 
 
 class _Directive(NamedTuple):
@@ -126,49 +116,45 @@ class _Test:
     def write(self, folder: str) -> tuple[Outcome, str]:
         """Write the item into a folder, and return the outcome with the reason."""
         runs = [self._resolved(each) for each in self._directives if each.keyword == "RUN"]
-        if not runs:
-            raise file_error(self._path, "has no RUN line", "name a test of the suite")
-        check = self._conditions()
-        if "not_supported" in check:
-            return write_not_supported(folder, str(check["not_supported"]))
         draws = [words for words in runs if "%offloader" in words]
+        if not draws:
+            raise file_error(self._path, "has no RUN line with %offloader", "name a test of the suite")
+        check, must_fail = self._conditions(), draws[0][0] == "not"
+        reason = str(check.get("not_supported", ""))
         if any("imgdiff" in words for words in runs):
-            return write_not_supported(folder, "comparison with a picture that the suite lacks")
-        if len(draws) != 1:
-            return write_not_supported(folder, f"{len(draws)} runs of a pipeline")
-        (words,) = draws
-        files = [word for word in words if word.startswith("%t")]
-        line, yaml = self._section(next((word for word in files if word.endswith(".yaml")), ""))
-        must_fail = words[0] == "not"
+            reason = reason or "comparison with a picture that the suite lacks"
+        if len(draws) > 1:
+            reason = reason or f"{len(draws)} runs of a pipeline"
+        writer = None
         try:
-            pipeline = read_pipeline(yaml, self._path, line)
+            writer = None if reason else self._translated(runs, draws[0], folder)
+        except NotExpressibleError as error:
+            reason = str(error)
         except FileError as error:
-            if must_fail:
-                return write_not_supported(folder, f"an error, as the suite expects; {error.problems[0].message}")
-            raise
-        reason = why_not(pipeline)
-        if reason:
-            return write_not_supported(folder, reason)
+            if not must_fail:
+                raise
+            reason = f"an error, as the suite expects; {error.problems[0].message}"
+        if writer is None:
+            return item_folders.write_not_supported(folder, reason)
+        if must_fail:
+            check |= {"expected_fail": "the suite expects a failure"} if writer.outputs else {"any_error": True}
+        elif not writer.outputs:
+            lines = [each.text for each in self._directives if each.keyword.startswith("CHECK")]
+            writer.expect_printed(lines)
+        item_folders.write_json(folder, item_folders.SCENARIO, writer.scenario())
+        item_folders.write_json(folder, item_folders.CHECK, {**check, "outputs": writer.rules()})
+        return "imported", "" if must_fail or writer.outputs else "unchecked: no expected number was understood"
+
+    def _translated(self, runs: Sequence[list[str]], draw: list[str], folder: str) -> ScenarioWriter:
+        """Write the shaders and the content. Raises NotExpressibleError, and FileError for a wrong pipeline."""
+        files = [word for word in draw if word.startswith("%t")]
+        line, text = self._section(next((word for word in files if word.endswith(".yaml")), ""))
+        pipeline = read_pipeline(text, self._path, line)
         outputs = dict(self._compiled(words, folder) for words in runs if "-Fo" in words)
-        shaders = [outputs[word] for word in files if word in outputs]
-        if len(shaders) != len(pipeline.shaders):
-            message = f"compiles {len(shaders)} shaders for {len(pipeline.shaders)} stages"
-            if must_fail:
-                return write_not_supported(folder, f"an error, as the suite expects; {message}")
-            raise file_error(self._path, message, line=line)
         try:
-            writer = ScenarioWriter(pipeline, shaders, folder)
-            if pipeline.results:
-                writer.expect_results()
-            elif not must_fail:
-                writer.expect_printed([each.text for each in self._directives if each.keyword.startswith("CHECK")])
+            return ScenarioWriter(pipeline, [outputs[word] for word in files if word in outputs], folder)
         except (ValueError, OverflowError) as error:
             raise file_error(self._path, f"the pipeline is wrong: {error}", line=line) from error
-        if must_fail:
-            check |= {"expected_fail": "the suite expects a failure"} if pipeline.results else {"any_error": True}
-        write_json(folder, SCENARIO, writer.scenario())
-        write_json(folder, CHECK, {**check, "outputs": writer.outputs})
-        return "imported", "unchecked: no expected number was understood" if writer.is_unchecked else ""
 
     def _section(self, word: str) -> tuple[int, str]:
         name = word.removeprefix("%t/")
@@ -198,40 +184,42 @@ class _Test:
             else:
                 kept.append(word)
         file = re.sub(r"[^\w.-]", "_", os.path.basename(section))
-        write_file(folder, file, self._section(section)[1].encode())
+        item_folders.write_file(folder, file, self._section(section)[1].encode())
         return module, CompiledShader(file, entry, shlex.join([*kept, "-fspv-target-env=vulkan1.3"]))
 
     def _conditions(self) -> dict[str, Json]:
         """Return the keys of the check file for the directives about devices."""
         check: dict[str, Json] = {}
-        features, extensions = set[str](), set[str]()
+        words: list[str] = []
         when: list[dict[str, Json]] = []
         for word, negation in _LOCAL.findall(self._local):
             if bool(_cases(word, self._path)) == (not negation):
                 check["not_supported"] = f"lit.local.cfg: {'without ' if negation else ''}{word}"
-        for keyword, key in (("REQUIRES", ""), ("UNSUPPORTED", "not_supported"), ("XFAIL", "expected_fail")):
+        for keyword, key in (
+            ("REQUIRES", "not_supported"),
+            ("UNSUPPORTED", "not_supported"),
+            ("XFAIL", "expected_fail"),
+        ):
             for each in self._directives:
                 if each.keyword != keyword:
                     continue
                 reason = f"{keyword}: {each.text}" + (f"; {each.comment}" if each.comment else "")
+                parts = [f"({part})" if "," in each.text else part for part in each.text.split(",")]
+                cases = _cases((" && " if keyword == "REQUIRES" else " || ").join(parts), self._path)
+                if not cases if keyword == "REQUIRES" else frozenset() in cases:
+                    check.setdefault(key, reason)
                 if keyword == "REQUIRES":
-                    cases = _cases(f"({each.text.replace(',', ') && (')})", self._path)
-                    if not cases:
-                        check.setdefault("not_supported", reason)
-                    words = [name for name, holds in min(cases, key=len, default=frozenset()) if holds]
-                else:
-                    cases = _cases(each.text.replace(",", " || "), self._path)
-                    if frozenset() in cases:
-                        check.setdefault(key, reason)
-                    devices = [name for case in cases for name, holds in case if holds and name in _DEVICES]
-                    when += [{**_DEVICES[name], key: reason} for name in devices]
-                    # The test is supported on devices that have each missing word.
-                    negated = [sorted(case) for case in cases if keyword == "UNSUPPORTED" and len(case) == 1]
-                    words = [name for ((name, holds),) in negated if not holds]
-                features |= {_FEATURES[word] for word in words if word in _FEATURES}
-                extensions |= {word for word in words if word.startswith("VK_")}
+                    words += [name for name, holds in min(cases, key=len, default=frozenset()) if holds]
+                    continue
+                devices = [name for case in cases for name, holds in case if holds and name in _DEVICES]
+                when += [{**_DEVICES[name], key: reason} for name in devices]
+                # The test is supported on devices that have each missing word.
+                alone = [name for case in cases if len(case) == 1 for name, holds in case if not holds]
+                words += alone if keyword == "UNSUPPORTED" else []
+        features = sorted({_FEATURES[word] for word in words if word in _FEATURES})
+        extensions = sorted({word for word in words if word.startswith("VK_")})
         if features or extensions:
-            check["needs"] = {"features": sorted(features), "extensions": sorted(extensions), "at_least": True}
+            check["needs"] = {"features": features, "extensions": extensions, "at_least": True}
         return check | ({"when": when} if when else {})
 
 
@@ -251,55 +239,35 @@ def _directives(text: str) -> Iterator[_Directive]:
 
 def _cases(text: str, path: str) -> _Cases:
     """Parse a condition of lit. Words about DXC, Vulkan and Linux are decided."""
-    tokens = _TOKEN.findall(text)
-    if not tokens or len(tokens) > _MOST_TOKENS:
-        raise file_error(path, f"the condition {text!r:.80} has {len(tokens)} words, expected 1 to {_MOST_TOKENS}")
-    tokens.append("")
+    words = _WORD.findall(text)
+    source = _WORD.sub(lambda match: f"({match[0]!r})", text)
+    for operator, name in _OPERATORS.items():
+        source = source.replace(operator, name)
     try:
-        cases = _either(tokens, False)
-    except IndexError:
-        cases = None
-    if cases is None or tokens != [""]:
-        raise file_error(path, f"the condition {text!r:.80} cannot be read")
-    return cases
+        if len(words) <= _MOST_WORDS and len(text) < 1000:
+            return _decided(ast.parse(source.strip(), mode="eval").body, False)
+    except (SyntaxError, ValueError):
+        pass
+    raise file_error(path, f"the condition {text!r:.80} cannot be read")
 
 
-def _either(tokens: list[str], is_negated: bool) -> _Cases:
-    result = _both(tokens, is_negated)
-    while tokens[0] == "||":
-        del tokens[0]
-        result = _joined(result, _both(tokens, is_negated), is_negated)
-    return result
-
-
-def _both(tokens: list[str], is_negated: bool) -> _Cases:
-    result = _word(tokens, is_negated)
-    while tokens[0] == "&&":
-        del tokens[0]
-        result = _joined(result, _word(tokens, is_negated), not is_negated)
-    return result
-
-
-def _joined(left: _Cases, right: _Cases, is_and: bool) -> _Cases:
-    return frozenset(one | other for one in left for other in right) if is_and else left | right
-
-
-def _word(tokens: list[str], is_negated: bool) -> _Cases:
-    token = tokens.pop(0)
-    if token == "!":
-        return _word(tokens, not is_negated)
-    if token == "(":
-        inner = _either(tokens, is_negated)
-        if tokens.pop(0) != ")":
-            raise IndexError
-        return inner
-    if token in ("", ")", "&&", "||"):
-        raise IndexError
-    if token in _FEATURES or token in _DEVICES or token.startswith("VK_"):
-        return frozenset({frozenset({(token, not is_negated)})})
-    holds = _TRUE.fullmatch(token) is not None
-    if not holds and not _FALSE.fullmatch(token):
+def _decided(node: ast.expr, is_negated: bool) -> _Cases:
+    """Decide an expression of words, "and", "or" and "not". Raises ValueError for anything else."""
+    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
+        return _decided(node.operand, not is_negated)
+    if isinstance(node, ast.BoolOp):
+        parts = [_decided(value, is_negated) for value in node.values]
+        if isinstance(node.op, ast.And) == is_negated:
+            return frozenset().union(*parts)
+        return frozenset(frozenset().union(*cases) for cases in product(*parts))
+    if not isinstance(node, ast.Constant) or not isinstance(node.value, str):
+        raise ValueError(f"{node} is no word")
+    word = node.value
+    if word in _FEATURES or word in _DEVICES or word.startswith("VK_"):
+        return frozenset({frozenset({(word, not is_negated)})})
+    holds = _TRUE.fullmatch(word) is not None
+    if not holds and not _FALSE.fullmatch(word):
         asker = object()
-        if _unknown_words.setdefault(token, asker) is asker:
-            log.warning(__name__, "the condition %r is not known and counts as false", token)
-    return _ALWAYS if holds != is_negated else _NEVER
+        if _unknown_words.setdefault(word, asker) is asker:
+            log.warning(__name__, "the condition %r is not known and counts as false", word)
+    return frozenset({frozenset()}) if holds != is_negated else frozenset()

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from typing import Annotated, Final, Literal, NamedTuple, Self, TypeVar
+from typing import Annotated, Final, Literal, NamedTuple, Self, TypeAlias, TypeVar
 
 import numpy
 import yaml
@@ -23,16 +23,12 @@ from scenario_runner.scenario.json_model import ModelBase, findings
 
 _MOST_BYTES: Final = 1 << 20
 _MOST_LEVELS: Final = 32
-_INTEGERS: Final = {
+_TYPES: Final = {
     "Hex8": "u1", "Hex16": "u2", "Hex32": "u4", "Hex64": "u8", "UInt16": "u2", "UInt32": "u4", "UInt64": "u8",
-    "Int16": "i2", "Int32": "i4", "Int64": "i8", "Bool": "u4", "Float16": "u2",
+    "Int16": "i2", "Int32": "i4", "Int64": "i8", "Bool": "u4", "Float16": "f2", "Float32": "f4", "Float64": "f8",
+    "Depth32": "f4",
 }  # fmt: skip
-_FLOATS: Final = {"Float32": "f4", "Float64": "f8", "Depth32": "f4"}
-
-DataFormat = Literal[
-    "Hex8", "Hex16", "Hex32", "Hex64", "UInt16", "UInt32", "UInt64", "Int16", "Int32", "Int64", "Bool", "Float16",
-    "Float32", "Float64", "Depth32",
-]  # fmt: skip
+DataFormat: TypeAlias = Literal[tuple(_TYPES)]  # type: ignore[valid-type]
 
 
 def _integer(value: object) -> int:
@@ -44,6 +40,7 @@ def _integer(value: object) -> int:
 
 _Integer = Annotated[int, BeforeValidator(_integer)]
 _Count = Annotated[int, BeforeValidator(_integer), Field(ge=0, le=1 << 30)]
+_Offset = Annotated[int, BeforeValidator(_integer), Field(ge=0, le=1 << 16)]
 _Item = TypeVar("_Item")
 _List = Annotated[tuple[_Item, ...], BeforeValidator(lambda value: () if value == "" else value)]
 
@@ -138,8 +135,13 @@ class VertexAttribute(_Part):
 
     name: str
     format: DataFormat
-    channels: _Integer
-    offset: _Integer
+    channels: _Offset
+    offset: _Offset
+
+    @property
+    def size_bytes(self) -> int:
+        """The size of the attribute."""
+        return int(self.channels * numpy.dtype(_TYPES[self.format]).itemsize)
 
 
 class Bindings(_Part):
@@ -155,7 +157,7 @@ class Bindings(_Part):
 class SpecializationConstant(_Part):
     """The value of a specialization constant."""
 
-    constant_id: _Integer = Field(alias="ConstantID")
+    id: _Integer = Field(alias="ConstantID")
     type: DataFormat
     value: str
 
@@ -172,7 +174,7 @@ class PushConstant(_Part):
     """Numbers at an offset of the push constants."""
 
     format: DataFormat
-    offset: _Integer
+    offset: _Offset
     data: _List[str]
 
 
@@ -202,6 +204,10 @@ class Sampler(_Part):
     max_lod: str = Field(default="", alias="MaxLOD")
     bias: str = Field(default="0", alias="MipLODBias")
     comparison_op: str = "Never"
+
+    def limits_levels(self) -> bool:
+        """Return whether the sampler has limits or a bias for levels of detail."""
+        return self.max_lod != "" or any(float(text) for text in (self.min_lod, self.bias))
 
 
 class Result(_Part):
@@ -237,12 +243,23 @@ class Pipeline(_Part):
 
 def numbers(texts: Sequence[str], format: DataFormat) -> numpy.ndarray:
     """Convert the texts of numbers to an array. Raises ValueError or OverflowError."""
-    if format in _FLOATS:
-        floats = [float.fromhex(text) if "x" in text.lower() else float(text) for text in texts]
-        with numpy.errstate(over="ignore"):
-            return numpy.array(floats, _FLOATS[format])
-    integers = numpy.array([int(text, 0) for text in texts], _INTEGERS[format])
-    return integers.view("f2") if format == "Float16" else integers
+    type = numpy.dtype(_TYPES[format])
+    if type.kind != "f":
+        return numpy.array([int(text, 0) for text in texts], type)
+    if format == "Float16":  # as bits
+        return numpy.array([int(text, 0) for text in texts], "u2").view(type)
+    with numpy.errstate(over="ignore"):
+        return numpy.array([float.fromhex(text) if "x" in text.lower() else float(text) for text in texts], type)
+
+
+def push_constants(pipeline: Pipeline) -> bytes:
+    """Return the bytes of the push constants. Raises ValueError or OverflowError."""
+    data = bytearray()
+    for value in (value for block in pipeline.push_constants for value in block.values):
+        content = numbers(value.data, value.format).tobytes()
+        data.extend(bytes(max(0, value.offset + len(content) - len(data))))
+        data[value.offset : value.offset + len(content)] = content
+    return bytes(data) + bytes(-len(data) % 4)
 
 
 def read_pipeline(text: str, path: str, first_line: int) -> Pipeline:
