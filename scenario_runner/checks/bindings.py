@@ -19,12 +19,15 @@ _HLSL = 5  # SPIR-V specification, "Source Language"
 RESOURCE_OF: Final = {
     "storage_buffer": "buffer",
     "uniform_buffer": "buffer",
+    "storage_texel_buffer": "buffer",
+    "uniform_texel_buffer": "buffer",
     "storage_image": "image",
     "sampled_image": "image",
     "combined_image_sampler": "image",
     "sampler": "image",
     "tensor": "tensor",
 }
+TEXEL_BUFFERS: Final = frozenset({"storage_texel_buffer", "uniform_texel_buffer"})
 # Variables of these kinds may share one combined image sampler.
 SAMPLED: Final = frozenset({"sampled_image", "combined_image_sampler", "sampler"})
 MOST_SETS: Final = 1024
@@ -100,7 +103,7 @@ def slots_of(stages: Stages, pointer: str) -> tuple[dict[tuple[int, int], Slot],
     """Return the slots of a command's shaders, and errors at ``pointer`` for variables that no scenario can bind.
 
     From SPIR-V 1.4 on, an entry point also lists variables that the code never uses. An unused variable that no
-    scenario can bind (an array, a texel buffer, a high set) gets no slot and no error.
+    scenario can bind (an array, an input attachment, a high set) gets no slot and no error.
     """
     grouped: dict[tuple[int, int], list[tuple[str, DescriptorBinding]]] = {}
     findings: list[Diagnostic] = []
@@ -199,6 +202,27 @@ def check_image(variable: DescriptorBinding, shader: str, uid: str, format: Form
         help = f"declare it as {prefix}{type}, or change the format"
         findings.append(error("SR-IMAGE-002", place, message, help))
     return findings
+
+
+def check_texels(variable: DescriptorBinding, shader: str, format: Format | None, place: str) -> list[Diagnostic]:
+    """Find problems in the ``format`` of a buffer's texels for a texel buffer variable of ``shader``."""
+    declared = variable.image
+    assert declared is not None, "texel buffers are images of the dimension Buffer"
+    what = f"{described(variable)}, in shader {shader!r}"
+    if format is None:
+        help = 'add the format of the texels to the binding, such as "format": "VK_FORMAT_R32_SFLOAT"'
+        return [error("SR-BIND-011", place, f"{what} declares no format", help)]
+    expected = format_of(declared.format) if variable.kind == "storage_texel_buffer" else None
+    if format.is_compressed or format.aspects != ("color",):
+        message = f"{what} cannot have texels of {format.name}"
+    elif not _same_texels(declared, format):
+        texels, _ = _TEXELS.get(format.numeric, ("floating-point or normalized values", ""))
+        message = f"{what} has texels of {declared.sampled_type}; {format.name} has {texels}"
+    elif expected is not None and expected is not format:
+        message = f"{what} is declared as {declared.format} ({expected.name}); the binding has {format.name}"
+    else:
+        return []
+    return [error("SR-BIND-011", f"{place}/format", message)]
 
 
 def declared_otherwise(declared: Image, format: Format) -> bool:

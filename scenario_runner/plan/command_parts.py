@@ -17,16 +17,21 @@ from scenario_runner.checks.bindings import (
     MOST_BYTES,
     RESOURCE_OF,
     SAMPLED,
+    TEXEL_BUFFERS,
     Slot,
     Slots,
     check_image,
     check_tensor,
+    check_texels,
     described,
+    format_of,
     slots_of,
 )
 from scenario_runner.errors import ScenarioRunnerError
+from scenario_runner.files.vk_formats import format_named
 from scenario_runner.plan.plan import FramePlan, Operation, ResourcePlan
 from scenario_runner.plan.records import (
+    BufferPlan,
     Descriptor,
     DescriptorKind,
     ImageLayout,
@@ -94,6 +99,14 @@ class Tables:
             layouts = images.differing()
         self.frames.append(FramePlan(tuple(self.operations), captures, frame_id, boundary, pointer, layouts))
         self.operations.clear()
+
+
+def note_texel_buffers(tables: Tables) -> None:
+    """Note the usage of texel buffers in the buffers."""
+    for descriptor in (descriptor for sets in tables.lists for descriptor in sets.descriptors):
+        buffer = tables.resources[descriptor.uid]
+        if descriptor.format is not None and buffer.kind == "buffer":
+            tables.resources[buffer.uid] = buffer._replace(usage=buffer.usage | {descriptor.kind})
 
 
 class PushConstants(NamedTuple):
@@ -235,7 +248,7 @@ def declared_by(shaders: Sequence[LoadedShader], pointer: str, problems: Problem
     return Declared(tuple(stages), slots, tuple(map(tuple, layouts)))
 
 
-content_of_binding = attrgetter("set", "id", "resource_ref", "lod", "offset", "size", "descriptor_type")
+content_of_binding = attrgetter("set", "id", "resource_ref", "lod", "offset", "size", "format", "descriptor_type")
 """Returns every field in which two bindings may differ."""
 
 
@@ -261,11 +274,7 @@ def descriptors(
         if slot is None:
             _note_unused(declared, binding, missing, resource, place, problems)
         elif resource is not None and slot.kind in RESOURCE_OF:  # the shader has an error for other kinds
-            kind: DescriptorKind = slot.kind  # type: ignore[assignment]
-            level = _level(binding, kind, resource) if resource.kind == "image" else None
-            descriptor = Descriptor(binding.set, binding.id, kind, binding.resource_ref, level)
-            if resource.kind == "buffer":
-                descriptor = descriptor._replace(offset_bytes=binding.offset, size_bytes=binding.size)
+            descriptor = _descriptor(slot, binding, resource, place, problems)
             _check_binding(slot, binding, descriptor, resource, binding.resource_ref in readonly, place, problems)
             if slot.has_place:
                 descriptor_list.append(descriptor)
@@ -274,6 +283,53 @@ def descriptors(
         help = f'add {{"set": {slot.set}, "id": {slot.binding}, "resource_ref": "…"}}'
         problems.error("SR-BIND-001", f"{pointer}/bindings", message, help)
     return tuple(descriptor_list) if len(problems.errors) == before else ()
+
+
+def _descriptor(slot: Slot, binding: Binding, resource: ResourcePlan, place: str, problems: Problems) -> Descriptor:
+    """Return the descriptor for a binding at the pointer ``place``, and note errors in the format of texels."""
+    kind: DescriptorKind = slot.kind  # type: ignore[assignment]
+    descriptor = Descriptor(binding.set, binding.id, kind, binding.resource_ref)
+    if resource.kind == "image":
+        descriptor = descriptor._replace(level=_level(binding, kind, resource))
+    elif resource.kind == "buffer":
+        descriptor = descriptor._replace(offset_bytes=binding.offset, size_bytes=binding.size)
+    if slot.kind in TEXEL_BUFFERS and resource.kind == "buffer":
+        return _with_texels(descriptor, slot, binding, resource, place, problems)
+    if binding.format is not None and slot.kind not in TEXEL_BUFFERS:
+        message = f"a format has no meaning for {_called(slot)}"
+        problems.error("SR-BIND-011", f"{place}/format", message, "remove it: only texel buffers need one")
+    return descriptor
+
+
+def _with_texels(
+    descriptor: Descriptor, slot: Slot, binding: Binding, buffer: BufferPlan, place: str, problems: Problems
+) -> Descriptor:
+    """Return the descriptor of a texel buffer, cut to whole texels, and note errors."""
+    images = [variable.image for _, variable in slot.variables if variable.image is not None]
+    format = next((known for image in images if (known := format_of(image.format)) is not None), None)
+    if binding.format is not None:
+        try:
+            format = format_named(binding.format)
+        except ScenarioRunnerError as error:
+            problems.add_error(error, f"{place}/format")
+            return descriptor
+    before = len(problems.errors)
+    for shader, variable in slot.variables:
+        problems.report(check_texels(variable, shader, format, place))
+    if format is None or len(problems.errors) > before:
+        return descriptor
+    bound_bytes, texel_bytes = descriptor.bound_bytes(buffer), format.block_size_bytes
+    rest = bound_bytes % texel_bytes
+    if rest:
+        message = f"{bound_bytes} bytes of buffer {buffer.uid!r} are no whole number of texels of {format.name}"
+        if binding.size is not None or rest == bound_bytes:
+            help = f"use a multiple of {texel_bytes}"
+            problems.error("SR-BIND-011", f"{place}/size" if binding.size else place, message, help)
+        else:
+            problems.warn("SR-BIND-013", place, f"{message}; the last {rest} are not bound")
+        descriptor = descriptor._replace(size_bytes=bound_bytes - rest)
+    is_atomic = any(variable.has_atomic_texels for _, variable in slot.variables)
+    return descriptor._replace(format=format, atomic_texels=is_atomic)
 
 
 def _level(binding: Binding, kind: DescriptorKind, image: Any) -> int | None:

@@ -39,6 +39,7 @@ _CODES = {
     "maxPushConstantsSize": "SR-LIMIT-007",
     "maxUniformBufferRange": "SR-LIMIT-008",
     "maxStorageBufferRange": "SR-LIMIT-008",
+    "maxTexelBufferElements": "SR-LIMIT-008",
     "maxImageDimension2D": "SR-LIMIT-009",
     "maxFramebufferHeight": "SR-LIMIT-009",
     "maxFramebufferWidth": "SR-LIMIT-009",
@@ -55,8 +56,11 @@ _CODES = {
 _ALIGNMENT_OF = {
     "storage_buffer": "minStorageBufferOffsetAlignment",
     "uniform_buffer": "minUniformBufferOffsetAlignment",
+    "storage_texel_buffer": "minTexelBufferOffsetAlignment",
+    "uniform_texel_buffer": "minTexelBufferOffsetAlignment",
 }
-_ALIGNMENTS = tuple(_ALIGNMENT_OF.values())
+_ALIGNMENTS = tuple(dict.fromkeys(_ALIGNMENT_OF.values()))
+_RANGE_OF = {"uniform_buffer": "maxUniformBufferRange", "storage_buffer": "maxStorageBufferRange"}
 _USUAL_ALIGNMENT = 256
 _ALIGNED = "multiples of 256 suit nearly all devices"
 LENGTHS = {
@@ -76,8 +80,12 @@ SUBGROUP_SIZE = "subgroupSize"
 _COUNTED = (
     ("maxPerStageDescriptorStorageBuffers", ("storage_buffer",), "storage buffers"),
     ("maxPerStageDescriptorUniformBuffers", ("uniform_buffer",), "uniform buffers"),
-    ("maxPerStageDescriptorStorageImages", ("storage_image",), "storage images"),
-    ("maxPerStageDescriptorSampledImages", ("sampled_image", "combined_image_sampler"), "sampled images"),
+    ("maxPerStageDescriptorStorageImages", ("storage_image", "storage_texel_buffer"), "storage images"),
+    (
+        "maxPerStageDescriptorSampledImages",
+        ("sampled_image", "combined_image_sampler", "uniform_texel_buffer"),
+        "sampled images",
+    ),
     ("maxPerStageDescriptorSamplers", ("sampler", "combined_image_sampler"), "samplers"),
 )
 # Drivers that report a small range usually work beyond it, and scenarios from other programs rely on that.
@@ -238,10 +246,17 @@ def _resource_demands(plan: Plan) -> list[_Demand]:
     largest: dict[tuple[str, str], int] = {}
     for descriptor in (descriptor for sets in plan.descriptor_lists for descriptor in sets.descriptors):
         resource, key = plan.resources[descriptor.uid], (descriptor.uid, descriptor.kind)
-        if resource.kind == "buffer":
-            largest[key] = max(largest.get(key, 0), descriptor.bound_bytes(resource))
+        if resource.kind != "buffer":
+            continue
+        size_bytes = descriptor.bound_bytes(resource)
+        if descriptor.format is not None:
+            count = size_bytes // descriptor.format.block_size_bytes
+            what = f"buffer {resource.uid!r} is bound as {count} texels of {descriptor.format.name}"
+            demands.append(("maxTexelBufferElements", count, f"{resource.pointer}/size", what, None))
+        else:
+            largest[key] = max(largest.get(key, 0), size_bytes)
     for (uid, kind), size_bytes in sorted(largest.items()):
-        name = "maxUniformBufferRange" if kind == "uniform_buffer" else "maxStorageBufferRange"
+        name = _RANGE_OF[kind]
         what = f"buffer {uid!r} of {size_bytes} bytes is bound as a {kind.replace('_', ' ')}"
         demands.append((name, size_bytes, f"{plan.resources[uid].pointer}/size", what, None))
     for resource in plan.resources.values():

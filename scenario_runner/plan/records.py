@@ -13,7 +13,15 @@ from typing import Literal, NamedTuple, Protocol
 from scenario_runner.files.vk_formats import Format
 
 DescriptorKind = Literal[
-    "storage_buffer", "uniform_buffer", "storage_image", "sampled_image", "combined_image_sampler", "sampler", "tensor"
+    "storage_buffer",
+    "uniform_buffer",
+    "storage_texel_buffer",
+    "uniform_texel_buffer",
+    "storage_image",
+    "sampled_image",
+    "combined_image_sampler",
+    "sampler",
+    "tensor",
 ]
 Stage = Literal["graph", "compute", "graphics", "all"]
 ShaderStage = Literal["compute", "vertex", "fragment"]
@@ -22,7 +30,7 @@ Access = Literal[
 ]
 
 # Uses of a buffer beside copies, storage and uniforms; see VkBufferUsageFlagBits.
-BufferUsage = Literal["vertex", "index"]
+BufferUsage = Literal["vertex", "index", "storage_texel_buffer", "uniform_texel_buffer"]
 
 # The layouts in scenarios. Every image without another layout is in "general", whatever the device uses for it.
 ImageLayout = Literal["general", "tensor_aliasing"]
@@ -119,7 +127,7 @@ class Descriptor(NamedTuple):
     """The resource at a binding in a set; for an image, a single mip ``level`` or all levels (None).
 
     ``flow_input`` marks an optical flow's input picture. A shader sees ``size_bytes`` of a buffer from
-    ``offset_bytes`` on; None is the rest.
+    ``offset_bytes`` on; None is the rest. A texel buffer has a ``format``, and may have ``atomic_texels``.
     """
 
     set: int
@@ -130,6 +138,8 @@ class Descriptor(NamedTuple):
     flow_input: bool = False
     offset_bytes: int = 0
     size_bytes: int | None = None
+    format: Format | None = None
+    atomic_texels: bool = False
 
     def bound_bytes(self, buffer: BufferPlan) -> int:
         """Return how many bytes of the buffer a shader sees."""

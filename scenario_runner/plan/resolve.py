@@ -9,7 +9,13 @@ from typing import Any, NamedTuple
 from scenario_runner.errors import SandboxError, ScenarioRunnerError, UsageError
 from scenario_runner.files.byte_data import ArrayLike
 from scenario_runner.files.sandbox import check_path
-from scenario_runner.plan.command_parts import CommandContext, CommandResolver, PushConstants, Tables
+from scenario_runner.plan.command_parts import (
+    CommandContext,
+    CommandResolver,
+    PushConstants,
+    Tables,
+    note_texel_buffers,
+)
 from scenario_runner.plan.dispatches import BarrierResolver, BoundaryResolver, DispatchResolver
 from scenario_runner.plan.graph_records import GraphPipelinePlan, OpticalFlowPlan
 from scenario_runner.plan.image_layouts import LayoutTracker
@@ -160,6 +166,7 @@ def _assemble(context: CommandContext) -> Plan:
     scenario, problems, tables = context[:3]
     _resolve_commands(context)
     features = tuple(tables.features)
+    note_texel_buffers(tables)
     resources: Mapping[str, ResourcePlan] = tables.resources
     frames = tuple(tables.frames)
     kinds = set(map(attrgetter("kind"), resources.values()))  # resources inside graphs included

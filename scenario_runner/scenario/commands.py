@@ -45,6 +45,9 @@ DescriptorType = Literal[
     "VK_DESCRIPTOR_TYPE_STORAGE_IMAGE",
     "VK_DESCRIPTOR_TYPE_SAMPLED_IMAGE",
     "VK_DESCRIPTOR_TYPE_COMBINED_IMAGE_SAMPLER",
+    "VK_DESCRIPTOR_TYPE_SAMPLER",
+    "VK_DESCRIPTOR_TYPE_UNIFORM_TEXEL_BUFFER",
+    "VK_DESCRIPTOR_TYPE_STORAGE_TEXEL_BUFFER",
     "VK_DESCRIPTOR_TYPE_STORAGE_BUFFER",
     "VK_DESCRIPTOR_TYPE_UNIFORM_BUFFER",
     "VK_DESCRIPTOR_TYPE_TENSOR_ARM",
@@ -69,9 +72,13 @@ class Binding(Model):
     size: BeyondReference[ByteCount | None] = Field(
         default=None, description="Number of bytes that the shader sees of a buffer; by default the rest."
     )
+    format: BeyondReference[str | None] = Field(
+        default=None,
+        description="VkFormat of the texels in a texel buffer; by default the format that the shader declares.",
+    )
 
 
-_PARTS = frozenset({"offset", "size"})
+_PARTS = frozenset({"offset", "size", "format"})
 Bindings = Annotated[tuple[Binding, ...], Field(strict=False)]
 
 

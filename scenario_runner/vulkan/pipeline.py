@@ -59,6 +59,8 @@ DESCRIPTOR_TYPES = {
     "storage_image": vk.DESCRIPTOR_TYPE_STORAGE_IMAGE,
     "uniform_buffer": vk.DESCRIPTOR_TYPE_UNIFORM_BUFFER,
     "storage_buffer": vk.DESCRIPTOR_TYPE_STORAGE_BUFFER,
+    "uniform_texel_buffer": vk.DESCRIPTOR_TYPE_UNIFORM_TEXEL_BUFFER,
+    "storage_texel_buffer": vk.DESCRIPTOR_TYPE_STORAGE_TEXEL_BUFFER,
     "tensor": vk.DESCRIPTOR_TYPE_TENSOR_ARM,
 }
 _STAGES = {

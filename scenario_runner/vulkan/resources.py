@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from scenario_runner import errors
 from scenario_runner.errors.diagnostic import error
-from scenario_runner.files.vk_formats import format_of_value
+from scenario_runner.files.vk_formats import Format, format_of_value
 from scenario_runner.plan.limits import misaligned
 from scenario_runner.plan.plan import ResourcePlan
 from scenario_runner.plan.records import BufferPlan, Descriptor
@@ -97,7 +97,16 @@ _USAGE = (
     | vk.BUFFER_USAGE_UNIFORM_BUFFER_BIT
 )
 
-_FURTHER_USAGE = {"vertex": vk.BUFFER_USAGE_VERTEX_BUFFER_BIT, "index": vk.BUFFER_USAGE_INDEX_BUFFER_BIT}
+_FURTHER_USAGE = {
+    "vertex": vk.BUFFER_USAGE_VERTEX_BUFFER_BIT,
+    "index": vk.BUFFER_USAGE_INDEX_BUFFER_BIT,
+    "storage_texel_buffer": vk.BUFFER_USAGE_STORAGE_TEXEL_BUFFER_BIT,
+    "uniform_texel_buffer": vk.BUFFER_USAGE_UNIFORM_TEXEL_BUFFER_BIT,
+}
+_TEXEL_FEATURES = {
+    "storage_texel_buffer": vk.FORMAT_FEATURE_STORAGE_TEXEL_BUFFER_BIT,
+    "uniform_texel_buffer": vk.FORMAT_FEATURE_UNIFORM_TEXEL_BUFFER_BIT,
+}
 
 # vkCmdFillBuffer fills words, so the size of a buffer is rounded up; descriptors keep the exact size.
 WORD_SIZE_BYTES = 4
@@ -116,6 +125,8 @@ class Buffer(Resource):
     def __init__(self, device: Device, stack: ExitStack, plan: BufferPlan) -> None:
         """Raises OutOfMemoryError with the place."""
         super().__init__(device, plan)
+        self._stack = stack
+        self._texel_views: dict[tuple[Format, int, int], Handle] = {}
         size = align(plan.size_bytes, WORD_SIZE_BYTES)
         usage = _USAGE | sum(_FURTHER_USAGE[name] for name in plan.usage)
         purpose = f"buffer {plan.uid!r}, {readable_size(plan.size_bytes)}"
@@ -141,12 +152,35 @@ class Buffer(Resource):
         self._device.fn.vkCmdCopyBuffer(commands, self.handle, staging, 1, region)
 
     def write_descriptor(self, write: Handle, descriptor: Descriptor) -> Handle:
+        if descriptor.format is not None:
+            write.pTexelBufferView = view = ffi.new("VkBufferView*", self._texel_view(descriptor, descriptor.format))
+            return view
         info = ffi.new("VkDescriptorBufferInfo*")
         info.buffer = self.handle
         info.offset = descriptor.offset_bytes
         info.range = descriptor.bound_bytes(self.plan)
         write.pBufferInfo = info
         return info
+
+    def _texel_view(self, descriptor: Descriptor, format: Format) -> Handle:
+        """Return the VkBufferView for a descriptor. Raises UnsupportedError for a format that the device lacks."""
+        physical, size_bytes = self._device.physical, descriptor.bound_bytes(self.plan)
+        # each view must suit all uses of the buffer
+        needed = {kind.upper(): bit for kind, bit in _TEXEL_FEATURES.items() if kind in self.plan.usage}
+        if descriptor.atomic_texels:
+            needed["STORAGE_TEXEL_BUFFER_ATOMIC"] = vk.FORMAT_FEATURE_STORAGE_TEXEL_BUFFER_ATOMIC_BIT
+        features = physical.buffer_features(format.value)
+        lacking = [f"VK_FORMAT_FEATURE_{name}_BIT" for name, bit in needed.items() if not features & bit]
+        if lacking:
+            what = f"buffer {self.plan.uid!r} cannot have texels of {format.name} on {physical.name!r}"
+            message = f"{what}: the format lacks {', '.join(lacking)}"
+            raise errors.UnsupportedError(error("SR-FEATURE-003", self.plan.pointer, message))
+        key = format, descriptor.offset_bytes, size_bytes
+        if key not in self._texel_views:
+            place = {"buffer": self.handle, "offset": descriptor.offset_bytes, "range": size_bytes}
+            info = new("VkBufferViewCreateInfo", format=format.value, **place)
+            self._texel_views[key] = self._device.create(self._stack, "buffer view", "BufferView", info)
+        return self._texel_views[key]
 
 
 def check_vertex_formats(device: Device, formats: Iterable[int]) -> None:

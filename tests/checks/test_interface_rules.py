@@ -50,10 +50,12 @@ def test_a_descriptor_type_that_the_shader_contradicts(scene: Scene) -> None:
     ]
 
 
-def test_a_texel_buffer(scene: Scene) -> None:
-    """A texel buffer, which no resource can be bound to, is named."""
-    declared = DATA + "layout(set = 0, binding = 1) uniform samplerBuffer texels;"
-    scene.shader("s", glsl("data[0] = uint(texelFetch(texels, 0).x);", declared)).buffer("x", size=16)
+def test_an_acceleration_structure(scene: Scene) -> None:
+    """An acceleration structure, which no resource can be bound to, is named."""
+    declared = f"#extension GL_EXT_ray_query : require\n{DATA} layout(binding = 1) uniform accelerationStructureEXT a;"
+    body = "rayQueryEXT q; rayQueryInitializeEXT(q, a, 0, 255, vec3(0), 0, vec3(1), 1);"
+    text = glsl(f"{body} data[0] = uint(rayQueryProceedEXT(q));", declared)
+    scene.shader("s", text.replace("#version 450", "#version 460")).buffer("x", size=16)
     scene.dispatch("s", ["x", "x"])
     assert any(found.startswith("SR-BIND-008 error ") for found in findings(scene))
 

@@ -199,13 +199,16 @@ BEYOND = {
     "samples": ("layout(binding = 0) uniform sampler2DMS x;", "r = texelFetch(x, ivec2(0), 0).r;"),
     "shadow": ("layout(binding = 0) uniform sampler2DShadow x;", "r = textureLod(x, vec3(0), 0);"),
     "descriptors": ("layout(binding = 0) uniform sampler2D x[2];", "r = textureLod(x[1], vec2(0), 0).r;"),
-    "texel": ("layout(binding = 0, r32f) uniform imageBuffer x;", "imageStore(x, 0, vec4(1));"),
+    "rays": (
+        "#extension GL_EXT_ray_query : require\nlayout(binding = 0) uniform accelerationStructureEXT x;",
+        "rayQueryEXT q; rayQueryInitializeEXT(q, x, 0, 255, vec3(0), 0, vec3(1), 1); r = float(rayQueryProceedEXT(q));",
+    ),
 }
 CODES = {
     **dict.fromkeys(("1d", "3d", "cube", "array", "samples"), "SR-IMAGE-001"),
     "shadow": "SR-IMAGE-005",
     "descriptors": "SR-BIND-007",
-    "texel": "SR-BIND-008",
+    "rays": "SR-BIND-008",
     "slices": "SR-IMAGE-006",
     "planes": "SR-JSON-005",
     "stage": "SR-JSON-005",
@@ -218,7 +221,8 @@ CODES = {
 def _scenes(folder: Path) -> Iterator[tuple[str, Scene]]:
     for name, (declaration, body) in BEYOND.items():
         scene = Scene(folder).image("x", "R32_SFLOAT", size=(4, 4)).buffer("r", size=4)
-        scene.shader(name, glsl(body, f"{declaration}\nlayout(binding = 1) buffer R {{ float r; }};"))
+        text = glsl(body, f"{declaration}\nlayout(binding = 1) buffer R {{ float r; }};")
+        scene.shader(name, text.replace("#version 450", "#version 460"))
         yield name, scene.dispatch(name, ["x", "r"])
     yield "slices", Scene(folder).image("x", "R8_UNORM", dims=[1, 4, 4, 2])
     yield "planes", Scene(folder).image("x", "G8_B8_R8_3PLANE_420_UNORM", size=(4, 4))

@@ -26,6 +26,7 @@ ASSERTED = {
     "ACCESS-002 DISPATCH PUSH": "validation/test_messages.py",
     "BIND-010 IMAGE": "gpu/test_image_formats.py",
     "SHADER-013": "shaders/test_spirv_val.py",
+    "BIND-011 BIND-013": "gpu/test_texel_buffers.py",
     "CONFLICT-011 LIMIT-014": "gpu/test_buffer_parts.py",
     "COPY": "gpu/test_transfers.py",
     "ATTACH STAGE DRAW JSON-012": "checks/test_drawings.py checks/drawings.txt checks/test_draw_inputs.py"
@@ -194,4 +195,4 @@ def test_explain_an_unknown_code(capsys: pytest.CaptureFixture[str]) -> None:
     """A code that does not exist is an error of usage that names close ones."""
     assert main(["explain", "SR-BIND-033"]) == 2
     err = capsys.readouterr().err
-    assert err.startswith("error: there is no code 'SR-BIND-033' (did you mean 'SR-BIND-003' or ")
+    assert err.startswith("error: there is no code 'SR-BIND-033' (did you mean 'SR-BIND-013' or ")
