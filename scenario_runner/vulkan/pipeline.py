@@ -34,7 +34,7 @@ from scenario_runner.vulkan._generated import constants as vk
 from scenario_runner.vulkan.capabilities import Enabled
 from scenario_runner.vulkan.device import Device, LruCache
 from scenario_runner.vulkan.physical_device import Feature, PhysicalDevice
-from scenario_runner.vulkan.resources import check_vertex_formats
+from scenario_runner.vulkan.resources import check_vertex_formats, create_set_layout
 from scenario_runner.vulkan.structs import Member, chain, new
 from scenario_runner.vulkan.vulkan_loader import API_1_3, check
 
@@ -51,23 +51,6 @@ SHADER_STAGES = vk.SHADER_STAGE_VERTEX_BIT | vk.SHADER_STAGE_FRAGMENT_BIT
 
 
 _Created = TypeVar("_Created")
-
-DESCRIPTOR_TYPES = {
-    "sampler": vk.DESCRIPTOR_TYPE_SAMPLER,
-    "combined_image_sampler": vk.DESCRIPTOR_TYPE_COMBINED_IMAGE_SAMPLER,
-    "sampled_image": vk.DESCRIPTOR_TYPE_SAMPLED_IMAGE,
-    "storage_image": vk.DESCRIPTOR_TYPE_STORAGE_IMAGE,
-    "uniform_buffer": vk.DESCRIPTOR_TYPE_UNIFORM_BUFFER,
-    "storage_buffer": vk.DESCRIPTOR_TYPE_STORAGE_BUFFER,
-    "uniform_texel_buffer": vk.DESCRIPTOR_TYPE_UNIFORM_TEXEL_BUFFER,
-    "storage_texel_buffer": vk.DESCRIPTOR_TYPE_STORAGE_TEXEL_BUFFER,
-    "tensor": vk.DESCRIPTOR_TYPE_TENSOR_ARM,
-}
-_STAGES = {
-    "compute": vk.SHADER_STAGE_COMPUTE_BIT,
-    "vertex": vk.SHADER_STAGE_VERTEX_BIT,
-    "fragment": vk.SHADER_STAGE_FRAGMENT_BIT,
-}
 
 
 class Pipeline(NamedTuple):
@@ -137,21 +120,7 @@ class PipelineCache:
         """Return the VkDescriptorSetLayout of each set, from set 0 on, created now if it is new."""
         for bindings in sets:
             if bindings not in self._set_layouts:
-                members = [
-                    {
-                        "binding": binding.binding,
-                        "descriptorType": DESCRIPTOR_TYPES[binding.kind],
-                        "descriptorCount": 1,
-                        # graphs are no shader stage: all stages see their bindings
-                        "stageFlags": vk.SHADER_STAGE_ALL
-                        if binding.kind == "tensor"
-                        else sum(_STAGES[stage] for stage in binding.stages),
-                    }
-                    for binding in bindings
-                ]  # empty for an unused set number
-                info = new("VkDescriptorSetLayoutCreateInfo", pBindings=members)
-                layout = self.device.create(self._stack, "set layout", "DescriptorSetLayout", info)
-                self._set_layouts[bindings] = layout
+                self._set_layouts[bindings] = create_set_layout(self.device, self._stack, bindings)
         return [self._set_layouts[bindings] for bindings in sets]
 
     def layout(

@@ -16,8 +16,8 @@ from scenario_runner.plan.records import DescriptorList, Dispatch
 from scenario_runner.vulkan import NULL, Handle, ffi
 from scenario_runner.vulkan._generated import constants as vk
 from scenario_runner.vulkan.device import Device, memory_barrier
-from scenario_runner.vulkan.pipeline import DESCRIPTOR_TYPES, Pipeline, PipelineCache
-from scenario_runner.vulkan.resources import Resource
+from scenario_runner.vulkan.pipeline import Pipeline, PipelineCache
+from scenario_runner.vulkan.resources import DESCRIPTOR_TYPES, Resource
 from scenario_runner.vulkan.structs import new
 from scenario_runner.vulkan.vulkan_loader import check
 

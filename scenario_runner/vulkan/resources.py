@@ -1,4 +1,4 @@
-"""Resources of a plan on the device: buffers, and the memory of all kinds in shared blocks and memory groups."""
+"""Resources of a plan on the device: buffers, set layouts, and memory in shared blocks and memory groups."""
 
 from __future__ import annotations
 
@@ -14,13 +14,48 @@ from scenario_runner.errors.diagnostic import error
 from scenario_runner.files.vk_formats import Format, format_of_value
 from scenario_runner.plan.limits import misaligned
 from scenario_runner.plan.plan import ResourcePlan
-from scenario_runner.plan.records import BufferPlan, Descriptor
+from scenario_runner.plan.records import BufferPlan, Descriptor, LayoutBinding
 from scenario_runner.vulkan import Handle, ffi
 from scenario_runner.vulkan._generated import constants as vk
 from scenario_runner.vulkan.device import Device
 from scenario_runner.vulkan.memory import Allocation, MemoryBlocks, Needs, align, choose_type, readable_size
-from scenario_runner.vulkan.structs import new
+from scenario_runner.vulkan.structs import Member, new
 from scenario_runner.vulkan.vulkan_loader import check
+
+DESCRIPTOR_TYPES = {
+    "sampler": vk.DESCRIPTOR_TYPE_SAMPLER,
+    "combined_image_sampler": vk.DESCRIPTOR_TYPE_COMBINED_IMAGE_SAMPLER,
+    "sampled_image": vk.DESCRIPTOR_TYPE_SAMPLED_IMAGE,
+    "storage_image": vk.DESCRIPTOR_TYPE_STORAGE_IMAGE,
+    "uniform_buffer": vk.DESCRIPTOR_TYPE_UNIFORM_BUFFER,
+    "storage_buffer": vk.DESCRIPTOR_TYPE_STORAGE_BUFFER,
+    "uniform_texel_buffer": vk.DESCRIPTOR_TYPE_UNIFORM_TEXEL_BUFFER,
+    "storage_texel_buffer": vk.DESCRIPTOR_TYPE_STORAGE_TEXEL_BUFFER,
+    "tensor": vk.DESCRIPTOR_TYPE_TENSOR_ARM,
+}
+_SHADER_STAGES = {
+    "compute": vk.SHADER_STAGE_COMPUTE_BIT,
+    "vertex": vk.SHADER_STAGE_VERTEX_BIT,
+    "fragment": vk.SHADER_STAGE_FRAGMENT_BIT,
+}
+
+
+def create_set_layout(device: Device, stack: ExitStack, bindings: Iterable[LayoutBinding]) -> Handle:
+    """Create a VkDescriptorSetLayout, destroyed with ``stack``; without bindings for an unused set number."""
+    members: list[Member] = [
+        {
+            "binding": binding.binding,
+            "descriptorType": DESCRIPTOR_TYPES[binding.kind],
+            "descriptorCount": 1,
+            # graphs are no shader stage: all stages see their bindings
+            "stageFlags": vk.SHADER_STAGE_ALL
+            if binding.kind == "tensor"
+            else sum(_SHADER_STAGES[stage] for stage in binding.stages),
+        }
+        for binding in bindings
+    ]
+    info = new("VkDescriptorSetLayoutCreateInfo", pBindings=members)
+    return device.create(stack, "set layout", "DescriptorSetLayout", info)
 
 
 class Piece(NamedTuple):
