@@ -28,9 +28,11 @@ EXTENSIONS: Final = (".amber", ".vkscript")
 _EXPECTED_FAILURE: Final = ".expect_fail."
 _ASSEMBLER: Final = "spirv-as"
 _TIMEOUT_S: Final = 60.0
-_SPIRV_1_4: Final = "VK_KHR_spirv_1_4"
+_ENVIRONMENTS: Final = (("WorkgroupMemoryExplicitLayoutKHR", "spv1.4"), ("OpCapability GroupNonUniform", "spv1.3"))
+"""Words in assembly with the environment that they need, for shaders that name none."""
 _OLDEST_ENVIRONMENT: Final = "spv1.0"
-"""Amber's environment for a shader that names none."""
+"""Amber's environment for other shaders."""
+_SPIRV_1_4: Final = "VK_KHR_spirv_1_4"
 
 
 def import_scripts(tests: Sequence[FoundTest], output: str, jobs: int) -> Iterator[Imported]:
@@ -83,10 +85,12 @@ def _assembled(shader: Shader, *, script: Script) -> bytes:
     program = shutil.which(_ASSEMBLER)
     if program is None:
         raise MissingPackageError(f"{_ASSEMBLER} is not installed", help="install the package spirv-tools")
-    environment = shader.target_env or ("spv1.4" if _SPIRV_1_4 in script.extensions else _OLDEST_ENVIRONMENT)
+    text = str(shader.text)
+    needed = next((environment for word, environment in _ENVIRONMENTS if word in text), _OLDEST_ENVIRONMENT)
+    environment = shader.target_env or ("spv1.4" if _SPIRV_1_4 in script.extensions else needed)
     argv = [program, "--target-env", environment, "-o", "-", "-"]
     with Program(argv, _TIMEOUT_S, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as assembler:
-        module, errors = assembler.communicate(str(shader.text).encode())
+        module, errors = assembler.communicate(text.encode())
     if assembler.returncode:
         message = re.sub(r"^error: [\d:. ]*", "", errors.decode(errors="replace").strip())
         raise UnsupportedError(f"{os.path.basename(program)}: {message}")

@@ -304,7 +304,9 @@ class _Parser:
             pipeline.push_constants = names[0]
         elif kind in (*_DESCRIPTORS, "sampler"):
             samplers = self._names(row, self.script.samplers, "sampler") if row.has("SAMPLER") else []
-            pipeline.bindings.append(self._descriptor(row, Bound(kind, names, is_array, samplers)))
+            bound = self._descriptor(row, Bound(kind, names, is_array, samplers))
+            kept = [other for other in pipeline.bindings if (other.set, other.binding) != (bound.set, bound.binding)]
+            pipeline.bindings = [*kept, bound]  # a derived pipeline replaces bindings
         else:
             raise row.wrong(f"unknown kind {kind!r} of a descriptor")
 

@@ -133,7 +133,7 @@ def of_numbers(dtype: str, rows: int, columns: int, layout: Layout, *, is_array:
     if layout == "std140" and (columns > 1 or is_array):
         alignment = _rounded(alignment, _STD140_BYTES)
     numbers = tuple((column * alignment + row * item, dtype) for column in range(columns) for row in range(rows))
-    end = rows * item if columns == 1 and not is_array else columns * alignment
+    end = (columns - 1) * alignment + rows * item
     format = None
     if columns == 1:
         channels = "".join(f"{channel}{8 * item}" for channel in "RGBA"[:rows])
@@ -159,7 +159,8 @@ def _struct(struct: Struct, layout: Layout, structs: Mapping[str, Struct]) -> El
             return None
         start = _rounded(end, element.alignment) if member.offset is None else member.offset
         numbers += [(start + offset, dtype) for offset, dtype in element.numbers]
-        end = start + (element.size_bytes if member.type in structs else element.end)
+        is_vector = element.format is not None and not member.type.endswith("[]")
+        end = start + (element.end if is_vector else element.size_bytes)
         alignment = max(alignment, element.alignment)
     if struct.stride is not None:
         return Element(tuple(numbers), struct.stride, 1)

@@ -69,6 +69,8 @@ class Expectations:
         snapshot = self._snapshot(row.buffer)
         if isinstance(row, SameContent):
             keys: JsonObject = {"metrics": {row.metric[0]: {"max": row.metric[1]}}} if row.metric else {}
+            if row.metric and row.buffer not in self._images:
+                keys["dtype"] = self._script.buffers[row.buffer].element.dtype or "uint8"
             snapshot.others.append((self._snapshot(row.other), keys))
         elif isinstance(row, Texels):
             snapshot.rules += self._texel_rules(row)
@@ -93,7 +95,11 @@ class Expectations:
 
     def _row_rules(self, row: Values) -> list[JsonObject]:
         """Return a rule for each row of texels with values."""
-        width, count = self._script.buffers[row.buffer].size[0], len(row.element.numbers)
+        buffer = self._script.buffers[row.buffer]
+        width, count = buffer.size[0], len(row.element.numbers)
+        keys = _limits(row.tolerance, row.element.numbers[0][1])
+        if buffer.format is not None and "D" in buffer.format.channels:
+            keys["channels"] = "D"
         first = row.offset // row.element.size_bytes
         dtype = row.element.numbers[0][1]
         texels = [as_json(row.values[start : start + count], dtype) for start in range(0, len(row.values), count)]
@@ -101,7 +107,7 @@ class Expectations:
         while texels:
             x, y = first % width, first // width
             part = texels[: width - x]
-            rules.append({"rect": [x, y, len(part), 1], "values": [part]} | _limits(row.tolerance, dtype))
+            rules.append({"rect": [x, y, len(part), 1], "values": [part]} | keys)
             first, texels = first + len(part), texels[len(part) :]
         return rules
 

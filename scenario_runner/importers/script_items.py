@@ -175,7 +175,8 @@ class _Item:
         if pipeline.push_constants:
             buffer = self._script.buffers[pipeline.push_constants]
             if buffer.data is not None:
-                keys["push_data_ref"] = self._data("raw_data", buffer.name, buffer.data, buffer.element.dtype)
+                data = buffer.data[: len(buffer.data) - buffer.element.size_bytes + buffer.element.end]
+                keys["push_data_ref"] = self._data("raw_data", buffer.name, data, buffer.element.dtype)
         return keys
 
     def _data(self, kind: str, stem: str, data: Bytes, dtype: str | None) -> str:
@@ -184,7 +185,8 @@ class _Item:
         if key not in self._uids:
             uid = self._uids[key] = self._new_name(stem)
             body: JsonObject = {"uid": uid, "src": self._content(uid, data, dtype, may_fill=False)}
-            self.resources.append({kind: body | ({"shader_access": "readonly"} if kind == "buffer" else {})})
+            keys: JsonObject = {"shader_access": "readonly", "size": len(data)} if kind == "buffer" else {}
+            self.resources.append({kind: body | keys})
         return self._uids[key]
 
     def _shader(self, pipeline: Pipeline, stage: str) -> str:
@@ -330,12 +332,14 @@ class _Item:
 
     def _clear(self, row: Clear) -> None:
         for name, lod in row.pipeline.colors.values():
-            value: list[Json] = list(row.color)
             format = self._format_of(name)
-            if format.numeric in ("uint", "sint"):  # Amber gives the bits of floats
+            value = list(row.color)
+            if format.numeric in ("unorm", "snorm", "srgb"):
+                value = [min(max(number, -1.0 if format.numeric == "snorm" else 0.0), 1.0) for number in value]
+            elif format.numeric in ("uint", "sint"):  # Amber gives the bits of floats
                 bits = numpy.array(row.color, "f4").view("u4").tolist()
                 value = [number & ((1 << size) - 1) for number, size in zip(bits, format.channel_bits, strict=False)]
-            self._add("fill", {"resource_ref": name, "value": value} | ({"lod": lod} if lod else {}))
+            self._add("fill", {"resource_ref": name, "value": list[Json](value)} | ({"lod": lod} if lod else {}))
             self._use(name)
         if row.pipeline.depth:
             self._add("fill", {"resource_ref": row.pipeline.depth, "value": row.depth})
