@@ -264,7 +264,7 @@ def test_equal_buffers_and_requirements(program: Program, tmp_path: Path) -> Non
     assert resources["same"]["src"]["values"] == [2, 4, 6, 8]
     assert check == {
         "outputs": {
-            "numbers": [{"equals": "same"}, {"equals": "same", "metrics": {"rmse": {"max": 2}}}],
+            "numbers": [{"equals": "same"}, {"equals": "same", "metrics": {"rmse": {"max": 2}}, "dtype": "uint32"}],
             "same": {"unchecked": True},
         },
         "needs": {"features": ["vulkanMemoryModel"], "at_least": True},
