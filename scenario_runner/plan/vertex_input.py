@@ -12,6 +12,7 @@ from scenario_runner.checks.bindings import KIND_WORDS, TEXEL_KINDS
 from scenario_runner.checks.stages import described
 from scenario_runner.errors import ScenarioRunnerError
 from scenario_runner.errors.diagnostic import Diagnostic, warning
+from scenario_runner.errors.text import counted
 from scenario_runner.files.vk_formats import Format, format_named
 from scenario_runner.plan.command_parts import CommandContext
 from scenario_runner.plan.image_records import AttributePlan, BufferStart, Vertices, bytes_of
@@ -100,6 +101,9 @@ class VertexInputPlanner:
 
     def _check_kind(self, format: Format, shader: str, input_: StageVariable, place: str) -> None:
         """Check that a format has the kind of numbers that an input takes."""
+        if format.is_compressed or format.aspects != ("color",):
+            self._error("SR-DRAW-001", place, f"{format.name} is no format of vertices: it has blocks or depths")
+            return
         given = TEXEL_KINDS.get(format.numeric, "float"), max(format.channel_bits) == _WIDE
         taken = input_.scalar.kind, input_.scalar.width_bits == _WIDE
         if given != taken:
@@ -109,7 +113,8 @@ class VertexInputPlanner:
 
     def _check_places(self, format: Format, stride: int, offset: int, buffer: BufferPlan, place: str) -> None:
         """Check the offset and the stride of an attribute."""
-        component = format.block_size_bytes if format.is_packed else format.channel_bits[0] // 8
+        size = format.block_size_bytes
+        component = format.channel_bits[0] // 8 if format.channel_bits and not format.is_packed else size
         for key, value in (("offset", offset), ("stride", stride)):
             if value % component:
                 message = (
@@ -165,7 +170,7 @@ def past_the_end(
         if count and end > size:
             what = "instance" if attribute.per_instance else "vertex"
             reads = f"the draw reads the attribute at location {attribute.location} up to {what} {first + count - 1}"
-            yield f"{reads}, byte {end}; buffer {uid!r} has {size} bytes"
+            yield f"{reads}, byte {end}; buffer {uid!r} has {counted(size, 'byte')}"
 
 
 def indices_past_the_end(plan: Plan, written: Collection[str]) -> Iterator[Diagnostic]:

@@ -11,6 +11,7 @@ import numpy
 import pytest
 
 from scenario_runner import Runner
+from scenario_runner.errors import ScenarioError, UnsupportedError
 from scenario_runner.validation import Options, validate_file
 from tests.gpu.fragment_scenes import draw, fragment, grid, output, target, vertex
 from tests.scenes import Scene, glsl
@@ -378,3 +379,25 @@ def test_other_bytes_of_a_buffer(scene: Scene, shader_cache: Path) -> None:
         scene.command("fill", resource_ref="places", value=1, offset=offset, size=8)
         found = [finding.code for finding in validate_file(scene.write(), Options(hazards=True)).findings]
         assert [code for code in found if code.startswith("SR-HAZARD")] == codes
+
+
+def test_a_format_that_no_device_reads_vertices_in(scene: Scene, both: Runner) -> None:
+    """A format without the feature for vertex buffers is not supported, and the message names the feature."""
+    places(scene, CORNERS)
+    with pytest.raises(UnsupportedError) as caught:
+        drawn(scene, both, vertex_attributes=[{**PLACE, "format": "VK_FORMAT_R8G8B8_SRGB"}])
+    (problem,) = caught.value.problems
+    assert (problem.code, problem.pointer) == ("SR-FEATURE-003", "/commands/0/dispatch_fragment")
+    assert "it lacks VK_FORMAT_FEATURE_VERTEX_BUFFER_BIT" in problem.message
+
+
+def test_robust_access(scene: Scene, shader_cache: Path) -> None:
+    """Vertices behind the end of a buffer are a warning, and no warning with robust access."""
+    places(scene, CORNERS)
+    draw(scene, ["x"], topology="TRIANGLE_STRIP", vertex_count=5, vertex_attributes=[PLACE])
+    path = scene.write()
+    with Runner(robustness=True, strict=True) as runner:
+        runner.run(path)
+    with pytest.raises(ScenarioError) as caught, Runner(strict=True) as runner:
+        runner.run(path)
+    assert [problem.code for problem in caught.value.problems] == ["SR-DRAW-003"]
