@@ -10,7 +10,7 @@ from contextlib import AbstractContextManager, nullcontext
 from types import ModuleType
 
 from scenario_runner.cli.arguments import parse
-from scenario_runner.cli.command_frame import json_output, report_error, sandboxed, start_driver
+from scenario_runner.cli.command_frame import json_output, report_error, sandboxed, start_driver, start_pool
 from scenario_runner.cli.console import write
 from scenario_runner.errors.installation import MIXED_PACKAGES_FIX, mixed_packages_problem
 from scenario_runner.errors.text import one_line
@@ -25,6 +25,8 @@ def main(argv: Sequence[str] | None = None) -> int:
             last_words.announce_crashes(_only_file(options))
         if options.command == "run":
             options.starting = start_driver(options) if options.files and not options.isolate else None
+        if options.command == "test":
+            options.pool = start_pool(options)
         mixed = mixed_packages_problem()
         if mixed:
             write("warning", mixed, MIXED_PACKAGES_FIX)

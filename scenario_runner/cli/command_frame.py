@@ -12,10 +12,11 @@ from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext, redirect_stdout, suppress
 
 from scenario_runner.cli.arguments import REPORTERS
-from scenario_runner.cli.console import show_error, write
+from scenario_runner.cli.console import set_up_logging, show_error, write
 from scenario_runner.cli.option_types import STDOUT
 from scenario_runner.errors import (
     INTERNAL_ERROR_EXIT_CODE,
+    LimitError,
     MissingPackageError,
     OutOfMemoryError,
     ScenarioRunnerError,
@@ -115,3 +116,19 @@ def start_driver(options: argparse.Namespace) -> object:
 
     validation = options.validation or options.validation_report
     return InstanceStart(validation="sync" if options.validation_sync else validation, labels=options.debug_labels)
+
+
+def start_pool(options: argparse.Namespace) -> object:
+    """Start the pool of workers, which imports modules while this process finds the items. Return the `PoolProcess`.
+
+    Return None if no worker is needed here, or if the log must be opened before.
+    """
+    if options.action != "main" or options.list or options.update or options.cluster or options.log_level:
+        return None
+    from scenario_runner.processes.workers import PoolProcess
+
+    set_up_logging(None)  # for the workers, which inherit it
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # its threads would take time from the workers
+    with suppress(LimitError):  # the suite reports this error
+        return PoolProcess("scenario_runner.suite.evaluation")
+    return None

@@ -19,6 +19,7 @@ import time
 from collections.abc import Sequence
 from contextlib import suppress
 from functools import partial
+from importlib import import_module
 from itertools import count
 from multiprocessing.connection import Connection
 from operator import attrgetter, itemgetter
@@ -61,16 +62,19 @@ _INVALID: Final = (AttributeError, LookupError, RecursionError, TypeError, Value
 _GARBAGE_THRESHOLD: Final = 50_000  # allocations between two collections: modules stay in use
 
 
-def main(connection: socket, inherited: socket | None) -> int:
+def main(connection: socket, inherited: socket | None, modules: Sequence[str]) -> int:
     """Serve the user at the other end of a socket, and return the exit code.
 
-    A fork has ``inherited`` the user's end, and closes it.
+    A fork has ``inherited`` the user's end, and closes it. ``modules`` are imported before the options arrive.
     """
     if inherited is not None:
         inherited.close()
     method = start_method()
     os.environ["OPENBLAS_NUM_THREADS"] = "1"  # threads do not survive a fork
     control = Connection(connection.detach())
+    for module in modules:
+        with suppress(ImportError):  # resolving the task raises it again
+            import_module(module)
     with suppress(EOFError, ConnectionError):
         options: WorkerOptions = control.recv()
         task = resolve(options.task)
@@ -91,7 +95,7 @@ class _Pool:
         self._devices = [UsedDevice(options.devices or None, options.jobs)]
         self._workers: list[WorkerProcess] = []
         self._waiting = WaitingJobs()
-        self._was_continued = False
+        self._continued: set[int] = set()  # SIGCONT, if it came since the last SIGTSTP
         self._events: list[Event] = []
         self._is_refused = False  # the user knows that no device can be used
         self._loaded: set[str] = set()
@@ -102,7 +106,7 @@ class _Pool:
         self._selector.register(control, selectors.EVENT_READ, self._hear_user)
         if hasattr(signal, "SIGTSTP"):
             signal.signal(signal.SIGTSTP, lambda number, frame: self._suspend())
-            signal.signal(signal.SIGCONT, lambda number, frame: self._continue())
+            signal.signal(signal.SIGCONT, lambda number, frame: self._continued.add(number))
 
     def serve(self) -> None:
         with suppress(EOFError, ConnectionError):
@@ -148,17 +152,14 @@ class _Pool:
     def _suspend(self) -> None:
         """Stop the workers and the pool until a shell continues the job. Time limits do not count this time."""
         began = time.monotonic()
-        self._was_continued = False
+        self._continued.clear()
         for worker in self._workers:
             worker.process.signal(signal.SIGSTOP)
-        if not self._was_continued:  # else SIGCONT came first, and will not come again
+        if not self._continued:  # else SIGCONT came first, and will not come again
             os.kill(os.getpid(), signal.SIGSTOP)
         for worker in self._workers:
             worker.deadline += time.monotonic() - began
             worker.process.signal(signal.SIGCONT)
-
-    def _continue(self) -> None:
-        self._was_continued = True
 
     def _stop(self, *, now: bool) -> None:
         """End workers after their current items, or ``now``, without outcomes."""

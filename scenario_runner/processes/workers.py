@@ -34,11 +34,48 @@ class Ended(NamedTuple):
     left: str = ""
 
 
+class PoolProcess:
+    """The process of the pool, which imports ``modules`` while the user prepares the options."""
+
+    def __init__(self, *modules: str) -> None:
+        """Start the process. Raises LimitError if the system refuses it."""
+        try:
+            ours, theirs = socket.socketpair()
+            with theirs:
+                method = start_method()
+                self.process = start(method, pool.main, theirs, ours if method == "fork" else None, modules)
+        except OSError as error:
+            raise refusal("process") from error
+        self.control = Connection(ours.detach())
+        atexit.register(self.close)  # multiprocessing would wait for the pool
+
+    def close(self) -> None:
+        """End the process with all workers. A second call does nothing."""
+        if self.control.closed:
+            return
+        atexit.unregister(self.close)
+        with suppress(OSError):
+            self.control.send(None)
+        self.control.close()
+        self.process.join(_END_S)
+        if self.process.exitcode is None:
+            self.process.kill()
+            self.process.join()
+
+    def error(self) -> DriverCrashError:
+        """Wait for the end of the process, and make the error about it."""
+        self.process.join()
+        code = self.process.exitcode or 0
+        how = f"was ended by {signal_name(-code)}" if code < 0 else f"ended with exit code {code}"
+        help = "memory that has run out is the usual cause; a suite with --results goes on with --resume"
+        return DriverCrashError(f"the process that workers are forked from {how}", help=help)
+
+
 class Workers(Generic[Item]):
     """The user's side of a worker pool, for a single thread and a ``with`` block.
 
-    Life cycle: created, which starts the pool's process (`pool.main`); items run; closed, which ends the pool and
-    all workers.
+    Life cycle: created, which starts the pool unless there is one; items run; closed, which ends the pool and all
+    workers.
     """
 
     def __init__(
@@ -47,8 +84,9 @@ class Workers(Generic[Item]):
         *,
         on_start: Callable[[Item, int], object] = lambda item, worker: None,
         on_note: Callable[[str], object] = lambda text: None,
+        pool: PoolProcess | None = None,
     ) -> None:
-        """Start the pool.
+        """Start the pool, or use ``pool``.
 
         ``on_start`` receives each item that a worker begins, and the worker's number. ``on_note`` receives
         sentences about devices that are given up, and about workers that ended between items.
@@ -63,16 +101,8 @@ class Workers(Generic[Item]):
         self._numbers = count(1)
         self._is_stopping = self._is_now = False
         self._devices: tuple[Device, ...] = ()
-        self._room = 1
-        try:
-            ours, theirs = socket.socketpair()
-            with theirs:
-                method = start_method()
-                self._pool = start(method, pool.main, theirs, ours if method == "fork" else None)
-        except OSError as error:
-            raise refusal("process") from error
-        self._control = Connection(ours.detach())
-        atexit.register(self.close)  # multiprocessing would wait for the pool
+        self._room = 2
+        self._pool = pool or PoolProcess()
         self._tell(options)
 
     def listen(self, on_start: Callable[[Item, int], object], on_note: Callable[[str], object]) -> None:
@@ -106,6 +136,9 @@ class Workers(Generic[Item]):
                 while not self._is_stopping and len(self._running) < self._room and (pair := next(queue, None)):
                     jobs.append(Job(next(self._numbers), *pair))
                     self._running[jobs[-1].number] = pair
+                    if len(self._running) == 1:  # the iterator may take long to find the next item
+                        self._tell(jobs)
+                        jobs = []
                 if jobs:
                     self._tell(jobs)
                 if self._is_stopping:  # the pool may have received items since the last such message
@@ -136,30 +169,18 @@ class Workers(Generic[Item]):
 
     def close(self) -> None:
         """End all workers, and the items that they run. A second call does nothing."""
-        if self._control.closed:
-            return
-        atexit.unregister(self.close)
-        self._tell(None)
-        self._control.close()
-        self._pool.join(_END_S)
-        if self._pool.exitcode is None:
-            self._pool.kill()
-            self._pool.join()
+        self._pool.close()
 
-    def _tell(self, message: WorkerOptions | list[Job] | bool | None) -> None:
+    def _tell(self, message: WorkerOptions | list[Job] | bool) -> None:
         with suppress(OSError):  # the pool is gone, which `_events` handles
-            self._control.send(message)
+            self._pool.control.send(message)
 
     def _events(self) -> list[Event]:
         """Receive the next list of events. Raises DriverCrashError if the pool itself has ended."""
         try:
-            self._room, events = self._control.recv()
+            self._room, events = self._pool.control.recv()
         except (EOFError, ConnectionError):
-            self._pool.join()
-            code = self._pool.exitcode or 0
-            how = f"was ended by {signal_name(-code)}" if code < 0 else f"ended with exit code {code}"
-            help = "memory that has run out is the usual cause; a suite with --results goes on with --resume"
-            raise DriverCrashError(f"the process that workers are forked from {how}", help=help) from None
+            raise self._pool.error() from None
         return list(events)
 
     def _take(self, event: Event) -> Ended | None:

@@ -176,7 +176,7 @@ def test_the_pool_ends(folder: Folder) -> None:
     """When the process that workers are forked from is ended, there is one error."""
     with SuiteWorkers(options(jobs=1)) as workers:
         workers.run_one(folder.good())
-        os.kill(workers._pool.pid, signal.SIGKILL)
+        os.kill(workers._pool.process.pid, signal.SIGKILL)
         with pytest.raises(DriverCrashError, match="the process that workers are forked from was ended by SIGKILL"):
             workers.run_one(folder.good("b"))
 

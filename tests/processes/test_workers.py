@@ -195,7 +195,7 @@ def test_workers_end_with_the_supervisor(folder: Folder, checkout: Path, by: sig
 
 def processes(workers: SuiteWorkers) -> list[str]:
     """The processes that items run in."""
-    pool = workers._pool.pid
+    pool = workers._pool.process.pid
     return Path(f"/proc/{pool}/task/{pool}/children").read_text().split()
 
 
@@ -220,4 +220,4 @@ def test_a_new_worker_begins_with_what_others_needed(folder: Folder) -> None:
     assert outcomes == ["Pass", "Crash", "Pass"]
     (_, loaded), (there, _) = (json.loads(Path(item.path + ".start").read_text()) for item in (a, c))
     assert set(loaded) <= set(there)
-    assert workers._pool.exitcode == 0
+    assert workers._pool.process.exitcode == 0

@@ -285,13 +285,14 @@ class _Suite:
             with ExitStack() as stack:
                 workers = self._workers()
                 stack.enter_context(workers)
-                self._check_expectations(ahead)  # meanwhile the fork server imports the modules of workers
+                if options.strict:
+                    self._check_expectations(ahead)
                 if kept is not None and header is not None and not options.resume_anyway:
                     for difference in kept.forget_void(header, workers.find_devices()):
                         self._display.note("warning", difference, "to keep results of unchanged files: --resume-anyway")
                 self._display.start(self._total)
                 try:
-                    session.run(self._count_items(chain(ahead, items)), workers)
+                    session.run(self._count_items(ahead, items), workers)
                 finally:
                     self._devices = tuple((device.uuid, device.name) for device in workers.devices)
                 if self._kept_workers is not None and isinstance(workers, SuiteWorkers):
@@ -350,7 +351,8 @@ class _Suite:
             workers.listen(self._display.started, note)
             return workers
         if self._options.cluster is None:
-            return SuiteWorkers(self._worker_options, on_start=self._display.started, on_note=note)
+            pool = vars(self._options).pop("pool", None)  # the first run of --watch takes it
+            return SuiteWorkers(self._worker_options, on_start=self._display.started, on_note=note, pool=pool)
         if find_spec("distributed") is None:
             message = "--cluster needs the package 'distributed', which is not installed"
             refuse("SR-CLUSTER-001", None, message, "pip install distributed")
@@ -358,29 +360,28 @@ class _Suite:
 
         return ClusterWorkers(self._options.cluster, self._worker_options, self._problems, on_note=note)
 
-    def _count_items(self, items: Iterable[Item]) -> Iterator[Item]:
-        """Yield all items, then tell the display the total."""
+    def _count_items(self, ahead: Sequence[Item], items: Iterable[Item]) -> Iterator[Item]:
+        """Yield all items, then tell the display the total. ``ahead`` are the first items."""
         count = 0
-        for item in items:
-            count += 1
+        for item in chain(ahead, items):
             yield item
+            count += 1
+            if count == 1 and len(ahead) <= _CHECKED_AHEAD and not self._options.strict:
+                self._check_expectations(ahead)  # the first item runs meanwhile, and has no result yet
         self._total = count
         self._display.start(count)
 
     def _check_expectations(self, items: Sequence[Item]) -> None:
-        """Report problems in expectations before anything runs: in small suites, or with --strict.
+        """Report problems in expectations before any result: in small suites, or with --strict.
 
         Items with such problems get the verdict Missing. In larger suites, workers check expectations with each item.
         """
-        if len(items) <= _CHECKED_AHEAD or self._options.strict:
-            from scenario_runner.suite.expectations.validation import check  # imports numpy and pydantic
+        from scenario_runner.suite.expectations.validation import check  # imports numpy and pydantic
 
-            problems = dict.fromkeys(problem for item in items for problem in check(item))  # items share suite.json
-            # the last lines name missing tools
-            item_problems = [
-                problem for problem in problems if not issubclass(error_class(problem.code), MissingToolError)
-            ]
-            self._problems.show_all(item_problems)
+        problems = dict.fromkeys(problem for item in items for problem in check(item))  # items share suite.json
+        # the last lines name missing tools
+        item_problems = [problem for problem in problems if not issubclass(error_class(problem.code), MissingToolError)]
+        self._problems.show_all(item_problems)
 
     def _journal(self, *, resume: bool) -> tuple[Journal | None, Header | None]:
         if not self._folder:
