@@ -167,9 +167,12 @@ class ScenarioWriter:
         buffer = _named(self._pipeline.buffers, resource.name)
         uids = [self._add_data(buffer, index, resource) for index in range(buffer.array_size)]
         binding = _binding(set, place.binding, uids)
-        if resource.resource_kind in ("Buffer", "RWBuffer"):
-            is_split = buffer.channels == 2 and buffer.format in ("Int64", "UInt64")
-            binding |= {"format": format_of(buffer.format, buffer.channels)} if is_split or buffer.channels == 3 else {}
+        # dxc declares the formats of other texel buffers, and a storage texel buffer must have the declared format.
+        is_split = buffer.channels == 2 and buffer.format in ("Int64", "UInt64")
+        if resource.resource_kind == "Buffer" or (
+            resource.resource_kind == "RWBuffer" and (is_split or buffer.channels == 3)
+        ):
+            binding["format"] = format_of(buffer.format, buffer.channels)
         yield binding
         if resource.has_counter and place.counter_binding is not None:
             counters = [self._add("buffer", f"{uid}_counter", size=4, shader_access="readwrite") for uid in uids]

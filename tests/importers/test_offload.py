@@ -159,6 +159,33 @@ def test_printed_numbers(tmp_path: Path, program: Program) -> None:
 
 
 @pytest.mark.parametrize(
+    "kind, buffer, format",
+    [
+        ("Buffer", "Format: Int32", "VK_FORMAT_R32_SINT"),
+        ("Buffer", "Format: UInt16, Channels: 4", "VK_FORMAT_R16G16B16A16_UINT"),
+        ("RWBuffer", "Format: Float32, Channels: 3", "VK_FORMAT_R32G32B32_SFLOAT"),
+        ("RWBuffer", "Format: Int64, Channels: 2", "VK_FORMAT_R32G32B32A32_SINT"),
+        ("RWBuffer", "Format: UInt32, Channels: 4", None),
+        ("StructuredBuffer", "Format: UInt32, Channels: 4", None),
+    ],
+)
+def test_texel_formats(tmp_path: Path, program: Program, kind: str, buffer: str, format: str | None) -> None:
+    """A binding has a format where the shader does not declare the same."""
+    sets = SETS.replace("Kind: StructuredBuffer", f"Kind: {kind}")
+    scenario, _ = imported(
+        program,
+        tmp_path,
+        text_of(
+            buffers=BUFFERS.replace("a, Format: Float32", f"a, {buffer}").replace(
+                "1, -2.5, 0x1p-2", "1, 2, 3, 4, 5, 6"
+            ),
+            sets=sets,
+        ),
+    )
+    assert scenario["commands"][0]["dispatch_compute"]["bindings"][0].get("format") == format
+
+
+@pytest.mark.parametrize(
     "lines, expected",
     [
         ("REQUIRES: Half, Double", {"needs": ["shaderFloat16", "shaderFloat64"]}),
