@@ -173,6 +173,7 @@ def _test(parser: Parser) -> None:
     add(group, "--max-failures N", "skip the remaining scenarios after N failures", type=_COUNT)
     add(group, "--strict-environment", "stop if this machine lacks a tool that an item needs")
     add(group, "--strict", "stop at any problem with lists, folders or expectations")
+    add(group, "--require-expectations", "fail scenarios with outputs and without expectations")
 
     group = parser.add_argument_group("output")
     add(group, "--results DIR", "folder for journal.jsonl, results.csv and failures.csv")

@@ -14,9 +14,9 @@ from itertools import islice
 from pathlib import Path
 from typing import Final
 
-from scenario_runner.errors import SandboxError, UsageError
+from scenario_runner.errors import MissingFileError, SandboxError, UsageError
 from scenario_runner.errors.diagnostic import Diagnostic
-from scenario_runner.errors.text import Json, close_files_help, reason_of
+from scenario_runner.errors.text import Json, close_files_help, close_names, reason_of
 from scenario_runner.files.input import ParameterizedFile, is_model, is_stream, read_file
 from scenario_runner.files.parameters import as_options
 from scenario_runner.files.sandbox import around, check_path, open_file
@@ -56,6 +56,7 @@ class Discovery:
         self.has_refused = False
         """True after an error about a path without an item."""
         self._searched: dict[str, str] = {}
+        self._folders: set[str] = set()  # with names that were compared with the names of expectations
         # the items of a folder share files, which are read once
         self._text = lru_cache(FILES_KEPT)(file_text)
         self._suite_files = cache(partial(suite_files, root=self._root))
@@ -78,7 +79,10 @@ class Discovery:
             above = frozenset(os.path.realpath(parent) for parent in Path(folder).parents)
             yield from self._folder(folder, above)
         else:
-            yield from self._item(os.path.abspath(path), variant=variant)
+            file = os.path.abspath(path)
+            with suppress(OSError):  # the run reports it
+                self._report_misspelt(os.path.dirname(file), os.listdir(os.path.dirname(file)))
+            yield from self._item(file, variant=variant)
 
     def _list(self, path: str) -> Iterator[Item]:
         name = "standard input" if path == "-" else path[1:]
@@ -133,6 +137,7 @@ class Discovery:
         if len(self._searched) > 1 and NOT_SEARCHED in names:
             return
         self._report_orphans(folder, names)
+        self._report_misspelt(folder, names)
         for entry in entries:
             name = entry.name
             try:
@@ -156,6 +161,18 @@ class Discovery:
                 message = f"these expectations belong to no scenario: there is no {stem}.json beside them"
                 help = f"{_FILE} is for {_SCENARIO}.json, NAME.{_FILE} for NAME.json"
                 self._problems.found("SR-SUITE-018", os.path.join(folder, name), message, help, severity="warning")
+
+    def _report_misspelt(self, folder: str, names: Collection[str]) -> None:
+        """Report files and folders that are named almost like the missing expectations of an item."""
+        if folder in self._folders:
+            return
+        self._folders.add(folder)
+        for name in sorted(names):
+            known = _almost_known(name, names)
+            path = os.path.join(folder, name)
+            if known and os.path.isdir(path) != known.endswith(_FILE) and not _is_scenario(path):
+                message, help = "is not used, since the name is not known", f"did you mean {known!r}?"
+                self._problems.found("SR-SUITE-019", path, message, help, severity="warning")
 
     def _is_item(self, path: str, beside: Container[str]) -> bool:
         try:
@@ -214,8 +231,32 @@ def _split(path: str) -> tuple[str, str]:
     return (path, "") if os.path.lexists(path) else (path[:end], path[end:])
 
 
+def check_paths(paths: Iterable[str]) -> None:
+    """Raise MissingFileError for paths of a command line that do not exist. A list may have such paths."""
+    missing = [path for path in paths if path != "-" and not path.startswith("@") and not _exists(path)]
+    if missing:
+        code, message = MissingFileError.code, "no such file or folder"
+        problems = [Diagnostic(code, "error", None, message, close_files_help(path), path=path) for path in missing]
+        raise MissingFileError(problems)
+
+
 def _exists(path: str) -> bool:
     return os.path.exists(_split(path)[0])
+
+
+def _almost_known(name: str, beside: Collection[str]) -> str:
+    """Return the name of expectations that a name resembles, if an item beside it has no expectations; else ""."""
+    parts = name.split(".")
+    for count, known in ((2, _FILE), (1, _FOLDER)):
+        stem, rest = ".".join(parts[:-count]), ".".join(parts[-count:])
+        has_item = any(f"{stem or _SCENARIO}{extension}" in beside for extension in _EXTENSIONS)
+        prefix = f"{stem}." if stem else ""
+        if not has_item or prefix + _FILE in beside or prefix + _FOLDER in beside:
+            continue
+        is_file = count == 2 and rest.endswith(".json")
+        if (is_file or count == 1) and (rest.startswith("expect") or close_names(rest, [known], cutoff=0.8)):
+            return prefix + known
+    return ""
 
 
 def listed(item: Item) -> str:

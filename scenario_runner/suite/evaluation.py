@@ -24,7 +24,8 @@ from scenario_runner.errors import (
     ScenarioRunnerError,
     UnsupportedError,
 )
-from scenario_runner.errors.text import close_names, counted, did_you_mean
+from scenario_runner.errors.diagnostic import Diagnostic
+from scenario_runner.errors.text import close_names, counted, did_you_mean, listed
 from scenario_runner.files.sandbox import around, check_path
 from scenario_runner.plan.plan import FramePlan, Plan
 from scenario_runner.run.capture_files import FrameFolders
@@ -42,6 +43,7 @@ from scenario_runner.vulkan.capabilities import lacks_capability, lacks_feature
 from scenario_runner.vulkan.physical_device import PhysicalDevice
 
 _MOST_PRINTED: Final = 1000
+_MOST_NAMED: Final = 20  # outputs in a message
 
 
 def lacking(needs: Needs, physical: PhysicalDevice) -> Iterator[str]:
@@ -70,6 +72,7 @@ class ItemRun(Sink, ABC):
     """
 
     with_misfits = False
+    requires_expectations = False
 
     def __init__(self, item: Item, expectations: Expectations, runners: Runners) -> None:
         self.item = item
@@ -119,7 +122,13 @@ class ItemRun(Sink, ABC):
             self._refuse(check.needs, plan)
         if self.expectations.expects_failure:
             OutputFiles(plan).check()  # the expected error may be about the names of files
-        self._bounds = bind(self.expectations, outputs_of_plan(plan, check.repeat), with_misfits=self.with_misfits)
+        outputs = outputs_of_plan(plan, check.repeat)
+        self._bounds = bind(self.expectations, outputs, with_misfits=self.with_misfits)
+        self.is_uncompared = bool(outputs) and not self._bounds and not self.expectations.expects_failure
+        if self.is_uncompared and self.requires_expectations:
+            message = f"no expectation is compared with the outputs: {listed(list(outputs)[:_MOST_NAMED])}"
+            help = "write a check.json, or let --update write files"
+            raise ExpectationError(Diagnostic("SR-EXPECT-005", "error", None, message, help, path=self.item.path))
         self._plan, self._frames = plan, FrameFolders(check.repeat)
         rules = (bound for bounds in self._bounds.values() for bound in bounds)
         pairs = [(bound.output.name, bound.expected.equals) for bound in rules if bound.expected.equals is not None]
@@ -215,6 +224,7 @@ class _Evaluation(ItemRun):
     def __init__(self, item: Item, expectations: Expectations, runners: Runners, options: EvaluationOptions) -> None:
         super().__init__(item, expectations, runners)
         self._options = options
+        self.requires_expectations = options.require_expectations
         self._checks: list[OutputCheck] = []
         self._lines: dict[str, int] = {}
         self._context = copy_context()
@@ -300,7 +310,7 @@ class _Evaluation(ItemRun):
         bad = [check for check in outputs if check.status != "Pass"]
         bad.sort(key=lambda check: check.status)  # Fail first
         if not bad:
-            return Outcome("Pass", diagnostics=warnings, outputs=outputs)
+            return Outcome("Pass", diagnostics=warnings, outputs=outputs, is_uncompared=self.is_uncompared)
         more = f" (and {counted(len(bad) - 1, 'more output')})" if len(bad) > 1 else ""
         reason = f"{bad[0].name}: {bad[0].message}{more}"
         return Outcome(bad[0].status, reason=reason, diagnostics=warnings, outputs=outputs, lines=self._lines)

@@ -53,9 +53,9 @@ class OutputCheck(NamedTuple):
     """The result of comparing an output, or an output's captured frame.
 
     ``name`` is the uid of the resource, or "frame/uid" for a captured frame. ``message`` is a sentence about the
-    difference, empty for a Pass. ``metrics`` has measured errors by name. ``worst`` lists index, expected value and
-    actual value of the elements with the greatest errors. ``files`` maps "expected", "actual" and "error" to pictures
-    or arrays; paths are relative to the folder of results.
+    difference, empty for a Pass. ``metrics`` has measured errors by name, and ``allowed`` tells the bounds of single
+    elements. ``worst`` lists index, expected value and actual value of the elements with the greatest errors. ``files``
+    maps "expected", "actual" and "error" to pictures or arrays; paths are relative to the folder of results.
     """
 
     name: str
@@ -64,6 +64,7 @@ class OutputCheck(NamedTuple):
     metrics: Mapping[str, float] = _NOTHING
     worst: tuple[tuple[str, str, str], ...] = ()
     files: Mapping[str, str] = _NOTHING
+    allowed: str = ""
 
 
 class Outcome(NamedTuple):
@@ -73,7 +74,7 @@ class Outcome(NamedTuple):
     for the same scenario (see `errors`). ``diagnostics`` are JSON from `Diagnostic.as_json`. ``printed`` has the first
     lines that shaders printed in a failed run. ``lines`` has the lines of broken expectations by output; the key ""
     stands for an expected error. ``expected_fail`` is the reason why expectations let the item fail; it is empty for
-    an item that did not reach a comparison.
+    an item that did not reach a comparison. ``is_uncompared`` is true for a Pass with outputs and no expectations.
 
     ``stack`` is the native stack of a crashed worker, or the traceback of a defect. ``python_stack`` is the Python
     stack of a worker that crashed or was killed. ``output`` is the end of the worker's standard error. The worker had
@@ -97,6 +98,7 @@ class Outcome(NamedTuple):
     lines: Mapping[str, int] = _NOTHING
     crash: tuple[int, str] | tuple[()] = ()
     expected_fail: str = ""
+    is_uncompared: bool = False
 
     def as_json(self) -> dict[str, object]:
         """Return the fields that differ from the defaults: most items pass, and have a short line."""
@@ -154,6 +156,11 @@ class Result(NamedTuple):
         return self.attempts[-1] if self.attempts else None
 
     @property
+    def is_uncompared(self) -> bool:
+        """Return whether the item passed without a comparison of outputs."""
+        return self.verdict == "Pass" and self.last is not None and self.last.is_uncompared
+
+    @property
     def seconds(self) -> float:
         return sum(attempt.seconds for attempt in self.attempts)
 
@@ -173,8 +180,10 @@ class EvaluationOptions(NamedTuple):
     """Options of comparisons.
 
     ``results_folder`` gets files about failed outputs, in a folder for each item; None writes no files. All arrays of
-    an item have at most ``evidence_bytes_max`` bytes.
+    an item have at most ``evidence_bytes_max`` bytes. With ``require_expectations``, an item that has outputs and no
+    expectations is Missing.
     """
 
     results_folder: str | None = None
     evidence_bytes_max: int = 64 << 20
+    require_expectations: bool = False

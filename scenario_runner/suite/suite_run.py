@@ -72,7 +72,7 @@ def _compiled(
 ) -> Iterator[tuple[str, re.Pattern[str], Place]]:
     """Compile the lines of a list and of included lists. ``including`` are the paths of the lists above.
 
-    Invalid expressions, and lists that include themselves, are ignored and reported as problems.
+    Raises UsageError for an invalid expression, and for a list that includes itself.
     """
     for text, place in lines:
         path = os.path.join(os.path.dirname(place.path or ""), text)
@@ -83,10 +83,12 @@ def _compiled(
                 if text.endswith("]"):  # a combination of parameters: [int-4-3] is no range
                     yield text, re.compile(re.escape(text)), place
                     continue
-                problems.found("SR-SUITE-001", place.path, f"invalid pattern {text!r}: {error}", line=place.line)
+                with problems.holding():
+                    refuse("SR-SUITE-001", place.path, f"invalid pattern {text!r}: {error}", line=place.line)
         elif os.path.realpath(path) in including:
-            message = f"the list {text!r} includes itself through this line"
-            problems.found("SR-SUITE-005", place.path, message, line=place.line)
+            with problems.holding():
+                message = f"the list {text!r} includes itself through this line"
+                refuse("SR-SUITE-005", place.path, message, line=place.line)
         else:
             try:
                 yield from _compiled(_lines(path, place.path), problems, *including, os.path.realpath(path))

@@ -223,7 +223,65 @@ def test_a_report_that_cannot_be_written(tmp_path: Path, program: Program) -> No
     reports = ("--junit", "r/suite/wrong.json", "--json", "j.json", "--html", "h.html")
     ended = program("test", "suite", "--baseline", "base", "--results", "r", *reports, exit_code=4)
     assert re.search("^error: r/suite/wrong.json: is a folder", ended.err, re.M)
-    assert "results: r\nreport: j.json\nreport: h.html\nsuite passed: 1 item\n" in ended.out
+    last = "suite passed, but report r/suite/wrong.json was not written"
+    assert f"results: r\nreport: j.json\nreport: h.html\n{last}\n" in ended.out
+    item(tmp_path / "suite", "worse", doubled(0, 2, 4, 7))
+    reports = ("--junit", "q/suite/worse.json")
+    ended = program("test", "suite", "--baseline", "base", "--results", "q", *reports, exit_code=1)
+    assert ended.out.splitlines()[-1] == "suite failed: 1 of 2 items unexpected"
+
+
+def test_green_means_compared(tmp_path: Path, program: Program) -> None:
+    """A Pass with outputs and no expectations is marked in all reports, and fails where expectations are required."""
+    suite = tmp_path / "suite"
+    item(suite, "right", doubled(0, 2, 4, 6))
+    item(suite, "open", {"outputs": {"x": {"unchecked": True}}})
+    item(suite, "nothing")
+    Scene(suite).write("empty.json")
+    reports = ("--html", "r.html", "--json", "r.json", "--junit", "r.xml")
+    ended = program("test", "suite", "--results", "r", *reports, exit_code=0)
+    assert re.search(r"^4 in .*: 4 Pass \(1 compared with nothing\)$", ended.out, re.M)
+    assert "4 Pass (1 compared with nothing)\n" in program("report", "r").out
+    data = json.loads((tmp_path / "r.html").read_text().partition('id="data">')[2].partition("</script>")[0])
+    assert [row[0] for row in data["rows"] if row[4] == "compared with nothing"] == ["suite/nothing.json"]
+    tests = json.loads((tmp_path / "r.json").read_text())["results"]["tests"]
+    assert [each["name"] for each in tests if each["labels"].get("compared")] == ["suite/nothing.json"]
+    properties = ElementTree.parse(tmp_path / "r.xml").iter("property")
+    assert ("compared with nothing", "1") in [(each.get("name"), each.get("value")) for each in properties]
+    required = ("test", "suite", "--results", "r", "--resume", "--require-expectations")
+    ended = program(*required, exit_code=1)
+    message = "no expectation is compared with the outputs: 'x'"
+    assert f"Missing suite/nothing.json: {message}\n" in ended.out
+    assert ended.out.splitlines()[-1] == "suite failed: 1 of 4 items unexpected"
+    assert "warning: 4 results of the run before are of other options (require-expectations)" in ended.err
+
+
+def test_passes_show_how_near_they_came(tmp_path: Path, program: Program) -> None:
+    """Details of a Pass have each output with its greatest error and the bounds."""
+    scene = Scene(tmp_path).buffer("x", numpy.float32([1, 2, 4]))
+    scene.write("scenario.json")
+    near = {"values": [1, 2.25, 4.125], "dtype": "float32", "atol": 0.3, "rtol": 0.01}
+    scene.file("check.json", json.dumps({"outputs": {"x": near}}))
+    program("test", ".", "--html", "r.html", exit_code=0)
+    page = (tmp_path / "r.html").read_text()
+    detail = json.loads(page.partition('id="d0">')[2].partition("</script>")[0])
+    (output,) = detail["attempts"][0]["outputs"]
+    assert (output["metrics"], output["allowed"]) == ({"greatest_error": 0.25}, "atol 0.3, rtol 0.01")
+
+
+def test_a_suite_that_cannot_begin(tmp_path: Path, program: Program) -> None:
+    """A wrong path and a wrong list are one error, and nothing runs."""
+    item(tmp_path / "suite", "right", doubled(0, 2, 4, 6))
+    ended = program.fail(4, "test", "nowhere", "suite")
+    assert (ended.out, ended.err) == ("", "error: nowhere: no such file or folder\n")
+    assert "did you mean 'suite/right.json'?" in program.fail(4, "test", "suite/rihgt.json").err
+    (tmp_path / "skips").write_text("a\nb(\n")
+    for option in ("--skips", "--flakes"):
+        ended = program.fail(2, "test", "suite", option, "skips")
+        assert (ended.out, ended.err.startswith("error: skips:2: invalid pattern 'b('")) == ("", True)
+    assert program.fail(2, "test", "suite", "-t", "b(").out == ""
+    listed = program("test", "-", stdin="suite/right.json\nsuite/gone.json\n", exit_code=1)
+    assert listed.out.splitlines()[-1] == "suite failed: 1 of 2 items unexpected"
 
 
 def test_outputs_with_equal_differences(tmp_path: Path, program: Program) -> None:

@@ -213,21 +213,51 @@ def test_a_line_may_be_a_name(tmp_path: Path, id: str) -> None:
 
 
 def test_a_wrong_pattern(tmp_path: Path) -> None:
-    """A wrong pattern is a problem at its line."""
+    """All wrong patterns are one error with their lines."""
     problems = Collected()
-    path = written(tmp_path / "skips", "a\nbad(\n")
-    read_patterns([path], problems)
-    reason = "missing ), unterminated subpattern at position 3"
-    assert problems.shown == [f"SR-SUITE-001 {path}:2: invalid pattern 'bad(': {reason}"]
+    path = written(tmp_path / "skips", "a\nbad(\nc[\n")
+    with pytest.raises(UsageError) as caught, problems.together():
+        read_patterns([path], problems)
+    reasons = ["'bad(': missing ), unterminated subpattern at position 3"]
+    reasons.append("'c[': unterminated character set at position 1")
+    assert [str(each) for each in caught.value.problems] == [
+        f"{path}:{line}: invalid pattern {reason}" for line, reason in enumerate(reasons, 2)
+    ]
+    assert {each.code for each in caught.value.problems} == {"SR-SUITE-001"}
+
+
+def test_misspelt_expectations(tmp_path: Path) -> None:
+    """A name almost like that of missing expectations is a warning. Other names, and those of scenarios, are not."""
+    scenario = '{"commands": []}'
+    for name in ("scenario", "a", "b", "c", "d.e", "a.checks"):
+        written(tmp_path / f"{name}.json", scenario)
+    wrong = {"chek.json": "check.json", "a.chek.json": "a.check.json", "d.e.Check.json": "d.e.check.json"}
+    for name in wrong:
+        written(tmp_path / name, "{}")
+    for name in ("b.check.json", "b.chek.json", "expected.npy", "c.txt"):
+        written(tmp_path / name, "{}")
+    for name in ("expectd", "c.expect", "b.expects", "exports"):
+        (tmp_path / name).mkdir()
+    wrong |= {"expectd": "expected", "c.expect": "c.expected"}
+    for path in (tmp_path, tmp_path / "b.json"):
+        problems = Collected()
+        list(Discovery(str(tmp_path), problems).items([str(path)]))
+        found = {os.path.basename(str(each.path)): (each.code, each.help) for each in problems.diagnostics}
+        said = {name: ("SR-SUITE-019", f"did you mean {known!r}?") for name, known in wrong.items()}
+        assert found == said
 
 
 def test_lists_that_include_each_other(tmp_path: Path) -> None:
     """A circle is a problem at the line that closes it."""
     problems = Collected()
     first, second = written(tmp_path / "a.txt", "x\nb.txt\n"), written(tmp_path / "b.txt", "y\na.txt\n")
-    patterns = read_patterns([first], problems)
-    assert problems.shown == [f"SR-SUITE-005 {second}:2: the list 'a.txt' includes itself through this line"]
-    assert patterns.match("y")
+    with pytest.raises(UsageError) as caught:
+        read_patterns([first], problems)
+    (problem,) = caught.value.problems
+    assert (problem.code, str(problem)) == (
+        "SR-SUITE-005",
+        f"{second}:2: the list 'a.txt' includes itself through this line",
+    )
 
 
 def test_a_list_that_does_not_exist(tmp_path: Path) -> None:

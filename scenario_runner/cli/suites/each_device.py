@@ -10,7 +10,7 @@ from typing import Final
 
 from scenario_runner.cli.console import set_up_logging, show_table, write, write_finding
 from scenario_runner.cli.suites import test
-from scenario_runner.cli.suites.report import report_paths
+from scenario_runner.cli.suites.report import problem_text, report_paths
 from scenario_runner.cli.suites.suite_display import verdict_line
 from scenario_runner.errors import FileError, UsageError
 from scenario_runner.errors.text import counted, one_line
@@ -160,7 +160,8 @@ def _write_end(columns: Sequence[Column], paths: dict[str, str], folder: str | N
     print(*map(one_line, [*lines, matrix.summary()]), sep="\n")
     is_incomplete = any(column.info.incomplete for column in columns)
     count = sum(len(column.results) for column in columns)
-    line = verdict_line(sum(column.bad for column in columns), count, "incomplete" if is_incomplete else "")
+    ended, bad = "incomplete" if is_incomplete else "", sum(column.bad for column in columns)
+    line = verdict_line(bad, count, ended, problem_text({}, (), problems))
     line += f" on {counted(len(columns), 'device')}"
     print(line)
     return line

@@ -4,12 +4,12 @@ import argparse
 import math
 import os
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from statistics import median
 from typing import Final
 
 from scenario_runner.cli.console import show_first, write_finding
-from scenario_runner.cli.suites.suite_display import verdict_line
+from scenario_runner.cli.suites.suite_display import counts_text, verdict_line
 from scenario_runner.errors import FileError, ScenarioRunnerError
 from scenario_runner.errors.text import one_line
 from scenario_runner.files.output import check_destination
@@ -75,13 +75,13 @@ def main(options: argparse.Namespace) -> int:
     else:
         show_first([headline(merged.results[name]) for name in bad], _MOST_SHOWN)
     counts = Counter(result.verdict for result in merged.results.values())
-    print(", ".join(f"{count} {verdict}" for verdict, count in counts.most_common()))
+    print(counts_text(counts.most_common(), sum(result.is_uncompared for result in merged.results.values())))
     for line in cause_lines(causes_of(merged.results.values())):
         print(line)
     for path in written:
         print(f"report: {one_line(path)}")
     ended = incomplete[0].ended if incomplete else "not run" if not_run else "incomplete" if lacking else ""
-    print(verdict_line(len(bad), len(merged.results), ended))
+    print(verdict_line(len(bad), len(merged.results), ended, problem_text(paths, written, problems)))
     return 1 if bad else problems.exit_code
 
 
@@ -162,6 +162,14 @@ def report_paths(options: argparse.Namespace) -> dict[str, str]:
     for path in paths.values():
         check_destination(path)
     return paths
+
+
+def problem_text(paths: Mapping[str, str], written: Collection[str], problems: SuiteProblems) -> str:
+    """Return why a suite without failures has another exit code than 0, for the last line; else ""."""
+    lost = [one_line(path) for path in paths.values() if path not in written]
+    if lost:
+        return f"report {lost[0]} was not written" if len(lost) == 1 else f"reports {', '.join(lost)} were not written"
+    return f"had problems (exit code {problems.exit_code})" if problems.exit_code else ""
 
 
 def write_reports(

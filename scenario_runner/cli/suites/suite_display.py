@@ -16,7 +16,7 @@ import sys
 import threading
 import time
 from collections import Counter, deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Final, TextIO
 
@@ -83,6 +83,7 @@ class SuiteDisplay:
         self._counts: Counter[str] = Counter()  # by verdict
         self._unexpected: list[str] = []  # lines about failures, for the end
         self._unsupported: list[Result] = []
+        self._uncompared = 0
         self._done = self._failures = 0
         self._running: dict[int, tuple[Item, float]] = {}  # by worker
         self._begin = time.monotonic()
@@ -118,6 +119,7 @@ class SuiteDisplay:
                 del self._running[worker]
         self._done += 1
         self._counts[result.verdict] += 1
+        self._uncompared += result.is_uncompared
         if result.verdict == "NotSupported" and not self._quiet:
             self._unsupported.append(result)
         lines = [f"  {one_line(command)}" for command in commands]
@@ -215,7 +217,7 @@ class SuiteDisplay:
         return rate, 100 * self._done // self._total, f"{left} left" if rate else ""
 
     def _counts_text(self) -> str:
-        return ", ".join(f"{count} {verdict}" for verdict, count in self._counts_in_order())
+        return counts_text(self._counts_in_order(), self._uncompared)
 
     def _counts_in_order(self) -> list[tuple[str, int]]:
         """Return the counts by verdict, ordered like the style table."""
@@ -263,11 +265,18 @@ def _style(verdict: str) -> str:
     return _STYLES.get(verdict, _UNKNOWN_STYLE)
 
 
-def verdict_line(bad: int, items: int, ended: str = "") -> str:
+def counts_text(counts: Iterable[tuple[str, int]], uncompared: int) -> str:
+    """Return counts such as '4 Pass (1 compared with nothing), 1 Fail'."""
+    notes = {"Pass": f" ({uncompared} compared with nothing)" if uncompared else ""}
+    return ", ".join(f"{count} {verdict}{notes.get(verdict, '')}" for verdict, count in counts)
+
+
+def verdict_line(bad: int, items: int, ended: str = "", problem: str = "") -> str:
     """Return a suite's last line. Scripts read this line, so the format must not change.
 
-    ``ended`` names an incomplete end, see `Incomplete`, or is "not run".
+    ``ended`` names an incomplete end, see `Incomplete`, or is "not run". ``problem`` tells why the exit code of a suite
+    without failures is not 0.
     """
     if not bad and not ended:
-        return f"suite passed: {counted(items, 'item')}"
+        return f"suite passed, but {problem}" if problem else f"suite passed: {counted(items, 'item')}"
     return f"suite {ended or 'failed'}: {bad} of {counted(items, 'item')} unexpected"

@@ -16,14 +16,14 @@ from scenario_runner.cli.arguments import DEMO, shared_arguments
 from scenario_runner.cli.command_frame import DEPENDENCIES
 from scenario_runner.cli.console import set_up_logging
 from scenario_runner.cli.options import ITEM_TIMEOUT_S
-from scenario_runner.cli.suites.report import report_paths, write_reports
+from scenario_runner.cli.suites.report import problem_text, report_paths, write_reports
 from scenario_runner.cli.suites.suite_display import SuiteDisplay, verdict_line
 from scenario_runner.cli.watch import watch_suite
 from scenario_runner.errors import FileError, MissingToolError, ScenarioRunnerError, UsageError, error_class, version
 from scenario_runner.errors.text import counted
 from scenario_runner.processes.temporary import temporary_folder
 from scenario_runner.shaders.compilers.search import find_validator
-from scenario_runner.suite.discovery import Discovery, listed
+from scenario_runner.suite.discovery import Discovery, check_paths, listed
 from scenario_runner.suite.hashes import program_hash
 from scenario_runner.suite.journal import FILE_NAME, End, Ended, Header, Journal, MergedJournals, header
 from scenario_runner.suite.outcomes import EvaluationOptions, Item, Result
@@ -95,6 +95,7 @@ def settle(options: Namespace) -> None:
     Raises UsageError and FileError.
     """
     _check(options)
+    check_paths(options.paths)
     # verdicts depend on these lists, and names in the lists on --root
     lists = [(f"--{name}", os.path.abspath(path)) for name in ("baseline", "flakes") for path in getattr(options, name)]
     lists.append(("--root", os.path.abspath(options.root)))
@@ -178,7 +179,10 @@ class _Suite:
         )
         runner = {name: value for name, value in shared_arguments(options).items() if name not in _WORKER_ARGUMENTS}
         self._worker_options = suite_options(
-            SuiteWork(options=EvaluationOptions(folder or None, options.max_evidence << 20), runner=runner),
+            SuiteWork(
+                options=EvaluationOptions(folder or None, options.max_evidence << 20, options.require_expectations),
+                runner=runner,
+            ),
             Rules(options.retries, options.repeat),
             timeout_s=options.timeout or ITEM_TIMEOUT_S,
             timeout_origin="the default of --timeout" if options.timeout is None else "--timeout",
@@ -190,6 +194,7 @@ class _Suite:
         self._drivers: dict[str, None] = {}
         self._lacking = ""  # why the first unsupported item cannot run
         self._without_tool: list[Result] = []
+        self._written: list[str] = []  # the paths of reports
 
     def run(self) -> int:
         """Run the suite, and return the exit code."""
@@ -329,7 +334,8 @@ class _Suite:
         nothing = not_run((row.verdict for row in session.rows.values()), len(session.rows), self._lacking)
         lines = self._write_results(session, journal, lacking)
         word = ended if ended != "complete" else "not run" if nothing else "incomplete" if lacking else ""
-        self._display.end(*lines, verdict_line(session.bad, len(session.rows), word))
+        problem = problem_text(self._options.reports, self._written, self._problems)
+        self._display.end(*lines, verdict_line(session.bad, len(session.rows), word, problem))
         return nothing
 
     def _take_result(self, result: Result) -> None:
@@ -388,6 +394,8 @@ class _Suite:
             return None, None
         options = self._worker_options
         runner = {**options.task_options.runner, "spirv-val": _validator_key()}
+        if self._options.require_expectations:
+            runner["require-expectations"] = True
         begun = header(
             program_hash(runner),
             command=self._info.command,
@@ -431,10 +439,10 @@ class _Suite:
             results=self._folder,
             incomplete="; ".join(messages) or merged.not_run(),
         )
-        written = write_reports(options.reports, merged, info, self._problems)
+        self._written = write_reports(options.reports, merged, info, self._problems)
         if self._on_results is not None:
-            self._on_results(merged, info, written)
-        return [*lines, *(f"report: {path}" for path in written)]
+            self._on_results(merged, info, self._written)
+        return [*lines, *(f"report: {path}" for path in self._written)]
 
     def _report_unmatched(self) -> None:
         for entry, place in self._lists.unmatched():

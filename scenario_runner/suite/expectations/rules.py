@@ -6,7 +6,7 @@ import hashlib
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from fractions import Fraction
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 import numpy
 
@@ -21,7 +21,7 @@ from scenario_runner.compare.planes import (
     region_of_texels,
 )
 from scenario_runner.compare.tosa_rules import TosaRule, judge
-from scenario_runner.compare.wrong_elements import BITWISE, Mismatch, Rule, compare
+from scenario_runner.compare.wrong_elements import BITWISE, EQUAL, Mismatch, Rule, compare
 from scenario_runner.errors import ExpectationError
 from scenario_runner.errors.diagnostic import Diagnostic
 from scenario_runner.errors.text import Json, counted, distinct, share_of
@@ -150,6 +150,10 @@ class Bound(NamedTuple):
 _ELEMENT_KEYS = frozenset({*Rule._fields, "allowed_count", "allowed_share"} - {"nan"})
 
 
+# The greatest error of larger outputs is not measured, since that takes as long as the check.
+_MEASURED_BYTES_MAX: Final = 1 << 20
+
+
 def check_rules(bounds: Sequence[Bound], actual: memoryview) -> tuple[OutputCheck, Bound]:
     """Check an output by its rules. The first failure, or else the first warning, describes the output."""
     checks = [check_output(bound, actual) for bound in bounds]
@@ -200,7 +204,10 @@ def check_output(bound: Bound, actual: memoryview) -> OutputCheck:
     if expected.metrics is not None:
         failures += _failed_metrics(bound, actual, ignored, metrics)
     if not failures:
-        return OutputCheck(name, "Pass", "", metrics)
+        if bound.rule != BITWISE and len(actual) <= _MEASURED_BYTES_MAX:
+            error = compare(actual, source, bound.compared_planes, EQUAL, ignored).error
+            metrics |= {"greatest_error": error} if math.isfinite(error) else {}
+        return OutputCheck(name, "Pass", "", metrics, allowed=_allowed(bound))
     if not worst:  # only metrics have failed
         worst = compare(actual, source, bound.planes, Rule(), ignored).worst
     is_failure = any(status == "Fail" for status, _ in failures)
@@ -222,10 +229,15 @@ def _sentence(bound: Bound, mismatch: Mismatch, allowed: int) -> str:
     if bound.rule == BITWISE:
         return f"{text} at {index}: {got}, expected {expected}"
     error, _ = distinct(mismatch.error, bound.rule.atol)
-    names = [name for name in Rule._fields if name in bound.expected.model_fields_set]
-    bounds = ", ".join(f"{name} {getattr(bound.expected, name)}{_origin(bound, name)}" for name in names)
+    bounds = _allowed(bound)
     text += f", the greatest error is {error} at {index}: {got}, expected {expected}"
     return f"{text}; allowed: {bounds}" if bounds else text
+
+
+def _allowed(bound: Bound) -> str:
+    """Return the bounds for single elements as text."""
+    names = [name for name in Rule._fields if name in bound.expected.model_fields_set]
+    return ", ".join(f"{name} {getattr(bound.expected, name)}{_origin(bound, name)}" for name in names)
 
 
 def _origin(bound: Bound, key: str) -> str:

@@ -73,7 +73,7 @@ def _test(result: Result, info: SuiteInfo) -> dict[str, Json]:
         "filePath": shown_path(result.item.path, info.folder),
         "suite": [part for part in os.path.dirname(name).split("/") if part],
         "device": result.device,
-        "labels": {"driver": result.driver} if result.driver else {},
+        "labels": _without_empty({"driver": result.driver, "compared": "nothing" if result.is_uncompared else ""}),
         "retries": len(earlier),
         "retryAttempts": [_attempt(number, attempt, info) for number, attempt in enumerate(earlier, 1)],
         "flaky": result.verdict == "Flake",

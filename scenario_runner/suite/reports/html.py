@@ -20,7 +20,15 @@ from urllib.parse import quote
 from scenario_runner.errors.text import Json, one_line, visible
 from scenario_runner.files.output import OutputFile
 from scenario_runner.suite.outcomes import Outcome, OutputCheck, Result
-from scenario_runner.suite.reports.summary import SuiteInfo, cause_of, is_same, printable, seconds_text, shortened
+from scenario_runner.suite.reports.summary import (
+    UNCOMPARED,
+    SuiteInfo,
+    cause_of,
+    is_same,
+    printable,
+    seconds_text,
+    shortened,
+)
 
 # Limits in bytes, so that browsers can open a page: one picture, all pictures, all details.
 PICTURE_MAX, PICTURES_MAX, DETAILS_MAX = 2 << 20, 32 << 20, 64 << 20
@@ -63,9 +71,7 @@ class _Page:
 
     def add(self, result: Result) -> None:
         last = result.last
-        has_detail = last is not None and bool(
-            result.verdict != "Pass" or last.diagnostics or any(output.metrics for output in last.outputs)
-        )
+        has_detail = last is not None and bool(result.verdict != "Pass" or last.diagnostics or last.outputs)
         id = one_line(result.item.id, 4096)
         command = visible(self._info.repeat_command(result))
         row = [
@@ -79,6 +85,8 @@ class _Page:
         ]
         if result.verdict == "NotSupported" and last is not None:
             row.append(self._causes.setdefault(cause_of(last), len(self._causes)))
+        elif result.is_uncompared:
+            row[4] = UNCOMPARED
         if has_detail and self._details_size < DETAILS_MAX:
             text = f'<script type="application/json" id="d{len(self._rows)}">{_json(self._detail(result))}</script>\n'
             self._details_size += len(text)

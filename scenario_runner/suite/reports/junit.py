@@ -17,6 +17,7 @@ from scenario_runner.suite.outcomes import BAD, Result
 from scenario_runner.suite.reports.summary import (
     FULL_TEXT_MAX,
     INCOMPLETE,
+    UNCOMPARED,
     SuiteInfo,
     attached_files,
     full_text,
@@ -105,6 +106,8 @@ def _test_suite(number: int, cases: Sequence[tuple[str, str]], info: SuiteInfo) 
         *(("device", f"{name} ({uuid})") for uuid, name in info.devices[:100]),
         *(("driver", driver) for driver in info.drivers[:100]),
     ]
+    uncompared = sum(outcome == UNCOMPARED for _, outcome in cases)
+    properties += [(UNCOMPARED, str(uncompared))] if uncompared else []
     elements = [_part_property(number), *(_element("property", name=name, value=value) for name, value in properties)]
     content = _element("properties", "\n".join(["", *elements, ""])) + "\n" + "".join(text for text, _ in cases)
     skipped = sum(outcome == "skipped" for _, outcome in cases)
@@ -113,7 +116,7 @@ def _test_suite(number: int, cases: Sequence[tuple[str, str]], info: SuiteInfo) 
 
 
 def _cases(results: Iterable[Result], info: SuiteInfo) -> Iterator[tuple[str, str]]:
-    """Yield the text of each case, and the name of the element for the outcome ('' for a passed case).
+    """Yield the text of each case, and the outcome: the name of an element, `UNCOMPARED`, or '' for a passed case.
 
     Repeated names get a number, since GitLab would drop the case.
     """
@@ -137,7 +140,7 @@ def _cases(results: Iterable[Result], info: SuiteInfo) -> Iterator[tuple[str, st
 
 
 def _inside(result: Result, info: SuiteInfo) -> tuple[str, list[str]]:
-    """Return the name of the element for the outcome, and the lines in the case."""
+    """Return the outcome, as in `_cases`, and the lines in the case."""
     kind, last, verdict = kind_of(result), result.last, result.verdict
     reason = last.reason if last is not None else ""
     lines: list[str] = []
@@ -153,6 +156,8 @@ def _inside(result: Result, info: SuiteInfo) -> tuple[str, list[str]]:
         lines += _attempts("flakyFailure", result)
     is_told = kind == "tolerated" or verdict in ("Warn", "Flake")
     shown = full_text(result, info) + "\n" if is_told else ""
+    if result.is_uncompared:
+        outcome, shown = UNCOMPARED, f"{UNCOMPARED}: the scenario has outputs and no expectations\n"
     attachments = "" if kind == "skipped" else _attachments(result, info)
     if shown or attachments:
         lines.append(_element("system-out", escape(shown + attachments)))

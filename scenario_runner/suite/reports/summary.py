@@ -17,6 +17,9 @@ from scenario_runner.files.parameters import as_options
 from scenario_runner.suite.combinations import scenario_path
 from scenario_runner.suite.outcomes import NOT_RUN, Outcome, OutputCheck, Result
 
+UNCOMPARED: Final = "compared with nothing"
+"""What reports say about a Pass with outputs and no expectations."""
+
 INCOMPLETE: Final = "suite is incomplete"
 """The name of a failed test for CI systems, if items have no result."""
 

@@ -4,6 +4,7 @@
 (() => {
   const data = JSON.parse(document.getElementById("data").textContent);
   const ID = 0, VERDICT = 1, TIME = 2, DEVICE = 3, REASON = 4, HAS_DETAIL = 5, COMMAND = 6, CAUSE = 7;
+  const UNCOMPARED = "compared with nothing";
   const STYLES = [
     [/^(Crash|Timeout|UnexpectedImprovement)/, "worse"], [/^(Fail|Missing$)/, "bad"], [/^(Flake|KnownFlake|Warn|MissingTool)/, "odd"],
     [/^ExpectedFail/, "known"], [/^Pass/, "good"], [/^/, "quiet"],
@@ -172,7 +173,7 @@
       element = make("div", { ...common, class: `row${isGrouped ? " inner" : ""}`, "aria-level": isGrouped ? 2 : 1, title: row[REASON] ? `${row[ID]}\n${row[REASON]}` : row[ID] },
         make("span", { class: `verdict ${style[verdict]}` }, verdicts[verdict]),
         make("span", { class: "name" }, make("bdi", {}, isGrouped ? nameInFolder(row[ID]) : row[ID])),
-        make("span", { class: "reason" }, row[REASON]),
+        row[REASON] === UNCOMPARED ? make("span", { class: "note odd" }, UNCOMPARED) : make("span", { class: "reason" }, row[REASON]),
         severalDevices ? make("span", { class: "device" }, data.devices[row[DEVICE]] || "") : null,
         make("span", { class: "time" }, timeText(row[TIME])));
     } else {
@@ -385,6 +386,7 @@
     if (output.worst) tables.append(table(["worst element", "expected", "actual"], output.worst, [0, 1, 2]));
     if (output.metrics) tables.append(table(["metric", "value"], Object.entries(output.metrics).map(([name, value]) => [name, numberText(value)]), [1]));
     element.append(tables);
+    if (output.allowed) element.append(make("p", { class: "quiet" }, `Allowed: ${output.allowed}`));
     const links = (output.files || []).filter((each) => each.link);
     if (links.length) {
       element.append(make("p", {}, "Files: ", ...links.flatMap((each, at) => [at ? ", " : "", make("a", { href: each.link, target: "_blank", rel: "noopener" }, each.what)])));
