@@ -27,7 +27,7 @@ from scenario_runner.vulkan.memory import MemoryBlocks
 from scenario_runner.vulkan.pipeline import PipelineCache
 from scenario_runner.vulkan.recording import RunObjects, allocate_sets
 from scenario_runner.vulkan.resources import Resource, allocate_and_bind, create_buffers
-from scenario_runner.vulkan.transfer import Pieces, Transfer
+from scenario_runner.vulkan.transfer import Copies, Pieces, Transfer
 
 if TYPE_CHECKING:
     from scenario_runner.vulkan.frame_capture import FrameCapture
@@ -187,6 +187,7 @@ class Execution:
         self._sessions = stack.enter_context(ExitStack())
         self._transfer = objects.transfer
         self._pool = CommandPool(device, stack)
+        self._copies = objects.transfer.copies if options.keep is None else Copies(self._pool)
         self._submission = objects.submission
         self._has_boundaries = FRAME_BOUNDARY in device.enabled.extensions
         self._recorded: dict[int, tuple[Handle, FramePlan]] = {}
@@ -251,7 +252,8 @@ class Execution:
     def _fill(self, what: str) -> None:
         progress.doing(what)
         with phases.phase("upload", "resources"):
-            self._filling = self._transfer.fill(self._resources.values(), self._options.timeout_s, joins=self._joins)
+            joined = self._copies if self._joins else None
+            self._filling = self._transfer.fill(self._resources.values(), self._options.timeout_s, joined)
 
     def _may_join(self) -> bool:
         """Return whether a frame may share a submission with the upload before it and the readback after it.
@@ -284,7 +286,7 @@ class Execution:
         if not resources and options.on_outputs is not None and frame is self._plan.frames[-1]:
             resources = self._outputs
         self._apply_layouts(frame)
-        recorded = self._transfer.record_read(resources)
+        recorded = self._transfer.record_read(resources, self._copies)
         if recorded is None:
             return []
         self._read = resources, recorded[1]

@@ -19,7 +19,7 @@ from scenario_runner.vulkan import Handle
 from scenario_runner.vulkan._generated import constants as vk
 from scenario_runner.vulkan.device import CommandPool, Device, Submission
 from scenario_runner.vulkan.memory import Allocation, align, allocate, choose_type, populate
-from scenario_runner.vulkan.resources import Piece, Resource, bind_buffer, create_buffer
+from scenario_runner.vulkan.resources import Buffer, Piece, Resource, bind_buffer, create_buffer
 
 # Bounds for half the staging buffer.
 _LARGEST_HALF_BYTES = 16 << 20
@@ -38,43 +38,65 @@ _COPIED = vk.PIPELINE_STAGE_TRANSFER_BIT, vk.ACCESS_TRANSFER_WRITE_BIT
 Pieces = Generator[tuple[str, memoryview], None, None]
 
 
+class Copies:
+    """Command buffers for the copies of a run, and the recorded copies of buffers for further runs."""
+
+    def __init__(self, pool: CommandPool) -> None:
+        self.preparing, *self.halves = [pool.allocate() for _ in range(3)]
+        self._staging: object = None
+        self.upload: tuple[list[Handle], list[Piece]] | None = None
+        self.readback: tuple[Sequence[Resource], list[Piece]] | None = None
+
+    def check(self, staging: object) -> None:
+        """Forget the recorded copies if they need another staging buffer."""
+        if staging is not self._staging:
+            self._staging, self.upload, self.readback = staging, None, None
+
+
 class Transfer:
     """Copies between the host and the resources of a device, destroyed with ``stack``. One user at a time."""
 
     def __init__(self, device: Device, stack: ExitStack) -> None:
         self._device = device
         self._pool = CommandPool(device, stack)
-        self._preparing = self._pool.allocate()
-        self._commands = [self._pool.allocate(), self._pool.allocate()]
+        self.copies = Copies(self._pool)
+        """The copies of a run that leaves nothing to the next."""
         self._submissions = [Submission(device, stack), Submission(device, stack)]
         self._staging: tuple[Handle, Handle] = None, None  # the VkBuffer and its memory, after the first use
         self._staging_stack = stack.enter_context(ExitStack())
         self._half_size_bytes = 0
 
     def fill(
-        self, resources: Iterable[Resource], timeout_s: float | None = None, *, joins: bool = False
+        self, resources: Iterable[Resource], timeout_s: float | None = None, joined: Copies | None = None
     ) -> list[Handle]:
         """Write the initial bytes of every resource: from the source, or zeros. Raises FileError or DeviceError.
 
-        With ``joins``, return command buffers that the caller must submit before the frame. Otherwise the list is
-        empty.
+        With ``joined`` copies, return command buffers that the caller must submit before the frame. Otherwise the list
+        is empty.
         """
+        copies = joined or self.copies
+        copies.check(self._staging)
+        if joined is not None and joined.upload is not None:
+            recorded, pieces = joined.upload
+            self._read_sources(pieces)
+            return recorded
+        preparing = copies.preparing
         resources = list(resources)
         sourced = [resource for resource in resources if resource.plan.source is not None]
         zeroed = [resource for resource in resources if resource.plan.source is None and resource.plan.zero_fill]
         to_prepare = [resource for resource in resources if resource.needs_preparation]
         to_clear = [resource for resource in zeroed if not resource.mapped]
-        recorded: list[Handle] = []
+        recorded, pieces = [], []
         if to_prepare or to_clear:
-            with self._pool.recording(self._preparing):
+            with self._pool.recording(preparing):
                 for resource in to_prepare:
-                    resource.record_prepare(self._preparing)
+                    resource.record_prepare(preparing)
                 for resource in to_clear:
-                    resource.record_clear(self._preparing)
+                    resource.record_clear(preparing)
                     if resource.plan.group is not None:  # other members share the bytes
-                        self._device.barrier(self._preparing, _COPIED)
-                self._device.barrier(self._preparing, _COPIED)
-            recorded.append(self._preparing)
+                        self._device.barrier(preparing, _COPIED)
+                self._device.barrier(preparing, _COPIED)
+            recorded.append(preparing)
             if any(resource.mapped for resource in (*sourced, *zeroed)):  # the host writes after the preparation
                 recorded = self._run(recorded, "preparing resources", timeout_s)
         populating = self._device.physical.type == "cpu"
@@ -85,8 +107,18 @@ class Transfer:
         _fill_in_place([*alone, *(resource for resource in sourced if resource.mapped)], populating)
         staged = [resource for resource in sourced if not resource.mapped]
         if staged:
-            recorded = self._upload(staged, recorded, timeout_s)
-        return recorded if joins else self._run(recorded, "filling resources", timeout_s)
+            recorded, pieces = self._upload(staged, recorded, copies.halves, timeout_s)
+        if joined is None:
+            return self._run(recorded, "filling resources", timeout_s)
+        if recorded and self._can_repeat(joined, resources):
+            joined.check(self._staging)
+            joined.upload = recorded, pieces
+        return recorded
+
+    def _can_repeat(self, joined: Copies, resources: Iterable[Resource]) -> bool:
+        """Return whether a further run can submit copies again: copies of buffers, which have no layouts."""
+        are_buffers = all(isinstance(resource, Buffer) and not resource.mapped for resource in resources)
+        return joined is not self.copies and are_buffers
 
     def _run(self, recorded: list[Handle], work: str, timeout_s: float | None) -> list[Handle]:
         """Submit command buffers and wait for them. Return an empty list."""
@@ -95,18 +127,22 @@ class Transfer:
             self._submissions[0].wait(work, timeout_s)
         return []
 
-    def record_read(self, resources: Sequence[Resource]) -> tuple[Handle, Pieces] | None:
+    def record_read(self, resources: Sequence[Resource], joined: Copies) -> tuple[Handle, Pieces] | None:
         """Record the readback of resources. Return the command buffer to submit after a frame, and the pieces.
 
         The pieces are valid after the frame has finished. Return None if the readback needs separate submissions.
         """
+        commands, (staging, memory) = joined.halves[1], self._staging
+        joined.check(self._staging)
+        if joined.readback is not None and joined.readback[0] == resources:
+            return commands, _views(memory, joined.readback[1])
         sizes, half = [resource.plan.size_bytes for resource in resources], self._half_size_bytes
         fits = sum(sizes) <= half and not any(resource.mapped for resource in resources)
         batches = [*_batches(resources, sizes, half)] if fits else []
         if len(batches) != 1:
             return None
-        staging, memory = self._staging
-        return self._record_download(batches[0], staging, self._commands[1]), _views(memory, batches[0])
+        joined.readback = (resources, batches[0]) if self._can_repeat(joined, resources) else None
+        return self._record_download(batches[0], staging, commands), _views(memory, batches[0])
 
     def read(self, resources: Iterable[Resource], timeout_s: float | None = None) -> Pieces:
         """Return the bytes of every resource, in order and in pieces."""
@@ -143,23 +179,30 @@ class Transfer:
         self._staging, self._half_size_bytes = (handle, allocation), half
         return self._staging
 
-    def _upload(self, resources: Sequence[Resource], recorded: list[Handle], timeout_s: float | None) -> list[Handle]:
+    def _read_sources(self, batch: Sequence[Piece]) -> None:
+        """Read the sources of pieces into staging memory. Raises FileError."""
+        _, memory = self._staging
+        for piece in batch:
+            source: Any = piece.resource.plan.source
+            source.read_into(memory.view(piece.staging_offset, piece.size_bytes), piece.offset_bytes)
+
+    def _upload(
+        self, resources: Sequence[Resource], recorded: list[Handle], halves: Sequence[Handle], timeout_s: float | None
+    ) -> tuple[list[Handle], list[Piece]]:
         """Copy the bytes of the sources through staging memory, after the commands recorded before.
 
-        Several batches are submitted here. A single batch is not: the command buffers are returned.
+        Several batches are submitted here. A single batch is not: return the command buffers and the pieces.
         """
-        sources: dict[Resource, Any] = {resource: resource.plan.source for resource in resources}
-        sizes = [source.size_bytes for source in sources.values()]
-        staging, memory = self._provide(sizes)
+        sources: list[Any] = [resource.plan.source for resource in resources]
+        sizes = [source.size_bytes for source in sources]
+        staging, _ = self._provide(sizes)
         batches = [*_batches(resources, sizes, self._half_size_bytes)]
         try:
             for turn, batch in enumerate(batches):
                 half = turn % 2
-                commands, submission = self._commands[half], self._submissions[half]
+                commands, submission = halves[half], self._submissions[half]
                 submission.wait("uploading", timeout_s)
-                for piece in batch:
-                    view = memory.view(piece.staging_offset, piece.size_bytes)
-                    sources[piece.resource].read_into(view, piece.offset_bytes)
+                self._read_sources(batch)
                 with self._pool.recording(commands):
                     for piece in batch:
                         piece.resource.record_upload(commands, staging, piece)
@@ -171,7 +214,7 @@ class Transfer:
                     recorded = []
         finally:
             self._settle("uploading", timeout_s)
-        return recorded
+        return recorded, batches[0]
 
     def _download(self, resources: Sequence[Resource], timeout_s: float | None) -> Pieces:
         sizes = [resource.plan.size_bytes for resource in resources]
@@ -180,7 +223,7 @@ class Transfer:
         try:
             for turn, batch in enumerate(_batches(resources, sizes, self._half_size_bytes)):
                 half = turn % 2
-                self._submissions[half].submit(self._record_download(batch, staging, self._commands[half]))
+                self._submissions[half].submit(self._record_download(batch, staging, self.copies.halves[half]))
                 if ready is not None:
                     yield from self._pieces(memory, *ready, timeout_s)
                 ready = (half, batch)
