@@ -163,7 +163,7 @@ def _beyond_reference(scenario: Scenario) -> Iterator[Diagnostic]:
     entries: list[tuple[str, Entry]] = []
     entries += [(scenario.resource_pointer(index), entry) for index, entry in enumerate(scenario.resources)]
     entries += [(scenario.command_pointer(index), entry) for index, entry in enumerate(scenario.commands)]
-    places = [(name, above + inside) for above, entry in entries for name, inside in keys_beyond_reference(entry)]
+    places = [place for pointer, entry in entries for place in keys_beyond_reference(entry, entry.kind, pointer)]
     if places:
         names = sorted({name for name, _ in places})
         message = f"{counted(len(names), 'key')} beyond the reference runner's format: {', '.join(names)}"

@@ -106,12 +106,10 @@ class Accesses:
 
     def _beside_shaders(self, draw: Draw) -> Iterator[ResourceAccess]:
         """Yield a draw's accesses to attachments, vertex buffers and indices."""
-        for target in draw.targets:
-            yield ResourceAccess(target.uid, target.level, "attachment", reads=False, writes=True)
         pipeline, vertices = self._plan.graphics_pipelines[draw.pipeline], draw.vertices
-        if draw.depth is not None and pipeline.depth is not None:
-            writes = pipeline.depth.write
-            yield ResourceAccess(draw.depth.uid, draw.depth.level, "attachment", reads=True, writes=writes)
+        for uid, level, is_depth in draw.targets:
+            writes = pipeline.depth.write if is_depth and pipeline.depth is not None else True
+            yield ResourceAccess(uid, level, "attachment", reads=is_depth, writes=writes)
         for attribute, (uid, offset) in zip(pipeline.attributes, vertices.buffers, strict=True):
             first, count = vertices.elements(attribute) or (0, None)
             offset += first * attribute.stride_bytes

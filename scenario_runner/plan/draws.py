@@ -8,7 +8,6 @@ Source: Vulkan specification, "Shader Interfaces", section "Fragment Output Inte
 
 from collections.abc import Hashable, Iterable, Sequence
 from functools import partial
-from operator import attrgetter
 from typing import Final, NamedTuple
 
 from scenario_runner.checks.bindings import KIND_WORDS, TEXEL_KINDS
@@ -17,7 +16,6 @@ from scenario_runner.files.byte_data import overlap
 from scenario_runner.plan.command_parts import (
     CommandContext,
     CommandResolver,
-    content_of_binding,
     declared_by,
     descriptors,
 )
@@ -42,46 +40,26 @@ _VULKAN_1_3: Final = "VkPhysicalDeviceVulkan13Features"
 _DIFFERENT_MASKS: Final = "a drawing that gives its attachments different components"
 _CHANNELS: Final = "RGBA"
 
-_content_of = attrgetter(
-    "vertex_shader_ref",
-    "fragment_shader_ref",
-    "push_data_ref",
-    "render_extent",
-    "vertex_count",
-    "instance_count",
-    "first_instance",
-    "first_vertex",
-    "first_index",
-    "topology",
-    "vertex_attributes",
-    "index_buffer",
-    "viewport",
-    "depth_attachment",
-    "polygon_mode",
-)
-"""Returns the fields in which two draws may differ, without bindings, attachments and barriers."""
+# Fields in which commands with one draw may differ.
+_BESIDE_DRAW: Final = {"debug_name": None, "implicit_barrier": True}
 
 
 class Attachment(NamedTuple):
-    """A mip level to draw into, at ``place`` in the scenario. ``declared`` is the image's color_attachment.
-
-    ``number`` is the location of a colour; None for the depth attachment.
-    """
+    """A mip level to draw into, at ``place`` in the scenario. ``declared`` is the image's color_attachment."""
 
     image: ImagePlan
     level: int
     declared: bool
     place: str
-    number: int | None
 
     @property
     def is_depth(self) -> bool:
-        return self.number is None
+        return self.place.endswith("/depth_attachment")
 
     @property
     def role(self) -> str:
         """The attachment's part in the draw, for messages."""
-        return "the depth attachment" if self.number is None else f"attachment {self.number}"
+        return "the depth attachment" if self.is_depth else f"attachment {self.place.rpartition('/')[2]}"
 
     @property
     def label(self) -> str:
@@ -107,15 +85,11 @@ class DrawResolver(CommandResolver):
         if not self._known:
             feature = NeededFeature(_VULKAN_1_3, "dynamicRendering", "dispatch_fragment", pointer)
             context.tables.features[feature] = None
-        attached = [(target.resource_ref, target.lod) for target in command.color_attachment_refs]
-        depth = command.depth_attachment
         if context.layouts is not None:
             context.layouts.check_bindings(command, index)
-            for number, (uid, level) in enumerate(attached):
-                context.layouts.check_shader_access(uid, level, f"{pointer}/color_attachment_refs/{number}")
-            if depth is not None:
-                context.layouts.check_shader_access(depth.resource_ref, depth.lod, f"{pointer}/depth_attachment")
-        key = (_content_of(command), tuple(map(content_of_binding, command.bindings)), tuple(attached))
+            for place, target in command.attachments().items():
+                context.layouts.check_shader_access(target.resource_ref, target.lod, f"{pointer}/{place}")
+        key = command.model_copy(update=_BESIDE_DRAW)
         if key not in self._known:
             self._known[key] = _DrawPlanner(context, command, index, pointer).plan()
         draw = self._known[key]
@@ -138,83 +112,68 @@ class _DrawPlanner:
         """Return the draw; None after an error."""
         context, command, pointer = self._context, self._command, self._pointer
         problems, tables, loaded = context.problems, context.tables, context.shaders
-        attachments = [self._attachment(target, number) for number, target in enumerate(command.color_attachment_refs)]
-        test = command.depth_attachment
-        depth = None if test is None else self._attachment(test)
-        known = [attachment for attachment in attachments if attachment is not None]
+        attachments = [self._attachment(*attachment) for attachment in command.attachments().items()]
         if not {command.vertex_shader_ref, command.fragment_shader_ref} <= loaded.keys():
             return None  # loading the shader has reported an error
         shaders = [loaded[command.vertex_shader_ref], loaded[command.fragment_shader_ref]]
         pushed = context.push_constants.bytes_for(shaders, command.push_data_ref, pointer, f"{pointer}/push_data_ref")
         declared = declared_by(shaders, pointer, problems)
         bound = descriptors(declared, command.bindings, tables.resources, pointer, problems, context.readonly)
-        vertex, fragment = (
-            Stage(
-                shader.uid,
-                shader.pointer,
-                shader.entry,
-                shader.entry.stage_interface(shader.interface.declarations.specialization),
-            )
-            for shader in shaders
-        )
-        findings, needs = check_stages(vertex, fragment, pointer)
-        problems.report(findings)
-        for need in needs:
-            self._need(*need)
-        if command.topology == "POINT_LIST" and not findings and not writes_point_size(vertex):
-            message = f"{vertex.label} draws points and never writes their size (gl_PointSize), which is then undefined"
-            self._warn("SR-STAGE-008", vertex.pointer, message, "write gl_PointSize = 1.0; in the vertex shader")
-        self._check_images([*known, *([] if depth is None else [depth])], bound)
-        written: dict[int, dict[int, StageVariable]] = {}  # by location and component
-        for output in fragment.interface.outputs:
-            for location, component in () if output.index else output.words():
-                written.setdefault(location, {})[component] = output
+        vertex, fragment = _stage(shaders[0]), _stage(shaders[1])
+        self._check_stages(vertex, fragment)
+        known = [attachment for attachment in attachments if attachment is not None]
+        self._check_images(known, bound)
+        written = _written(fragment)
+        count = len(command.color_attachment_refs)
         if not fragment.interface.problems:
-            self._check_outputs(attachments, fragment, written)
+            self._check_outputs(attachments[:count], fragment, written)
         self._check_memory([attachment.image for attachment in known], bound)
         vertex_input = VertexInputPlanner(context, command, pointer).plan(vertex.label, vertex.interface.inputs)
         if declared.layouts is None or len(known) < len(attachments) or vertex_input is None:
             return None
-        if (test is None) != (depth is None):
-            return None
         if context.image_uses is not None:
             fit = partial(context.image_uses.fit_shader, bindings=command.bindings, pointer=pointer, problems=problems)
             shaders = [fit(shader) for shader in shaders]
-        masks = tuple(sum(1 << component for component in written.get(index, ())) for index in range(len(known)))
-        if command.polygon_mode != "FILL":
-            self._need(_CORE, "fillModeNonSolid", f"the polygon_mode {command.polygon_mode}")
+        masks = tuple(sum(1 << component for component in written.get(index, ())) for index in range(count))
         if len(set(masks)) > 1:
             self._need(_CORE, "independentBlend", _DIFFERENT_MASKS)
+        attributes, vertices = vertex_input
         pipeline = GraphicsPipelinePlan(
             _stage_plan(shaders[0], vertex),
             _stage_plan(shaders[1], fragment),
             declared.layouts,
             max(max(shader.push_constants_size, shader.block_size) for shader in shaders),
-            tuple(attachment.image.format.value for attachment in known),
+            tuple(attachment.image.format.value for attachment in known if not attachment.is_depth),
             masks,
-            TOPOLOGIES.index(command.topology),
-            POLYGON_MODES.index(command.polygon_mode),
-            vertex_input.attributes,
-            None if depth is None or test is None else self._depth_test(test, depth),
+            *self._fixed_functions(known),
+            attributes,
             pointer,
         )
         sets = DescriptorList(declared.layouts, bound)
         indices = tables.graphics_pipelines.add(pipeline, pipeline.content), tables.lists.add(sets, sets)
-        targets = tuple(Target(attachment.image.uid, attachment.level) for attachment in known)
-        depth_target = None if depth is None else Target(depth.image.uid, depth.level)
-        width, height = command.render_extent or (*known, *([] if depth is None else [depth]))[0].size
-        viewport = self._viewport(width, height)
-        return Draw(
-            *indices,
-            targets,
-            depth_target,
-            (width, height),
-            viewport,
-            vertex_input.vertices,
-            pushed or b"",
-            command.implicit_barrier,
-            self._index,
-        )
+        targets = tuple(Target(each.image.uid, each.level, each.is_depth) for each in known)
+        extent = command.render_extent or known[0].size
+        size = extent[0], extent[1]
+        return Draw(*indices, targets, size, self._viewport(*size), vertices, pushed or b"", True, self._index)
+
+    def _fixed_functions(self, attachments: Sequence[Attachment]) -> tuple[int, int, DepthTest | None]:
+        """Return topology, polygon mode and depth test, and note the features for them."""
+        command, depth = self._command, None
+        if command.polygon_mode != "FILL":
+            self._need(_CORE, "fillModeNonSolid", f"the polygon_mode {command.polygon_mode}")
+        if command.depth_attachment is not None:
+            depth = self._depth_test(command.depth_attachment, attachments[-1])
+        return TOPOLOGIES.index(command.topology), POLYGON_MODES.index(command.polygon_mode), depth
+
+    def _check_stages(self, vertex: Stage, fragment: Stage) -> None:
+        """Check the shaders against each other, and note the features that they need together."""
+        findings, needs = check_stages(vertex, fragment, self._pointer)
+        self._context.problems.report(findings)
+        for need in needs:
+            self._need(*need)
+        if self._command.topology == "POINT_LIST" and not findings and not writes_point_size(vertex):
+            message = f"{vertex.label} draws points and never writes their size (gl_PointSize), which is then undefined"
+            self._warn("SR-STAGE-008", vertex.pointer, message, "write gl_PointSize = 1.0; in the vertex shader")
 
     def _need(self, structure: str, member: str, what: str) -> None:
         self._context.tables.features[NeededFeature(structure, member, what, self._pointer)] = None
@@ -233,23 +192,16 @@ class _DrawPlanner:
     def _viewport(self, width: int, height: int) -> tuple[float, float, float, float, float, float]:
         """Return the VkViewport for an extent."""
         viewport = self._command.viewport or Viewport()
-        return (
-            viewport.x,
-            viewport.y,
-            width if viewport.width is None else viewport.width,
-            height if viewport.height is None else viewport.height,
-            viewport.min_depth,
-            viewport.max_depth,
-        )
+        shown = viewport.width or width, height if viewport.height is None else viewport.height
+        return viewport.x, viewport.y, *shown, viewport.min_depth, viewport.max_depth
 
-    def _attachment(self, target: ColorAttachment | DepthAttachment, number: int | None = None) -> Attachment | None:
+    def _attachment(self, place: str, target: ColorAttachment | DepthAttachment) -> Attachment | None:
         """Return the mip level to draw into; None for an image with errors."""
         image = self._context.tables.resources.get(target.resource_ref)
         declared = self._context.scenario.resource(target.resource_ref)
         if not isinstance(image, ImagePlan) or not isinstance(declared, Image) or target.lod >= image.mips:
             return None
-        place = "depth_attachment" if number is None else f"color_attachment_refs/{number}"
-        return Attachment(image, target.lod, declared.color_attachment, f"{self._pointer}/{place}", number)
+        return Attachment(image, target.lod, declared.color_attachment, f"{self._pointer}/{place}")
 
     def _check_images(self, attachments: Iterable[Attachment], bound: Sequence[Descriptor]) -> None:
         """Check each attachment, and the attachments against each other and against bound resources."""
@@ -361,6 +313,21 @@ def _share(image: ImagePlan, other: ResourcePlan) -> bool:
         return False
     by_layout = other.kind == "tensor" and not other.linear
     return not by_layout and overlap(span_of(image), span_of(other))
+
+
+def _written(fragment: Stage) -> dict[int, dict[int, StageVariable]]:
+    """Return the outputs of a fragment shader by location and component."""
+    written: dict[int, dict[int, StageVariable]] = {}
+    for output in fragment.interface.outputs:
+        for location, component in () if output.index else output.words():
+            written.setdefault(location, {})[component] = output
+    return written
+
+
+def _stage(shader: LoadedShader) -> Stage:
+    """Return a shader with inputs and outputs."""
+    interface = shader.entry.stage_interface(shader.interface.declarations.specialization)
+    return Stage(shader.uid, shader.pointer, shader.entry, interface)
 
 
 def _stage_plan(shader: LoadedShader, stage: Stage) -> ShaderStagePlan:

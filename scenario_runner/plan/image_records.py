@@ -170,8 +170,8 @@ class GraphicsPipelinePlan(NamedTuple):
     write_masks: tuple[int, ...]
     topology: int
     polygon_mode: int
-    attributes: tuple[AttributePlan, ...]
     depth: DepthTest | None
+    attributes: tuple[AttributePlan, ...]
     pointer: str
 
     @property
@@ -181,10 +181,11 @@ class GraphicsPipelinePlan(NamedTuple):
 
 
 class Target(NamedTuple):
-    """An image's mip level to draw into."""
+    """An image's mip level to draw into, as a color or as the depth attachment."""
 
     uid: str
     level: int
+    is_depth: bool = False
 
 
 def bytes_of(attribute: AttributePlan, count: int) -> int:
@@ -225,16 +226,15 @@ class Vertices(NamedTuple):
 
 
 class Draw(NamedTuple):
-    """A draw of ``vertices`` with ``pipeline`` into ``targets`` and ``depth``; ``extent`` is their width and height.
+    """A draw of ``vertices`` with ``pipeline`` into ``targets``; ``extent`` is their width and height.
 
-    ``viewport`` is a VkViewport: x, y, width, height and the two depths. Texels outside the primitives keep their
-    values.
+    The depth attachment is the last target. ``viewport`` is a VkViewport: x, y, width, height and two depths. Texels
+    outside the primitives keep their values.
     """
 
     pipeline: int
     descriptors: int
     targets: tuple[Target, ...]
-    depth: Target | None
     extent: tuple[int, int]
     viewport: tuple[float, float, float, float, float, float]
     vertices: Vertices

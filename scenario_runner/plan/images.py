@@ -230,11 +230,8 @@ class ImageUses:
             if descriptor.kind in _WITH_SAMPLER:
                 filtered.add(descriptor.uid)
         for operation in chain.from_iterable(frame.operations for frame in frames):
-            if operation.kind == "draw":
-                for target in operation.targets:
-                    usage[target.uid].add("color_attachment")
-                if operation.depth is not None:
-                    usage[operation.depth.uid].add("depth_attachment")
+            for target in operation.targets if operation.kind == "draw" else ():
+                usage[target.uid].add("depth_attachment" if target.is_depth else "color_attachment")
             for part in operation.parts if operation.kind == "fill" or operation.kind == "copy" else ():
                 if part.level is not None:
                     usage[part.uid].add("transfer")

@@ -6,7 +6,7 @@ Source: Vulkan specification, "Fixed-Function Vertex Processing"; "Drawing Comma
 
 from array import array
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from typing import Final, NamedTuple
+from typing import Final
 
 from scenario_runner.checks.bindings import KIND_WORDS, TEXEL_KINDS
 from scenario_runner.checks.stages import described
@@ -29,13 +29,6 @@ _MOST_INDICES: Final = 1 << 16
 _MORE_DATA: Final = "draw fewer vertices, give the buffer more data, or run with --enable-robustness-features"
 
 
-class VertexInput(NamedTuple):
-    """The attributes that a vertex shader reads, and the vertices with a buffer for each attribute."""
-
-    attributes: tuple[AttributePlan, ...]
-    vertices: Vertices
-
-
 class VertexInputPlanner:
     """Plans the vertex input of a draw, and notes errors."""
 
@@ -46,8 +39,11 @@ class VertexInputPlanner:
         self._error = context.problems.error
         self._warn = context.problems.warn
 
-    def plan(self, shader: str, inputs: Iterable[StageVariable]) -> VertexInput | None:
-        """Return the vertex input for a shader's inputs; None after an error. ``shader`` is the name in messages."""
+    def plan(self, shader: str, inputs: Iterable[StageVariable]) -> tuple[tuple[AttributePlan, ...], Vertices] | None:
+        """Return the attributes for a shader's inputs, and the vertices; None after an error.
+
+        ``shader`` is the name in messages.
+        """
         errors = self._context.problems.errors
         before = len(errors)
         vertices = self._vertices()
@@ -81,7 +77,7 @@ class VertexInputPlanner:
         vertices = vertices._replace(buffers=tuple(starts))
         for message in past_the_end(attributes, vertices, self._context.tables.resources):
             self._warn("SR-DRAW-003", f"{self._pointer}/vertex_attributes", message, _MORE_DATA)
-        return VertexInput(tuple(attributes), vertices)
+        return tuple(attributes), vertices
 
     def _buffer(self, uid: str, usage: BufferUsage) -> BufferPlan | None:
         """Return a buffer after noting the usage; None for a buffer with errors."""

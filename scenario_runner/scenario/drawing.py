@@ -168,17 +168,14 @@ class DispatchFragment(Command):
     def contradictions(self, resources: Resources) -> Iterator[Diagnostic]:
         yield from wrong_stage("/vertex_shader_ref", self.vertex_shader_ref, "vertex", resources)
         yield from wrong_stage("/fragment_shader_ref", self.fragment_shader_ref, "fragment", resources)
-        depth = self.depth_attachment
-        if not self.color_attachment_refs and depth is None and self.render_extent is None:
+        attachments, depth = self.attachments(), self.depth_attachment
+        if not attachments and self.render_extent is None:
             yield error("SR-ATTACH-009", "", "needs color_attachment_refs, a depth_attachment or a render_extent")
         yield from binding_contradictions(self.bindings, resources)
-        for index, attachment in enumerate(self.color_attachment_refs):
-            inside = f"/color_attachment_refs/{index}"
-            yield from missing_level(inside, attachment.resource_ref, attachment.lod, resources)
-        if depth is not None:
-            yield from missing_level("/depth_attachment", depth.resource_ref, depth.lod, resources)
-            if depth.compare_op == "NEVER" and depth.write and "write" in depth.model_fields_set:
-                yield warning("SR-CONFLICT-002", "/depth_attachment/write", "has no effect with compare_op NEVER")
+        for place, attachment in attachments.items():
+            yield from missing_level(f"/{place}", attachment.resource_ref, attachment.lod, resources)
+        if depth is not None and depth.compare_op == "NEVER" and depth.write and "write" in depth.model_fields_set:
+            yield warning("SR-CONFLICT-002", "/depth_attachment/write", "has no effect with compare_op NEVER")
         for index, first in repeated(attribute.location for attribute in self.vertex_attributes):
             where = f"location {self.vertex_attributes[index].location}"
             message = f"{where} is already read from entry {first}"
@@ -189,6 +186,13 @@ class DispatchFragment(Command):
         if self.index_buffer is None and self.first_index:
             message = f"the first index is {self.first_index}, but the draw has no index_buffer"
             yield error("SR-DRAW-004", "/first_index", message, "add an index_buffer, or remove first_index")
+
+    def attachments(self) -> dict[str, ColorAttachment | DepthAttachment]:
+        """Return the attachments by their places in the command: colors by location, then the depths."""
+        places: dict[str, ColorAttachment | DepthAttachment] = {
+            f"color_attachment_refs/{index}": attachment for index, attachment in enumerate(self.color_attachment_refs)
+        }
+        return places if self.depth_attachment is None else {**places, "depth_attachment": self.depth_attachment}
 
     def shaders(self) -> tuple[str, ...]:
         return (self.vertex_shader_ref, self.fragment_shader_ref)

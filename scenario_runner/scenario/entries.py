@@ -236,25 +236,20 @@ class Command(Entry):
         return ()
 
 
-def keys_beyond_reference(entry: Entry) -> Iterator[tuple[str, str]]:
-    """Yield the entry's keys that the reference runner lacks: a name with the keys above, and a pointer."""
-    if entry.beyond_reference:
-        yield entry.kind, ""
-    yield from _keys_beyond_reference(entry, entry.kind, "")
-
-
-def _keys_beyond_reference(model: ModelBase, above: str, pointer: str) -> Iterator[tuple[str, str]]:
+def keys_beyond_reference(model: ModelBase, above: str, pointer: str) -> Iterator[tuple[str, str]]:
+    """Yield the used keys that the reference runner lacks: each with the keys ``above``, and a pointer."""
+    if isinstance(model, Entry) and model.beyond_reference:
+        yield above, pointer
+        return
     for key in sorted(model.model_fields_set):
-        name, inside = f"{above}.{key}", f"{pointer}/{key}"
+        name, inside, value = f"{above}.{key}", f"{pointer}/{key}", getattr(model, key)
         if _BEYOND_REFERENCE in type(model).model_fields[key].metadata:
             yield name, inside
             continue
-        value = getattr(model, key)
-        if isinstance(value, ModelBase):
-            yield from _keys_beyond_reference(value, name, inside)
-        for index, part in enumerate(value) if isinstance(value, tuple) else ():
+        parts = enumerate(value) if isinstance(value, tuple) else [("", value)]
+        for index, part in parts:
             if isinstance(part, ModelBase):
-                yield from _keys_beyond_reference(part, name, f"{inside}/{index}")
+                yield from keys_beyond_reference(part, name, f"{inside}/{index}".rstrip("/"))
 
 
 Resources = Mapping[str, Resource]

@@ -188,7 +188,7 @@ class TransferRecorder(Recorder):
         return layer, {"width": image_part.width, "height": image_part.height, "depth": 1}
 
 
-_Area: TypeAlias = tuple[tuple[Target, ...], Target | None, tuple[int, int]]
+_Area: TypeAlias = tuple[tuple[Target, ...], tuple[int, int]]
 
 _INDEX_TYPES = {1: vk.INDEX_TYPE_UINT8, 2: vk.INDEX_TYPE_UINT16, 4: vk.INDEX_TYPE_UINT32}
 
@@ -224,7 +224,7 @@ class DrawRecorder(BindingRecorder):
     def _record(self, draw: Draw) -> None:
         """Record a draw, and the barrier after it."""
         commands, fn = self.commands, self.objects.device.fn
-        area = (draw.targets, draw.depth, draw.extent)
+        area = (draw.targets, draw.extent)
         if area != self._open:
             self._finish()
             self._start(area)
@@ -280,12 +280,10 @@ class DrawRecorder(BindingRecorder):
             companion.record_in(self.commands)
         getattr(self.objects.device.fn, f"vkCmdBeginRendering{self._suffix}")(self.commands, info)
 
-    def _rendering(
-        self, targets: Sequence[Target], depth: Target | None, extent: tuple[int, int]
-    ) -> tuple[Handle, list[CompanionImage]]:
+    def _rendering(self, targets: Sequence[Target], extent: tuple[int, int]) -> tuple[Handle, list[CompanionImage]]:
         companions = []
         attachments: list[dict[str, Member]] = []
-        for uid, level in targets if depth is None else (*targets, depth):
+        for uid, level, _ in targets:
             image = self.objects.resources[uid]
             view, layout = image.render_target(level)
             companions += image.companions[level : level + 1]
@@ -298,8 +296,8 @@ class DrawRecorder(BindingRecorder):
                 }
             )
         area = {"extent": {"width": extent[0], "height": extent[1]}}
-        tested = None if depth is None else attachments.pop()
-        attached = {"pColorAttachments": attachments, "pDepthAttachment": tested}
+        depth = attachments.pop() if targets and targets[-1].is_depth else None
+        attached = {"pColorAttachments": attachments, "pDepthAttachment": depth}
         return new("VkRenderingInfo", renderArea=area, layerCount=1, **attached), companions
 
 
