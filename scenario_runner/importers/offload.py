@@ -27,7 +27,7 @@ from scenario_runner.importers.offload_scenario import CompiledShader, NotExpres
 
 _VERSION: Final = b"1"  # of the files in these folders
 _MOST_BYTES: Final = 4 << 20
-_SECTION: Final = re.compile(r"^(?://|[#;])? ?--- (\S+)[ \t]*$", re.M)
+_SECTION: Final = re.compile(r"(?://|[#;])? ?--- (\S+)\s*")
 _DIRECTIVE: Final = re.compile(r"\b(RUN|REQUIRES|UNSUPPORTED|XFAIL|CHECK|CHECK-NEXT|CHECK-LABEL|CHECK-SAME):(.*)")
 _IF: Final = re.compile(r"%if\s+(\S+)\s+%\{(.*?)%\}(?:\s*%else\s+%\{(.*?)%\})?")
 _LOCAL: Final = re.compile(r"if '([\w-]+)' (not )?in config\.available_features:\s+config\.unsupported = True")
@@ -107,10 +107,15 @@ class _Test:
     def __init__(self, path: str, text: str, local: str) -> None:
         self._path = path
         self._local = local
-        self._sections: dict[str, tuple[int, str]] = {}
-        starts = [*_SECTION.finditer(text)]
-        for start, end in zip(starts, [match.start() for match in starts[1:]] + [len(text)], strict=False):
-            self._sections[start[1]] = text.count("\n", 0, start.end()) + 2, text[start.end() + 1 : end]
+        self._sections: dict[str, tuple[int, list[str]]] = {}
+        lines: list[str] = []
+        for number, line in enumerate(text.split("\n"), 1):
+            start = _SECTION.fullmatch(line)
+            if start:
+                lines = []
+                self._sections[start[1]] = number + 1, lines
+            else:
+                lines.append(line)
         self._directives = [*_directives(text)]
 
     def write(self, folder: str) -> tuple[Outcome, str]:
@@ -138,9 +143,6 @@ class _Test:
             return item_folders.write_not_supported(folder, reason)
         if must_fail:
             check |= {"expected_fail": "the suite expects a failure"} if writer.outputs else {"any_error": True}
-        elif not writer.outputs:
-            lines = [each.text for each in self._directives if each.keyword.startswith("CHECK")]
-            writer.expect_printed(lines)
         item_folders.write_json(folder, item_folders.SCENARIO, writer.scenario())
         item_folders.write_json(folder, item_folders.CHECK, {**check, "outputs": writer.rules()})
         return "imported", "" if must_fail or writer.outputs else "unchecked: no expected number was understood"
@@ -152,15 +154,19 @@ class _Test:
         pipeline = read_pipeline(text, self._path, line)
         outputs = dict(self._compiled(words, folder) for words in runs if "-Fo" in words)
         try:
-            return ScenarioWriter(pipeline, [outputs[word] for word in files if word in outputs], folder)
+            writer = ScenarioWriter(pipeline, [outputs[word] for word in files if word in outputs], folder)
+            if draw[0] != "not" and not pipeline.results:
+                writer.expect_printed([each.text for each in self._directives if each.keyword.startswith("CHECK")])
         except (ValueError, OverflowError) as error:
             raise file_error(self._path, f"the pipeline is wrong: {error}", line=line) from error
+        return writer
 
     def _section(self, word: str) -> tuple[int, str]:
         name = word.removeprefix("%t/")
         if name not in self._sections:
             raise file_error(self._path, f"has no section called {name!r:.60}", "look at the RUN lines")
-        return self._sections[name]
+        line, lines = self._sections[name]
+        return line, "\n".join([*lines, ""])
 
     def _resolved(self, run: _Directive) -> list[str]:
         """Split a RUN line into words, with conditions decided."""

@@ -22,6 +22,7 @@ from scenario_runner.scenario.entries import wrong
 from scenario_runner.scenario.json_model import ModelBase, findings
 
 _MOST_BYTES: Final = 1 << 20
+_MOST_CONTENT: Final = 1 << 26
 _MOST_LEVELS: Final = 32
 _TYPES: Final = {
     "Hex8": "u1", "Hex16": "u2", "Hex32": "u4", "Hex64": "u8", "UInt16": "u2", "UInt32": "u4", "UInt64": "u8",
@@ -104,7 +105,7 @@ class DataBuffer(_Part):
     channels: _Integer = 1
     stride: _Integer = 0
     array_size: Annotated[_Count, Field(ge=1, le=1 << 16)] = 1
-    fill_size: _Count = 0
+    fill_size: Annotated[_Count, Field(le=_MOST_CONTENT)] = 0
     fill_value: str = "0"
     data: _List[str | tuple[str, ...]] = ()
     output_props: Extent | None = None
@@ -117,6 +118,8 @@ class DataBuffer(_Part):
             raise wrong(f"the numbers are wrong: {error}") from None
         if len(rows) != self.array_size or len({row.nbytes for row in rows}) > 1:
             raise wrong(f"expected {self.array_size} rows of the same size, got {len(rows)} rows")
+        if self.array_size * rows[0].nbytes > _MOST_CONTENT:
+            raise wrong(f"{self.array_size} times {rows[0].nbytes} bytes are too much for a test")
         return self
 
     def rows(self) -> list[numpy.ndarray]:

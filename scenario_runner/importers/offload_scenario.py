@@ -125,7 +125,11 @@ class ScenarioWriter:
             values = [{"id": each.id, "value": _number(each.value)} for each in shader.specialization_constants]
             keys = {"type": "HLSL", "stage": _STAGES[shader.stage], "src": compiled.file, "entry": compiled.entry}
             self._add(
-                "shader", shader.stage, **keys, build_options=compiled.build_options, specialization_constants=values
+                "shader",
+                f"{shader.stage} shader",
+                **keys,
+                build_options=compiled.build_options,
+                specialization_constants=values,
             )
         for result in pipeline.results:
             actual, expected = _named(pipeline.buffers, result.actual), _named(pipeline.buffers, result.expected)
@@ -195,7 +199,7 @@ class ScenarioWriter:
 
     def _add_buffer(self, buffer: DataBuffer, index: int, **keys: Json) -> str:
         uid, row = _uid(buffer, index), buffer.rows()[index]
-        if uid not in self._entries and any(row.tobytes()):
+        if uid not in self._entries and row.view("u1").any():
             is_filled = buffer.fill_size > 0
             keys["src"] = {"fill": row[0].item(), "dtype": row.dtype.name} if is_filled else self._save(uid, row)
         return self._add("buffer", uid, size=row.nbytes, **keys)
@@ -205,7 +209,7 @@ class ScenarioWriter:
         if extent is None:
             raise ValueError(f"the image {buffer.name!r:.60} needs OutputProps")
         uid, row, format = _uid(buffer, index), buffer.rows()[index], format_of(buffer.format, buffer.channels)
-        if uid not in self._entries and any(row.tobytes()):
+        if uid not in self._entries and row.view("u1").any():
             keys["src"] = self._new_file(uid, ".dds")
             header = format_header(format_named(format), extent.width, extent.height, extent.mip_levels)
             write_file(self._folder, str(keys["src"]), header + row.tobytes())
@@ -217,24 +221,24 @@ class ScenarioWriter:
         shared: dict[str, Json] = {"bindings": bindings}
         if any(block.values for block in pipeline.push_constants):
             data = numpy.frombuffer(push_constants(pipeline), numpy.uint8)
-            shared["push_data_ref"] = self._add("raw_data", "push_constants", src=self._save("push_constants", data))
+            shared["push_data_ref"] = self._add("raw_data", "push constants", src=self._save("push_constants", data))
         if pipeline.shaders[0].stage == "Compute":
             counts = pipeline.dispatch_parameters.dispatch_group_count
-            yield {"dispatch_compute": {"shader_ref": "Compute", "rangeND": counts, **shared}}
+            yield {"dispatch_compute": {"shader_ref": "Compute shader", "rangeND": counts, **shared}}
             return
         target = _named(pipeline.buffers, pipeline.bindings.render_target)
         color = self._add_image(target, 0, shader_access="writeonly", color_attachment=True)
         _, width, height, _ = dims = self._entries[color][1]["dims"]
-        self._add("image", "depth", shader_access="readonly", format="VK_FORMAT_D32_SFLOAT", dims=dims)
-        yield {"fill": {"resource_ref": "depth", "value": 1.0}}
-        shaders = {"vertex_shader_ref": "Vertex", "fragment_shader_ref": "Pixel", "color_attachment_refs": [color]}
-        depth = {"resource_ref": "depth", "compare_op": "LESS_OR_EQUAL"}
-        viewport = {"y": height, "width": width, "height": -height}  # the y axis points up, as in DirectX
-        yield {
-            "dispatch_fragment": {
-                **shaders, **self._vertices(), "viewport": viewport, "depth_attachment": depth, **shared
-            }
-        }  # fmt: skip
+        depth = self._add(
+            "image", "depth attachment", shader_access="readonly", format="VK_FORMAT_D32_SFLOAT", dims=dims
+        )
+        yield {"fill": {"resource_ref": depth, "value": 1.0}}
+        # The y axis points up, as in DirectX.
+        draw: dict[str, Json] = {"viewport": {"y": height, "width": width, "height": -height}}
+        draw |= {"vertex_shader_ref": "Vertex shader", "fragment_shader_ref": "Pixel shader"}
+        draw |= {"color_attachment_refs": [color]}
+        draw["depth_attachment"] = {"resource_ref": depth, "compare_op": "LESS_OR_EQUAL"}
+        yield {"dispatch_fragment": {**draw, **self._vertices(), **shared}}
 
     def _vertices(self) -> dict[str, Json]:
         bindings, count = self._pipeline.bindings, self._pipeline.dispatch_parameters.vertex_count
@@ -242,7 +246,7 @@ class ScenarioWriter:
         if bindings.vertex_buffer:
             buffer = _named(self._pipeline.buffers, bindings.vertex_buffer)
             uid = self._add_buffer(buffer, 0, shader_access="readonly")
-            stride = max(each.offset + each.size_bytes for each in bindings.vertex_attributes)
+            stride = max((each.offset + each.size_bytes for each in bindings.vertex_attributes), default=1)
             count = buffer.rows()[0].nbytes // stride if count is None else count
             for location, each in enumerate(bindings.vertex_attributes):
                 place = {"location": location, "resource_ref": uid, "stride": stride, "offset": each.offset}

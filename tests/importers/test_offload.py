@@ -84,6 +84,47 @@ def test_the_suite_runs(tmp_path: Path, program: Program) -> None:
     assert "-5.0 (0xc0a00000), expected -6.0" in ended.out
 
 
+DRAW = """#--- v.hlsl
+struct Out { float4 at : SV_Position; float3 color : COLOR; };
+Out go(float2 at : POSITION, float3 color : COLOR) { Out o = { float4(at, 0.5, 1), color }; return o; }
+#--- p.hlsl
+float4 go(float4 at : SV_Position, float3 color : COLOR) : SV_Target { return float4(color, 1); }
+#--- draw.yaml
+Shaders: [ { Stage: Vertex, Entry: go }, { Stage: Pixel, Entry: go } ]
+Buffers:
+  - Name: vertices
+    Format: Float32
+    Data: [ -1, 0, 1, 0.5, 0, -1, 2, 1, 0.5, 0, 3, 0, 1, 0.5, 0 ]
+  - { Name: target, Format: Float32, Channels: 4, FillSize: 64, OutputProps: { Width: 2, Height: 2, Depth: 1 } }
+  - { Name: right, Format: Float32, Channels: 4, Data: [ 1, 0.5, 0, 1, 1, 0.5, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0 ] }
+Bindings:
+  VertexBuffer: vertices
+  VertexAttributes:
+    - { Name: POSITION, Format: Float32, Channels: 2, Offset: 0 }
+    - { Name: COLOR, Format: Float32, Channels: 3, Offset: 8 }
+  RenderTarget: target
+DescriptorSets:
+Results: [ { Result: r, Rule: BufferExact, Actual: target, Expected: right } ]
+#--- end
+# RUN: %dxc_target -T vs_6_0 -E go -Fo %t-v.o %t/v.hlsl
+# RUN: %dxc_target -T ps_6_0 -E go -Fo %t-p.o %t/p.hlsl
+# RUN: %offloader %t/draw.yaml %t-v.o %t-p.o
+"""
+
+
+@needs(DXC_LIBRARY)
+def test_a_draw(tmp_path: Path, program: Program) -> None:
+    """Attributes follow each other in the vertex buffer, and the y axis points up: the first row is drawn."""
+    scenario, _ = imported(program, tmp_path, DRAW)
+    fill, draw = (next(iter(command.values())) for command in scenario["commands"])
+    assert (fill["value"], draw["vertex_count"], draw["viewport"]) == (1, 3, {"y": 2, "width": 2, "height": -2})
+    assert [(each["location"], each["offset"], each["stride"]) for each in draw["vertex_attributes"]] == [
+        (0, 0, 20),
+        (1, 8, 20),
+    ]
+    program.succeed("test", "suite")
+
+
 @pytest.mark.parametrize("line_end", ["\n", "\r\n"])
 def test_the_scenario(tmp_path: Path, program: Program, line_end: str) -> None:
     """Sources, options, content and bindings come from the sections and the RUN line."""
