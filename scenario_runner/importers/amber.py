@@ -43,7 +43,7 @@ def import_scripts(tests: Sequence[FoundTest], output: str, jobs: int) -> Iterat
 def _prepared(test: FoundTest) -> Prepared:
     with open(test.path, "rb") as file:
         content = file.read()
-    text = content.decode(errors="replace")
+    text = content.decode(errors="replace").replace("\0", " ")
     script: Script | ScenarioRunnerError
     try:
         script = parse_amber_script(test.path, text) if text.startswith(FIRST_LINE) else parse_vkscript(test.path, text)

@@ -38,6 +38,8 @@ _METRICS: Final = {"RMSE_BUFFER": ("rmse", 1.0), "EQ_HISTOGRAM_EMD_BUFFER": ("hi
 """Metrics of comparisons, each with a factor: Amber divides by 256 bins, scenarios by 255."""
 _COMPARATORS: Final = ("EQ", "NE", "LT", "LE", "GT", "GE")
 _MOST_TOLERANCES: Final = 4
+_MOST_COMMANDS: Final = 10_000
+_MOST_CELLS: Final = 1_000_000
 _CLEAR: Final = ([0.0, 0.0, 0.0, 0.0], 1.0)
 
 
@@ -70,11 +72,14 @@ class CommandParser:
         }
 
     def _repeat(self, row: Statement) -> None:
-        count = row.integer("the number of repetitions")
+        count = row.integer("the number of repetitions", 1)
         start = len(self._script.commands)
         for command in self._lines.block(row):
             do(command, self.table)
-        self._script.commands += self._script.commands[start:] * (count - 1)
+        repeated = self._script.commands[start:]
+        if count * len(repeated) > _MOST_COMMANDS:
+            raise UnsupportedError(f"more than {_MOST_COMMANDS} repeated commands")
+        self._script.commands += repeated * (count - 1)
 
     def _run(self, row: Statement) -> None:
         row.has("TIMED_EXECUTION")
@@ -96,7 +101,9 @@ class CommandParser:
         rect = x, y, row.integer("the width"), row.integer("the height")
         if kind == "DRAW_GRID":
             row.expect("CELLS")
-            cells = row.integer("the number of columns"), row.integer("the number of rows")
+            cells = row.integer("the number of columns", 1), row.integer("the number of rows", 1)
+            if cells[0] * cells[1] > _MOST_CELLS:
+                raise UnsupportedError(f"grids of more than {_MOST_CELLS} cells")
             vertices = grid(rect, pipeline.size, cells)
         else:
             vertices = rectangle(rect, pipeline.size)

@@ -9,12 +9,13 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping
 from copy import deepcopy
-from typing import Final
+from typing import Final, get_args
 
 import numpy
 
 from scenario_runner.errors import UnsupportedError
 from scenario_runner.errors.text import Json
+from scenario_runner.files.vk_formats import BorderColor
 from scenario_runner.importers.amber_commands import RAY_TRACING, CommandParser, do
 from scenario_runner.importers.memory_layouts import SCALARS, Element, Layout, Member, Struct, element_of
 from scenario_runner.importers.shader_script import (
@@ -28,6 +29,7 @@ from scenario_runner.importers.shader_script import (
     Shader,
     Statement,
     VertexData,
+    module_of,
     passthrough,
     words_of,
 )
@@ -45,6 +47,7 @@ _AFTER_NAMES: Final = ("", "AS", "SAMPLER", "DESCRIPTOR_SET", "KERNEL")
 _BUFFERS: Final = ("uniform", "storage", "uniform_dynamic", "storage_dynamic", "uniform_texel_buffer")
 _DESCRIPTORS: Final = (*_BUFFERS, "storage_texel_buffer", "storage_image", "sampled_image", "combined_image_sampler")
 _WHOLE_SIZE: Final = -1
+_MOST_BYTES: Final = 1 << 30
 
 
 def parse_amber_script(path: str, text: str) -> Script:
@@ -113,8 +116,7 @@ class _Parser:
         if isinstance(text, bytes) and language != "SPIRV-BIN":
             text = text.decode(errors="replace")
         if language == "SPIRV-HEX":
-            words = [row.as_integer(word, "a word of the module") for word in str(text).split()]
-            text = numpy.array(words, "<u4").tobytes()
+            text = module_of(row, str(text).split())
         if language in ("SPIRV-HEX", "SPIRV-BIN"):
             self.script.shaders[name] = Shader(name, stage, "SPIRV", text)
         elif language in ("GLSL", "HLSL", "SPIRV-ASM"):
@@ -145,6 +147,8 @@ class _Parser:
                 if keyword != "OFFSET":
                     raise UnsupportedError("strides of members")
                 offset = number
+            if element_of(type, "std430", self._structs) is None:
+                raise member.wrong(f"unknown type {type!r}")
             members.append(Member(type, offset))
         self._structs[name] = Struct(members, stride)
 
@@ -154,7 +158,7 @@ class _Parser:
             layout = "std140" if row.word("the layout") == "STD140" else "std430"
         element = element_of(name, layout, self._structs)
         if element is None:
-            raise row.wrong(f"unknown type {name!r}")
+            raise row.wrong(f"unknown or impossible type {name!r}")
         return element
 
     def _buffer(self, row: Statement, *, is_image: bool = False) -> None:
@@ -166,7 +170,7 @@ class _Parser:
         while row.peek():
             if row.peek() in size:
                 keyword = row.word("a size")
-                size[keyword] = row.integer("a size")
+                size[keyword] = row.integer("a size", 1)
             elif row.peek().startswith("DIM_"):
                 dimensions = row.expect("DIM_1D", "DIM_2D", "DIM_3D")
             elif row.has("MIP_LEVELS"):
@@ -187,6 +191,8 @@ class _Parser:
     def _content(self, row: Statement, buffer: Buffer) -> None:
         keyword = row.expect("DATA", "FILL", "SERIES_FROM", "FILE")
         element, count = buffer.element, buffer.count
+        if count * element.size_bytes > _MOST_BYTES:
+            raise row.wrong(f"{buffer.name!r} has {count} elements, which is more than an import can hold")
         dtypes = [dtype for _, dtype in element.numbers]
         if keyword == "DATA":
             buffer.data = element.pack(row.values(self._lines.words_before_end(row), element))
@@ -224,7 +230,7 @@ class _Parser:
             elif keyword.startswith("ADDRESS_MODE_") and keyword[-1] in modes:
                 modes[keyword[-1]] = row.word("the address mode")
             elif keyword == "BORDER_COLOR":
-                keys["border_color"] = row.word("the border colour").upper()
+                keys["border_color"] = row.expect(*map(str.lower, get_args(BorderColor))).upper()
             elif keyword in ("MIN_LOD", "MAX_LOD"):
                 keys[keyword.lower()] = row.number("the level")
             elif keyword in ("UNNORMALIZED_COORDS", "COMPARE", "COMPARE_OP"):
@@ -258,7 +264,7 @@ class _Parser:
             "ATTACH": lambda row: self._attach(row, pipeline),
             "BIND": lambda row: self._bind(row, pipeline),
             "DEPTH": lambda row: self._depth(row, pipeline),
-            "FRAMEBUFFER_SIZE": lambda row: setattr(pipeline, "size", (row.integer("width"), row.integer("height"))),
+            "FRAMEBUFFER_SIZE": lambda row: self._size(row, pipeline),
             "INDEX_DATA": lambda row: setattr(pipeline, "indices", self.script.buffer_name(row)),
             "POLYGON_MODE": lambda row: pipeline.state.update(polygon_mode=row.expect("fill", "line", "point").upper()),
             "SUBGROUP": lambda row: self._subgroup(row, pipeline),
@@ -267,6 +273,9 @@ class _Parser:
         }
         for member in self._lines.block(row):
             do(member, table)
+
+    def _size(self, row: Statement, pipeline: Pipeline) -> None:
+        pipeline.size = row.integer("the width", 1), row.integer("the height", 1)
 
     def _attach(self, row: Statement, pipeline: Pipeline) -> None:
         shader = self.script.shaders[row.known(self.script.shaders, "shader")]

@@ -113,7 +113,10 @@ class Struct(NamedTuple):
 
 
 def element_of(name: str, layout: Layout, structs: Mapping[str, Struct]) -> Element | None:
-    """Return the layout of a data type, a format or a struct; None for an unknown name."""
+    """Return the layout of a data type, a format or a struct.
+
+    None is for an unknown name, and for a struct without members or with a stride that is too small.
+    """
     if name in structs:
         return _struct(structs[name], layout, structs)
     format = find_format(f"VK_FORMAT_{name}")
@@ -143,10 +146,9 @@ def of_numbers(dtype: str, rows: int, columns: int, layout: Layout, *, is_array:
 
 def of_format(format: Format) -> Element:
     """Return the layout of texels in a buffer. Three components have the size of four."""
-    if format.numpy_dtype is None:
-        return Element((), format.block_size_bytes, 1, format)
-    dtype = numpy.dtype(format.numpy_dtype)
-    numbers = tuple((index * dtype.itemsize, dtype.name) for index in range(format.numpy_items))
+    dtype = numpy.dtype(format.numpy_dtype or "uint8")
+    count = format.numpy_items if format.numpy_dtype else format.block_size_bytes
+    numbers = tuple((index * dtype.itemsize, dtype.name) for index in range(count))
     return Element(numbers, len(numbers) * dtype.itemsize, dtype.itemsize * (4 if len(numbers) == 3 else 1), format)
 
 
@@ -162,9 +164,11 @@ def _struct(struct: Struct, layout: Layout, structs: Mapping[str, Struct]) -> El
         is_vector = element.format is not None and not member.type.endswith("[]")
         end = start + (element.end if is_vector else element.size_bytes)
         alignment = max(alignment, element.alignment)
-    if struct.stride is not None:
-        return Element(tuple(numbers), struct.stride, 1)
-    return Element(tuple(numbers), end, alignment)
+    if end == 0 or (struct.stride is not None and struct.stride < end):
+        return None
+    return (
+        Element(tuple(numbers), end, alignment) if struct.stride is None else Element(tuple(numbers), struct.stride, 1)
+    )
 
 
 def _rounded(size: int, alignment: int) -> int:

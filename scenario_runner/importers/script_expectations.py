@@ -88,6 +88,10 @@ class Expectations:
 
     def _value_rules(self, row: Values) -> list[JsonObject]:
         """Return a rule for each run of numbers with one type."""
+        buffer = self._script.buffers[row.buffer]
+        last = row.offset + (len(row.values) - 1) // len(row.element.numbers) * row.element.size_bytes
+        if last >= buffer.count * buffer.element.size_bytes:
+            raise file_error(self._script.path, f"{buffer.name!r} ends before the values", line=row.line)
         return [
             {"at": at, "values": as_json(values, dtype), "dtype": dtype} | _limits(row.tolerance, dtype)
             for at, dtype, values in row.element.runs(row.offset, row.values)

@@ -360,6 +360,8 @@ class _Item:
         body: JsonObject = {"uid": buffer.name, "shader_access": "readwrite"}
         data = buffer.data
         size_bytes = buffer.count * buffer.element.size_bytes if data is None else len(data)
+        if size_bytes == 0:
+            raise file_error(self._script.path, f"the buffer {buffer.name!r} has no size", "give it a size or content")
         if data is None or not data.any():
             return body | {"size": size_bytes}
         return body | {"size": size_bytes, "src": self._content(buffer.name, data, buffer.element.dtype)}

@@ -9,10 +9,13 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
+
+import numpy
 
 from scenario_runner.errors import FileError
 from scenario_runner.errors.text import Json, close_names, did_you_mean
@@ -33,6 +36,7 @@ UNSUPPORTED_STAGES: Final = {
 """Shader stages that scenarios lack, with the reason."""
 _TOKEN: Final = re.compile(r'"(?:\\.|[^"\\\n])*"|[(),]|#.*|\\\r?\n|\n|[^\s(),]+')
 
+_WORD: Final = 0xFFFFFFFF
 _NO_END: Final = "the END of this statement is missing"
 
 
@@ -90,9 +94,12 @@ class Statement:
         words, self._words = self._words, []
         return words
 
-    def integer(self, meaning: str) -> int:
-        """Take an integer, also in hexadecimal."""
-        return self.as_integer(self.word(meaning), meaning)
+    def integer(self, meaning: str, least: int = 0) -> int:
+        """Take an integer of at least ``least``, also in hexadecimal."""
+        number = self.as_integer(self.word(meaning), meaning)
+        if number < least:
+            raise self.wrong(f"{meaning} must be at least {least}, not {number}")
+        return number
 
     def as_integer(self, word: str, meaning: str) -> int:
         """Convert a word to an integer."""
@@ -106,11 +113,11 @@ class Statement:
         return self.as_number(self.word(meaning), meaning)
 
     def as_number(self, word: str, meaning: str) -> float:
-        """Convert a word to a number."""
-        try:
-            return float(int(word, 16) if word.lower().startswith("0x") else float(word))
-        except ValueError:
-            raise self.wrong(f"{meaning} must be a number, not {word!r}") from None
+        """Convert a word to a finite number."""
+        number = self.value(word, "float64")
+        if not math.isfinite(number):
+            raise self.wrong(f"{meaning} must be finite, not {word!r}")
+        return float(number)
 
     def values(self, words: list[str], element: Element) -> list[Number]:
         """Convert one word or more to numbers of elements."""
@@ -121,10 +128,12 @@ class Statement:
 
     def value(self, word: str, dtype: str) -> Number:
         """Convert a word to a number of a type."""
-        if dtype.startswith("float") or "." in word:
-            number = self.as_number(word, "a value")
-            return number if dtype.startswith("float") else int(number)
-        return self.as_integer(word, "a value")
+        if not dtype.startswith("float"):
+            return int(self.as_number(word, "a value")) if "." in word else self.as_integer(word, "a value")
+        try:
+            return float(int(word, 16) if word.lower().startswith("0x") else float(word))
+        except (OverflowError, ValueError):
+            raise self.wrong(f"{word!r} is no number") from None
 
     def end(self) -> None:
         """Check that no word is left."""
@@ -378,6 +387,11 @@ def framebuffer(format: str = "B8G8R8A8_UNORM", name: str = FRAMEBUFFER) -> Buff
 def empty_fragment_shader() -> Shader:
     """Make the fragment shader for pipelines without one."""
     return Shader("no_fragment_shader", "fragment", "GLSL", "#version 450\nvoid main() {}\n")
+
+
+def module_of(row: Statement, words: list[str]) -> bytes:
+    """Convert hexadecimal words to a SPIR-V module."""
+    return numpy.array([row.as_integer(word, "a word of the module") & _WORD for word in words], "<u4").tobytes()
 
 
 def passthrough(name: str) -> Shader:

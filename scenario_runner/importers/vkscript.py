@@ -37,6 +37,7 @@ from scenario_runner.importers.shader_script import (
     Values,
     VertexData,
     framebuffer,
+    module_of,
     passthrough,
 )
 
@@ -45,7 +46,9 @@ _SHADER: Final = re.compile(
     r"(vertex|fragment|compute|geometry|tessellation control|tessellation evaluation) shader"
     r"( passthrough| spirv hex| spirv)?"
 )
-_TYPE: Final = re.compile(r"(?:(int|uint|float|double)(?:(\d+)_t)?|([iud]?)(\d*)(vec|mat)([234]?)(?:x([234]))?)")
+_TYPE: Final = re.compile(
+    r"(?:(u?int)(8|16|32|64)_t|(int|uint|float|double)|([iud]?)(8|16|64)?(vec|mat)([234]?)(?:x([234]))?)"
+)
 _SCALARS: Final = {"int": "int32", "uint": "uint32", "float": "float32", "double": "float64"}
 _VECTORS: Final = {"": "float32", "i": "int32", "u": "uint32", "d": "float64"}
 _GL_TYPES: Final = {
@@ -82,9 +85,9 @@ def data_type(name: str, layout: Layout = "std430") -> Element | None:
     match = _TYPE.fullmatch(name)
     if match is None:
         return None
-    scalar, scalar_bits, letter, bits, kind, size, rows = match.groups()
-    if scalar:
-        return of_numbers(f"{scalar}{scalar_bits}" if scalar_bits else _SCALARS[scalar], 1, 1, layout)
+    integer, integer_bits, scalar, letter, bits, kind, size, rows = match.groups()
+    if integer or scalar:
+        return of_numbers(f"{integer}{integer_bits}" if integer else _SCALARS[scalar], 1, 1, layout)
     dtype = _VECTORS[letter] if not bits else f"{'u' if letter == 'u' else ''}int{bits}"
     count = int(size or 4)
     if kind == "vec":
@@ -134,8 +137,8 @@ class _Parser:
         if language == "passthrough":
             shader = passthrough(name)
         elif language == "spirv hex":
-            words = [row.as_integer(word, "a word of the module") for row in lines.statements for word in row.rest()]
-            shader = Shader(name, stage, "SPIRV", numpy.array(words, "<u4").tobytes())
+            code = b"".join(module_of(row, row.rest()) for row in lines.statements)
+            shader = Shader(name, stage, "SPIRV", code)
         else:
             shader = Shader(name, stage, "SPIRV-ASM" if language else "GLSL", lines.text)
         self._pipeline.shaders[stage] = Attached(shader, "main", ())
@@ -146,7 +149,7 @@ class _Parser:
         for row in lines.statements:
             word = row.word("a requirement")
             if word == "fbsize":
-                self._pipeline.size = row.integer("the width"), row.integer("the height")
+                self._pipeline.size = row.integer("the width", 1), row.integer("the height", 1)
             elif word in (FRAMEBUFFER, "depthstencil"):
                 format = row.word("the format")
                 if find_format(f"VK_FORMAT_{format}") is None:

@@ -338,7 +338,7 @@ WRONG = {
     "name": ("EXPECT number IDX 0 EQ 1", "15: there is no buffer 'number' (did you mean 'numbers'?)"),
     "words": ("RUN pipeline 1 1 1 1", "15: unexpected '1' at the end of the line"),
     "end": ("REPEAT 2\nRUN pipeline 1 1 1", "15: the END of this statement is missing"),
-    "type": ("BUFFER b DATA_TYPE int33 SIZE 1 FILL 0", "15: unknown type 'int33'"),
+    "type": ("BUFFER b DATA_TYPE int33 SIZE 1 FILL 0", "15: unknown or impossible type 'int33'"),
     "file": ("BUFFER b DATA_TYPE int8 SIZE 1 FILE TEXT none.txt", "15: the file 'none.txt' does not exist"),
     "rectangle": (
         PAINT + "EXPECT picture IDX 4 0 SIZE 5 4 EQ_RGB 0 0 0\nRUN pipeline DRAW_RECT POS 0 0 SIZE 1 1",
