@@ -101,6 +101,8 @@ class Expectations:
         """Return a rule for each row of texels with values."""
         buffer = self._script.buffers[row.buffer]
         width, count = buffer.size[0], len(row.element.numbers)
+        if width == 0:
+            raise file_error(self._script.path, f"the image {buffer.name!r} has no size", line=row.line)
         keys = _limits(row.tolerance, row.element.numbers[0][1])
         if buffer.format is not None and "D" in buffer.format.channels:
             keys["channels"] = "D"

@@ -377,6 +377,10 @@ class _Item:
     def _image(self, buffer: Buffer) -> JsonObject:
         format = self._format_of(buffer.name)
         width, height = buffer.size
+        if width == 0:
+            raise file_error(
+                self._script.path, f"the image {buffer.name!r} has no size", "draw into it, or give it a size"
+            )
         body: JsonObject = {"uid": buffer.name, "format": format.name, "dims": [1, width, height, 1]}
         body["shader_access"] = "readwrite"
         if buffer.mips > 1:

@@ -407,11 +407,10 @@ def _sections(path: str, text: str) -> Iterator[tuple[str, Lines]]:
     """Yield the name and the lines of each section."""
     lines = text.splitlines()
     starts = [index for index, line in enumerate(lines) if _HEADER.fullmatch(line.strip())]
-    for number, line in enumerate(lines[: starts[0] if starts else None]):
-        if line.strip() and not line.lstrip().startswith("#"):
-            raise Statement(path, number + 1, []).wrong(
-                "expected a section such as [test], or #!amber in the first line"
-            )
+    before = [index for index, line in enumerate(lines) if line.strip() and not line.lstrip().startswith("#")]
+    if not starts or before[0] < starts[0]:
+        line_number = before[0] + 1 if before else 1
+        raise Statement(path, line_number, []).wrong("expected a section such as [test], or #!amber in the first line")
     for start, end in zip(starts, [*starts[1:], len(lines)], strict=True):
         match = _HEADER.fullmatch(lines[start].strip())
         assert match is not None
