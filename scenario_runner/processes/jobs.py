@@ -233,16 +233,16 @@ class UsedDevice:
         self.about = about._replace(choice=self.about.choice)
         self.jobs = self.jobs or (processors() if about.type == "cpu" else min(_JOBS_OF_GPU, processors()))
 
-    def most_workers(self, ready: int) -> int:
-        """Return the number of workers to have now. ``ready`` workers have started.
+    def most_workers(self, opened: int) -> int:
+        """Return the number of workers to have now. ``opened`` workers have opened the device.
 
-        A GPU's workers start in turn: a starting driver holds a system-wide lock for long, and
-        the first workers are useful meanwhile. After a crash there is a spare worker.
+        A GPU's workers start in turn: a driver that starts or opens a device holds a system-wide lock for long. If
+        all workers waited for it at once, none would be useful meanwhile. After a crash there is a spare worker.
         """
         if self.error is not None:
             return 0
         most = (self.jobs or 1) + self.spares
-        return most if self.about.type == "cpu" else min(most, ready + 1)
+        return most if self.about.type == "cpu" else min(most, opened + 1)
 
     def failed(self, error: ScenarioRunnerError, *, for_good: bool = False) -> None:
         """Count a worker that has failed to start, and give the device up after too many."""

@@ -219,9 +219,9 @@ class _Pool:
         """Choose the device that needs another worker most; None if no device does."""
         lacking = []
         for device in self._devices:
-            ready = len(self._in_state("idle", "busy", "hanging", device=device))
-            count = ready + len(self._in_state("starting", device=device))
-            limit = device.most_workers(ready)
+            workers = self._in_state("starting", "idle", "busy", "hanging", device=device)
+            count = len(workers)
+            limit = device.most_workers(sum(worker.has_opened for worker in workers))
             if count < limit:
                 lacking.append((count / limit, device))
         return min(lacking, key=itemgetter(0))[1] if lacking else None

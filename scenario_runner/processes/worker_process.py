@@ -24,6 +24,7 @@ _QUICK_S: Final = 0.1  # after a shorter item, a worker gets another item in adv
 _ADVANCE_S: Final = 0.05  # of work in advance, in more than one item
 _MOST_IN_ADVANCE: Final = 64
 _LEAST_S: Final = 1e-6
+_OPENING_S: Final = 0.25  # of a device, by the first item
 _NO_WAIT: Final = getattr(socket, "MSG_DONTWAIT", 0)  # Windows cannot take items back, and gives none in advance
 _HELP_WHEN_KILLED: Final = "memory that has run out is the usual cause: run fewer at a time with --jobs"
 _HELP_WHEN_HUNG: Final = "give more time with --timeout, or use another driver: --device chooses another device"
@@ -111,6 +112,11 @@ class WorkerProcess:
     def reserve_s(self) -> float:
         """The expected duration of the items in advance."""
         return self._item_s * (len(self.queue) - 1)
+
+    @property
+    def has_opened(self) -> bool:
+        """Return whether the first item has ended, or has run for so long that the device must be open."""
+        return self.count > 0 or (self.state == "busy" and time.monotonic() - self._started > _OPENING_S)
 
     @property
     def is_slow(self) -> bool:
