@@ -166,7 +166,7 @@ def _test(parser: Parser) -> None:
     add(group, "--each-device", each, action="store_const", const="each_device", dest="action")
     add(group, "--jobs N", "worker processes for each device (default: chosen for the device)", type=jobs)
     add(group, "--cluster SCHEDULER", "run on Dask workers: tcp://host:8786, a scheduler's *.json, or local:N")
-    retries = add(group, "--retries N", "retry unexpected results up to N times (default: 1)", type=_NUMBER)
+    add(group, "--retries N", "retry unexpected results up to N times (default: 1)", type=_NUMBER)
     repeat = add(group, "--repeat N", "run each scenario N times, or until a failure", type=_COUNT, default=1)
     add(group, "--fail-fast N", "stop after N failures (default: 1)", type=_COUNT, nargs="?", const=1)
     add_shared(group, "core dumps", "watch")
@@ -195,7 +195,7 @@ def _test(parser: Parser) -> None:
     add_shared(debugging, "printf", "labels", "log")
     run_actions = [action for group in groups for action in group._group_actions if action.dest != "log_level"]
     # words for `run`, and words for `test` that run an item again in the same way
-    parser.word_groups = {"run_words": run_actions, "repeated_words": [*run_actions, retries, repeat]}
+    parser.word_groups = {"run_words": run_actions, "repeated_words": [*run_actions, repeat]}
 
 
 def _report(parser: Parser) -> None:

@@ -23,9 +23,11 @@ from scenario_runner.suite.outcomes import Outcome, OutputCheck, Result
 from scenario_runner.suite.reports.summary import (
     UNCOMPARED,
     SuiteInfo,
+    attempt_groups,
     cause_of,
     is_same,
     printable,
+    reason_for,
     seconds_text,
     shortened,
 )
@@ -79,7 +81,7 @@ class _Page:
             self._verdicts.setdefault(result.verdict, len(self._verdicts)),
             round(result.seconds * 1000, 1),
             self._devices.setdefault(self._names.get(result.device, result.device), len(self._devices)),
-            shortened(visible(last.reason if last else ""), _REASON_MAX),
+            shortened(visible((last.reason if last else "") or reason_for(result)), _REASON_MAX),
             int(has_detail),
             "" if command == f"{_COMMAND} {id}" else command,
         ]
@@ -120,14 +122,14 @@ class _Page:
         return _json(head)[:-1] + ',"rows":[' + ",\n".join(self._rows) + "]}"
 
     def _detail(self, result: Result) -> dict[str, object]:
-        shown = result.attempts[-_ATTEMPTS_MAX:]
-        attempts = [
-            {"status": attempt.status, "seconds": attempt.seconds, "same": True}
-            if attempt is not shown[-1] and is_same(attempt, shown[-1])
-            else self._attempt(attempt)
-            for attempt in shown
-        ]
-        return {"attempts": attempts, "driver": visible(result.driver)}
+        count = len(result.attempts)
+        attempts = []
+        for first, number, attempt in list(attempt_groups(result.attempts))[-_ATTEMPTS_MAX:]:
+            fields: dict[str, object] = {"status": attempt.status, "seconds": attempt.seconds, "same": True}
+            if number == count or not is_same(attempt, result.attempts[-1]):
+                fields = self._attempt(attempt)
+            attempts.append({"numbers": [first, number], **fields})
+        return {"attempts": attempts, "count": count, "driver": visible(result.driver)}
 
     def _attempt(self, attempt: Outcome) -> dict[str, object]:
         fields = printable(attempt._replace(outputs=()).as_json(), _ENTRIES_MAX)

@@ -199,9 +199,32 @@ _SHORT: Final = _Limits()
 _EVERYTHING: Final = _Limits(64, 1000, 1000, 1000, 1000)
 
 
+def reason_for(result: Result) -> str:
+    """Return the first line of the reason for a verdict. The reason for a flake is the first attempt that failed."""
+    last, count = result.last, len(result.attempts)
+    reason = "" if last is None else last.reason
+    if result.verdict == "Flake" and not reason:
+        number, bad = next((pair for pair in enumerate(result.attempts, 1) if pair[1].status != "Pass"), (0, None))
+        reason = f"attempt {number} of {count}: {bad.status}: {bad.reason}" if bad is not None else ""
+    return reason.partition("\n")[0]
+
+
+def attempt_groups(attempts: Sequence[Outcome]) -> Iterator[tuple[int, int, Outcome]]:
+    """Yield the first and the last number of successive attempts that are alike, and the last of them.
+
+    The last attempt of all is alone.
+    """
+    first = 1
+    for number, attempt in enumerate(attempts, 1):
+        if number + 1 < len(attempts) and is_same(attempt, attempts[number]):
+            continue
+        yield first, number, attempt
+        first = number + 1
+
+
 def headline(result: Result) -> str:
     """Return verdict, item and first line of the reason: 'Fail a/scenario.json: 3 of 16 elements differ'."""
-    reason = "" if result.last is None else result.last.reason.partition("\n")[0]
+    reason = reason_for(result)
     reason = f": {reason}" if reason else ""
     about_item = f": {result.item.path}:"  # the name of the item comes first already
     if reason.startswith(about_item):
@@ -226,9 +249,10 @@ def full_text(result: Result, info: SuiteInfo) -> str:
     """Return all details of a result as text, at most `FULL_TEXT_MAX` characters."""
     lines = [f"{result.verdict}: {result.item.id}"]
     count = len(result.attempts)
-    for number, attempt in enumerate(result.attempts, 1):
+    for first, number, attempt in attempt_groups(result.attempts):
         if count > 1:
-            lines += ["", f"attempt {number} of {count}: {attempt.status} after {seconds_text(attempt.seconds)}"]
+            numbers = f"attempt {number}" if first == number else f"attempts {first} to {number}"
+            lines += ["", f"{numbers} of {count}: {attempt.status} after {seconds_text(attempt.seconds)}"]
         if number < count and is_same(attempt, result.attempts[-1]):
             lines[-1] += ", like the last one"
             continue

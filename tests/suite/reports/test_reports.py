@@ -70,7 +70,13 @@ def test_the_page_stands_alone(tmp_path: Path) -> None:
     assert sorted(data["devices"]) == ["", "fast device", "software device"]
     assert [data["verdicts"][row[1]] for row in data["rows"]][:3] == ["Pass", "Fail", "Crash"]
     assert scripts.tags.count("script") == 2 + sum(row[5] for row in data["rows"])
-    assert scripts.json("d3")["attempts"][0] == {"status": "Fail", "seconds": 0.25, "same": True}
+    assert scripts.json("d3")["attempts"][0] == {
+        "numbers": [1, 1],
+        "status": "Fail",
+        "seconds": 0.25,
+        "same": True,
+    }
+    assert data["rows"][4][4] == "attempt 1 of 2: Crash: ended by SIGSEGV"  # a flake that passed in the end
     (attempt,) = scripts.json("d1")["attempts"]
     wrong = attempt["outputs"][0]
     assert wrong["metrics"] == {"rmse": 0.25, "psnr": "inf"}
@@ -80,6 +86,27 @@ def test_the_page_stands_alone(tmp_path: Path) -> None:
     for each in wrong["files"]:
         data_uri = each["picture"].removeprefix("data:image/png;base64,")
         assert base64.b64decode(data_uri) == (tmp_path / each["link"]).read_bytes()
+
+
+def test_many_attempts_keep_their_numbers(tmp_path: Path) -> None:
+    """Equal attempts in a row are one entry with the numbers of all, in the page and in texts."""
+    crash, fail = Outcome("Crash", 1.0, "ended by SIGSEGV", 12), Outcome("Fail", 2.0, "x: wrong")
+    result = Result(Item("a", "/a"), "Crash", (crash,) * 30 + (fail,) * 2 + (crash,) * 9)
+    page, junit = tmp_path / "report.html", tmp_path / "junit.xml"
+    write_html(str(page), [result], info(tmp_path))
+    detail = Scripts(page).json("d0")
+    assert detail["count"] == 41
+    assert [(*each["numbers"], each["status"], each.get("same", False)) for each in detail["attempts"]] == [
+        (1, 30, "Crash", True),
+        (31, 32, "Fail", False),
+        (33, 40, "Crash", True),
+        (41, 41, "Crash", False),
+    ]
+    write_junit(str(junit), [result], info(tmp_path))
+    text = ElementTree.parse(junit).findtext(".//error") or ""
+    for line in ("attempts 1 to 30 of 41: Crash after 1.00 s, like the last one", "attempts 31 to 32 of 41: Fail"):
+        assert line in text
+    assert text.count("like the last one") == 2
 
 
 def test_pictures_beyond_the_limits_are_links(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

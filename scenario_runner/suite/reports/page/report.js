@@ -6,7 +6,7 @@
   const ID = 0, VERDICT = 1, TIME = 2, DEVICE = 3, REASON = 4, HAS_DETAIL = 5, COMMAND = 6, CAUSE = 7;
   const UNCOMPARED = "compared with nothing";
   const STYLES = [
-    [/^(Crash|Timeout|UnexpectedImprovement)/, "worse"], [/^(Fail|Missing$)/, "bad"], [/^(Flake|KnownFlake|Warn|MissingTool)/, "odd"],
+    [/^(Crash|UnexpectedImprovement)/, "worse"], [/^Timeout/, "late"], [/^(Fail|Missing$)/, "bad"], [/^(Flake|KnownFlake|Warn|MissingTool)/, "odd"],
     [/^ExpectedFail/, "known"], [/^Pass/, "good"], [/^/, "quiet"],
   ];
   const ORDER = ["Crash", "Timeout", "Fail", "MissingTool", "Missing", "Unexpected", "Flake", "Warn", "KnownFlake", "ExpectedFail", "Pass", "NotSupported", "Skip"];
@@ -317,9 +317,10 @@
     const detail = JSON.parse(source.textContent);
     const attempts = detail.attempts;
     attempts.forEach((attempt, number) => {
-      const title = `Attempt ${number + 1} of ${attempts.length}: ${attempt.status}, ${timeText(attempt.seconds * 1000)}`;
-      if (attempt.same) content.append(make("p", { class: "quiet" }, `${title}; it gave the same as the last one`));
-      else if (attempts.length === 1) content.append(...attemptElements(attempt, row));
+      const [first, last] = attempt.numbers;
+      const title = `${first === last ? `Attempt ${last}` : `Attempts ${first} to ${last}`} of ${detail.count}: ${attempt.status}, ${timeText(attempt.seconds * 1000)}`;
+      if (attempt.same) content.append(make("p", { class: "quiet" }, `${title}; the same as the last one`));
+      else if (detail.count === 1) content.append(...attemptElements(attempt, row));
       else content.append(make("details", { class: "part attempt", open: number === attempts.length - 1 || attempts[attempts.length - 1].status === "Pass" },
         make("summary", {}, title), ...attemptElements(attempt, row)));
     });
@@ -347,7 +348,7 @@
     const all = [];
     if (attempt.reason && attempt.reason !== row[REASON]) all.push(make("div", { class: "what" }, attempt.reason));
     const outputs = attempt.outputs || [], wrong = outputs.filter((each) => each.status !== "Pass"), right = outputs.filter((each) => each.status === "Pass");
-    for (const output of wrong) all.push(outputElement(output, attempt.reason || ""));
+    for (const output of wrong) all.push(outputElement(output));
     if (attempt.diagnostics) {
       all.push(make("h3", {}, "Messages"), make("div", {}, ...attempt.diagnostics.map((each) => make("div", { class: "message" },
         make("strong", { class: each.severity === "error" ? "bad" : "odd" }, `${each.severity} ${each.code}`),
@@ -364,7 +365,7 @@
         make("ol", { class: "before" }, ...attempt.before.map(beforeElement))));
     }
     if (right.length) {
-      all.push(make("details", { class: "part" }, make("summary", {}, `${right.length === 1 ? "1 output" : `${right.length} outputs`} as expected`), ...right.map((each) => outputElement(each, ""))));
+      all.push(make("details", { class: "part" }, make("summary", {}, `${right.length === 1 ? "1 output" : `${right.length} outputs`} as expected`), ...right.map(outputElement)));
     }
     if (attempt.exit_code) all.push(make("p", { class: "quiet" }, `Exit code of the run: ${attempt.exit_code}`));
     return all;
@@ -377,9 +378,9 @@
       if (place >= 0) choose(place); else open(at, true);
     } }, id));
   }
-  function outputElement(output, reason) {
+  function outputElement(output) {
     const element = make("div", { class: "output" }, make("h3", {}, `Output ${output.name}`));
-    if (output.message && !reason.includes(output.message)) element.append(make("div", {}, output.message));
+    if (output.message) element.append(make("div", {}, output.message));
     const pictures = (output.files || []).filter((each) => each.picture);
     if (pictures.length) element.append(...pictureElements(pictures));
     const tables = make("div", { class: "tables" });
@@ -399,6 +400,7 @@
   }
 
   // Pictures side by side: one zoom, scrolled together, with the colours under the pointer.
+  const captions = { expected: "The expected picture", actual: "The actual picture", error: "The errors, white where they are greatest" };
   function pictureElements(pictures) {
     const views = [], texel = make("div", { class: "texel" }), value = make("output", {});
     const slider = make("input", { type: "range", min: -3, max: 6, step: "any", "aria-label": "Zoom" });
@@ -430,10 +432,10 @@
     }
     for (const each of pictures) {
       const image = make("img", { src: each.picture, alt: `${each.what} picture`, decoding: "async" });
-      const view = make("div", { class: "view", tabindex: 0 }, image);
-      const caption = make("figcaption", {}, each.what);
+      const view = make("div", { class: `view ${each.what}`, tabindex: 0 }, image);
+      const caption = make("figcaption", {}, captions[each.what] || each.what);
       image.addEventListener("load", () => {
-        caption.textContent = `${each.what}, ${image.naturalWidth} × ${image.naturalHeight}`;
+        caption.textContent = `${captions[each.what] || each.what}, ${image.naturalWidth} × ${image.naturalHeight} texels`;
         if (!views.some((other) => other.fitted)) { views[0].fitted = true; fit(); } else zoom(scale);
       });
       image.addEventListener("error", () => { caption.textContent = `${each.what}: this picture cannot be shown`; });
