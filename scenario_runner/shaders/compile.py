@@ -8,7 +8,6 @@ compile, the preferred compiler compiles it alone, and its messages become a pro
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Sequence
-from typing import NamedTuple
 
 from scenario_runner.errors import ScenarioRunnerError, error_of
 from scenario_runner.files.cache_folder import ContentCache
@@ -16,20 +15,13 @@ from scenario_runner.files.input import file_identity
 from scenario_runner.files.sandbox import is_confined
 from scenario_runner.shaders.compilers.search import Compiled, Job, able_compilers, check_request, find_compilers
 from scenario_runner.shaders.compilers.table import Compiler
-from scenario_runner.shaders.source import CompileRequest, Language, assemble, options_of
+from scenario_runner.shaders.source import CompileRequest, assemble, options_of
 
 COMPILE_TIMEOUT_S = 60.0
 
 
-class _Known(NamedTuple):
-    """The module of a file, and the compilers that were found when it was compiled."""
-
-    module: Compiled
-    compilers: list[Compiler]
-
-
 _MOST_KNOWN = 64
-_known: dict[Hashable, _Known] = {}
+_known: dict[Hashable, Compiled] = {}
 """Modules by `_key_of_file`: the scenarios of a suite share shaders."""
 
 
@@ -76,26 +68,22 @@ def compile_each(
     prepared: list[Job | Compiled | ScenarioRunnerError] = []
     same: dict[bytes, list[Job]] = {}
     keys: dict[Hashable, Job] = {}
-
-    def compilers_for(language: Language) -> list[Compiler]:
-        if language not in by_language:
-            by_language[language] = find_compilers(
-                compiler, language=language, cache_dir=cache_dir, use_cache=use_cache
-            )
-        return by_language[language]
-
     for request in requests:
         try:
-            key = _key_of_file(request, cache_dir) if use_cache else None
-            known = _known.get(key)
-            if known is not None and known.compilers == compilers_for(request.language):
-                prepared.append(known.module)
+            if request.language not in by_language:
+                by_language[request.language] = find_compilers(
+                    compiler, language=request.language, cache_dir=cache_dir, use_cache=use_cache
+                )
+            compilers = by_language[request.language]
+            key = _key_of_file(request, cache_dir, compilers) if use_cache else None
+            if key in _known:
+                prepared.append(_known[key])
                 continue
             options = options_of(request)
             request = request._replace(target=options.target or request.target)
             check_request(request)
             source = assemble(request, options)
-            job = Job(source, able_compilers(source, compilers_for(request.language)))
+            job = Job(source, able_compilers(source, compilers))
             if key is not None and source.follows_from_file:
                 keys[key] = job
         except ScenarioRunnerError as error:
@@ -118,21 +106,19 @@ def compile_each(
     _compile_missing([job for _, *others in same.values() for job in others], cache, jobs, timeout_s)
     if len(_known) > _MOST_KNOWN:
         _known.clear()
-    for key, job in keys.items():
-        if isinstance(job.result, Compiled):
-            _known[key] = _Known(job.result, compilers_for(job.source.request.language))
+    _known.update((key, job.result) for key, job in keys.items() if isinstance(job.result, Compiled))
     results = (job.result if isinstance(job, Job) else job for job in prepared)
     return [result for result in results if result is not None]
 
 
-def _key_of_file(request: CompileRequest, cache_dir: str | None) -> Hashable:
-    """Return a key for a file's bytes and the request, without the path. None if the file may change unnoticed."""
+def _key_of_file(request: CompileRequest, cache_dir: str | None, compilers: Iterable[Compiler]) -> Hashable:
+    """Return a key for a file's bytes and all settings, without the path. None if the file may change unnoticed."""
     if request.path is None or is_confined():
         return None
     identity = file_identity(request.path)
     if identity is None or not identity.settled:
         return None
-    return identity, cache_dir, request._replace(path=None, base_dir="", label="")
+    return identity, request._replace(path=None, base_dir="", label=""), cache_dir, *compilers
 
 
 def _compile_missing(jobs: Iterable[Job], cache: ContentCache | None, processes: int | None, timeout_s: float) -> None:
