@@ -16,6 +16,7 @@ from scenario_runner import Runner
 from scenario_runner.errors import FileError
 from scenario_runner.files import cache_folder
 from scenario_runner.files.cache_folder import PackedCache, reason_to_distrust
+from scenario_runner.plan.plan import Plan
 from tests.program import Program, python_path, run_program
 from tests.scenes import Scene, glsl
 
@@ -137,11 +138,11 @@ def test_an_entry_that_cannot_be_decoded_is_not_used(cache: Path, path: Path, ru
     entry = content[content.index(b"SRCACHE1") :]
     key = entry[28:][: int.from_bytes(entry[8:16], "little")]
     plans = PackedCache(str(cache), "plans")
-    plan = plans.load(key)
+    assert isinstance(pickle.loads(plans.load(key) or b"")[0], Plan)
     plans.store(key, value)
     assert plans.load(key) == value
     assert outcome(path, runner) == [11, 12, 13, 14]
-    assert plans.load(key) == plan
+    assert isinstance(pickle.loads(plans.load(key) or b"")[0], Plan)
 
 
 def entries_of(count: int) -> dict[bytes, bytes]:
