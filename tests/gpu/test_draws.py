@@ -10,10 +10,11 @@ from typing import Any
 import numpy
 import pytest
 
-from scenario_runner import Runner
+from scenario_runner import Runner, load, loads
 from scenario_runner.errors import ScenarioError, UnsupportedError
 from scenario_runner.validation import Options, validate_file
 from tests.gpu.fragment_scenes import draw, fragment, grid, output, target, vertex
+from tests.program import Program
 from tests.scenes import Scene, glsl
 
 WIDTH, HEIGHT = 16, 8
@@ -401,3 +402,38 @@ def test_robust_access(scene: Scene, shader_cache: Path) -> None:
     with pytest.raises(ScenarioError) as caught, Runner(strict=True) as runner:
         runner.run(path)
     assert [problem.code for problem in caught.value.problems] == ["SR-DRAW-003"]
+
+
+def test_dumps_and_packs(scene: Scene, program: Program) -> None:
+    """A dump after a draw has colors and depths. A packed scenario brings the buffers, and draws the same picture."""
+    places(scene, CORNERS)
+    scene.buffer("i", numpy.array([0, 1, 2, 3], "u2"), shader_access="readonly", dst=None)
+    depth_image(scene)
+    scene.resources[-1]["image"]["dst"] = "depth.out.npy"
+    index_buffer = {"resource_ref": "i", "index_type": "UINT16"}
+    keys = {"vertex_attributes": [PLACE], "index_buffer": index_buffer, "depth_attachment": {"resource_ref": "depth"}}
+    draw(scene, ["x"], topology="TRIANGLE_STRIP", **keys)
+    program.succeed(scene.write().name, "--dump-all", "dumps")
+    assert {path.stem for path in (scene.folder / "dumps" / "0_dispatch_fragment").iterdir()} == {"x", "depth"}
+    program.succeed("pack", "scenario.json", "--output", "packed")
+    program.succeed("packed/scenario.json")
+    packed, first = (numpy.load(scene.folder / folder / "depth.out.npy") for folder in ("packed", "."))
+    assert (packed == first).all()
+    assert (packed == 0.5).any()
+
+
+def test_saved_scenarios(scene: Scene) -> None:
+    """A scenario with each key is the same after it is written and read, and a notebook shows the keys."""
+    places(scene, CORNERS)
+    depth = {"resource_ref": "depth", "bias": {"constant": 2, "slope": -1.5}, "clamp": True}
+    keys: dict[str, Any] = {
+        "topology": "TRIANGLE_STRIP",
+        "vertex_count": 4,
+        "polygon_mode": "LINE",
+        "first_instance": 1,
+    }
+    keys |= {"viewport": {"x": 1, "height": -8}, "instance_count": 2, "first_vertex": 0, "vertex_attributes": [PLACE]}
+    draw(depth_image(scene), ["x"], depth_attachment=depth, **keys)
+    scenario = load(scene.write())
+    assert loads(scenario.to_json()).commands == scenario.commands
+    assert "polygon_mode: LINE" in scenario._repr_html_()
