@@ -10,9 +10,11 @@ from typing import Final, NamedTuple
 
 from scenario_runner.errors.diagnostic import Diagnostic, error, warning
 from scenario_runner.files.vk_formats import ML_DTYPES, Format, find_format
+from scenario_runner.scenario import Binding
 from scenario_runner.shaders.spirv import DescriptorBinding, Image, Interface, Scalar, Tensor
 from scenario_runner.shaders.spirv._generated.enumerants import IMAGE_FORMATS
 from scenario_runner.shaders.spirv.index import SOURCE, Index
+from scenario_runner.shaders.spirv.interface import array_uses
 
 _HLSL = 5  # SPIR-V specification, "Source Language"
 # The resource that a scenario binds to each kind of variable.
@@ -50,6 +52,7 @@ KIND_WORDS: Final = {"uint": "unsigned integers", "int": "signed integers", "flo
 _TEXELS = {"uint": ("unsigned integers", "u"), "sint": ("signed integers", "i")}
 _WIDE = 64
 _MOST_CHARACTERS = 200
+_MOST_LISTED = 8
 _WHOLE = frozenset({"int", "uint", "bool"})
 
 
@@ -83,7 +86,8 @@ class Slot(NamedTuple):
     ``kind`` is the descriptor kind. ``variables`` are pairs of a shader's uid and a variable. They are the used
     variables, or all variables where none is used. The first pair is ``shader`` and ``variable``, with the largest
     block. ``has_place`` is true if the layout has a descriptor here. Unused variables get one only for tensors: drivers
-    crash on unbound sets, and the emulation layers crash on tensors without a descriptor.
+    crash on unbound sets, and the emulation layers crash on tensors without a descriptor. A runtime array has the
+    ``descriptor_count`` 0. Shaders pick the ``picked`` descriptors of an array by constant indices.
     """
 
     set: int
@@ -94,6 +98,8 @@ class Slot(NamedTuple):
     shader: str
     variable: DescriptorBinding
     variables: tuple[tuple[str, DescriptorBinding], ...]
+    descriptor_count: int = 1
+    picked: frozenset[int] = frozenset()
 
 
 Slots = Mapping[tuple[int, int], Slot]
@@ -103,7 +109,7 @@ def slots_of(stages: Stages, pointer: str) -> tuple[dict[tuple[int, int], Slot],
     """Return the slots of a command's shaders, and errors at ``pointer`` for variables that no scenario can bind.
 
     From SPIR-V 1.4 on, an entry point also lists variables that the code never uses. An unused variable that no
-    scenario can bind (an array, an input attachment, a high set) gets no slot and no error.
+    scenario can bind (an input attachment, a high set), and an unused array, gets no slot and no error.
     """
     grouped: dict[tuple[int, int], list[tuple[str, DescriptorBinding]]] = {}
     findings: list[Diagnostic] = []
@@ -141,16 +147,24 @@ def slots_of(stages: Stages, pointer: str) -> tuple[dict[tuple[int, int], Slot],
         if kind not in RESOURCE_OF:
             message = f"shader {uid!r} uses {described(first)}; scenarios have no resource that can be bound to it"
             findings.append(error("SR-BIND-008", pointer, message))
-        elif first.count != 1:
-            uses = f"shader {uid!r} uses {described(first)}, an array of descriptors"
-            message = f"{uses}; a scenario binds one resource to each binding"
-            findings.append(error("SR-BIND-007", pointer, message))
         if set > MOST_SETS:
             message = f"shader {uid!r} uses {described(first)}; no device has more than {MOST_SETS} descriptor sets"
             findings.append(error("SR-LIMIT-005", pointer, message))
         has_place = kind in RESOURCE_OF and (bool(used) or kind == "tensor")
-        slots[set, binding] = Slot(set, binding, kind, bool(used), has_place, uid, first, tuple(deciding))
+        counts = [member[1].count or 0 for member in deciding]
+        count = max(counts) if all(counts) else 0
+        picked = frozenset[int]() if count == 1 else _picked(stages, deciding)
+        slots[set, binding] = Slot(
+            set, binding, kind, bool(used), has_place, uid, first, tuple(deciding), count, picked
+        )
     return slots, findings
+
+
+def _picked(stages: Stages, variables: Sequence[tuple[str, DescriptorBinding]]) -> frozenset[int]:
+    """Return the descriptors of an array that shaders pick by constant indices."""
+    ids = {(uid, variable.variable) for uid, variable in variables}
+    uses = [(uid, id, use) for uid, interface in stages for id, use in array_uses(interface).items()]
+    return frozenset[int]().union(*(use.constants for uid, id, use in uses if (uid, id) in ids))
 
 
 def _block_size(member: tuple[str, DescriptorBinding]) -> int:
@@ -177,6 +191,53 @@ def words(kind: str) -> str:
 def named(variable: DescriptorBinding) -> str:
     """Return the variable's name in quotes with a space before it, or an empty string. Long names are cut."""
     return f" {variable.name[:_MOST_CHARACTERS]!r}" if variable.name else ""
+
+
+def called(slot: Slot) -> str:
+    """Describe the first variable of a slot, with the shader, for messages."""
+    return f"{described(slot.variable)} in shader {slot.shader!r}"
+
+
+def check_array(slot: Slot, binding: Binding, place: str) -> list[Diagnostic]:
+    """Compare the number of bound resources with the number of descriptors that the shaders declare."""
+    declared, count = slot.descriptor_count, len(binding.resource_refs) or 1
+    if declared and count > declared:
+        has = f"an array of {declared}" if declared > 1 else "no array"
+        message = f"{count} resources are bound to {called(slot)}, which is {has}"
+        return [error("SR-BIND-007", f"{place}/resource_refs", message, "remove the others")]
+    gaps = {*range(declared or count)}.difference(element for _, element, _ in binding.parts())
+    missing = sorted(slot.picked & gaps or gaps)
+    listed = ", ".join(map(str, missing[:_MOST_LISTED])) + (", …" if len(missing) > _MOST_LISTED else "")
+    what = f"nothing is bound to {'entry' if len(missing) == 1 else 'the entries'} {listed} of {called(slot)}"
+    if slot.picked & gaps:
+        return [error("SR-BIND-001", place, f"{what}, which uses it", "add the resource to resource_refs")]
+    help = "a shader that picks such an entry does something undefined"
+    return [warning("SR-BIND-012", place, what, help)] if gaps else []
+
+
+def check_type(slot: Slot, descriptor_type: str, place: str) -> list[Diagnostic]:
+    """Compare the descriptor type of a binding with the declaration."""
+    kind = descriptor_type.removeprefix("VK_DESCRIPTOR_TYPE_").removesuffix("_ARM").lower()
+    if kind in ("auto", slot.kind) or (kind == "combined_image_sampler" and slot.kind in SAMPLED):
+        return []
+    message = f"descriptor type {descriptor_type!r} does not match {called(slot)}"
+    help = "leave descriptor_type out: it is taken from the shader"
+    return [error("SR-BIND-004", f"{place}/descriptor_type", message, help)]
+
+
+def check_writes(slot: Slot, uid: str, place: str) -> list[Diagnostic]:
+    """Warn of a shader that writes the readonly resource ``uid``.
+
+    Nothing stops such a write, and results do not include a readonly resource. A write that is only assumed, because a
+    pointer could not be followed, does not count.
+    """
+    for shader, declared in slot.variables:
+        if declared.writes and declared.writable and declared.followed:
+            name = repr(declared.name) if declared.name else f"set {declared.set}, binding {declared.binding}"
+            message = f"shader {shader!r} writes {RESOURCE_OF[slot.kind]} {uid!r} through {name}"
+            help = f"give {uid!r} the shader_access 'readwrite', or declare {name} readonly in the shader"
+            return [warning("SR-ACCESS-001", place, f"{message}, but its shader_access is 'readonly'", help)]
+    return []
 
 
 def check_image(variable: DescriptorBinding, shader: str, uid: str, format: Format, place: str) -> list[Diagnostic]:

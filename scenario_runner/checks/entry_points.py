@@ -19,7 +19,7 @@ from scenario_runner.shaders.spirv._generated import opcodes as op
 from scenario_runner.shaders.spirv.access import PUSH_CONSTANT, STORAGE_BUFFER, UNIFORM, WORKGROUP
 from scenario_runner.shaders.spirv.block_layout import BASE, SCALAR, check_layout
 from scenario_runner.shaders.spirv.declarations import Declarations
-from scenario_runner.shaders.spirv.interface import variable_type
+from scenario_runner.shaders.spirv.interface import array_uses, variable_type
 from scenario_runner.shaders.spirv.stage_interface import INPUT, OUTPUT
 from scenario_runner.shaders.spirv.types import Array, Matrix, RuntimeArray, Scalar, Struct, Type, Vector
 
@@ -147,7 +147,35 @@ def module_features(entry: EntryPoint, interface: Interface, uid: str) -> list[N
             what = f"the initialized shared memory of shader {uid!r}"
             features.append((_VULKAN_1_3, "shaderZeroInitializeWorkgroupMemory", what))
             break
-    return [*features, *small_type_features(interface.declarations, uid)]
+    return [*features, *array_features(interface, uid), *small_type_features(interface.declarations, uid)]
+
+
+_ARRAYS = {
+    "uniform_buffer": "UniformBuffer",
+    "storage_buffer": "StorageBuffer",
+    "sampled_image": "SampledImage",
+    "combined_image_sampler": "SampledImage",
+    "sampler": "SampledImage",
+    "storage_image": "StorageImage",
+    "uniform_texel_buffer": "UniformTexelBuffer",
+    "storage_texel_buffer": "StorageTexelBuffer",
+}
+"""A kind of descriptors → the word in the features for arrays of them."""
+
+
+def array_features(interface: Interface, uid: str) -> Iterator[Need]:
+    """Find features for indices into arrays of descriptors. Compilers often omit the capabilities."""
+    uses = array_uses(interface)
+    for binding in interface.bindings:
+        use, name = uses.get(binding.variable), _ARRAYS.get(binding.kind)
+        if use is None or name is None:
+            continue
+        what = f"shader {uid!r}, which picks from the array {binding.name!r} by an index,"
+        if use.dynamic:
+            structure = "VkPhysicalDeviceVulkan12Features" if "Texel" in name else "VkPhysicalDeviceFeatures"
+            yield structure, f"shader{name}ArrayDynamicIndexing", what
+        if use.non_uniform:
+            yield "VkPhysicalDeviceVulkan12Features", f"shader{name}ArrayNonUniformIndexing", what
 
 
 _FLOAT_CONTROLS = {

@@ -9,6 +9,7 @@ Interface".
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections import Counter
 from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -16,13 +17,16 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from scenario_runner.checks.bindings import (
     MOST_BYTES,
     RESOURCE_OF,
-    SAMPLED,
     TEXEL_BUFFERS,
     Slot,
     Slots,
+    called,
+    check_array,
     check_image,
     check_tensor,
     check_texels,
+    check_type,
+    check_writes,
     described,
     format_of,
     slots_of,
@@ -41,7 +45,7 @@ from scenario_runner.plan.records import (
 )
 from scenario_runner.plan.shader_modules import LoadedShader
 from scenario_runner.plan.sources import content_of
-from scenario_runner.scenario import Binding, Scenario
+from scenario_runner.scenario import Binding, BoundResource, Scenario
 from scenario_runner.scenario.scenario import Problems
 from scenario_runner.shaders.spirv import Module
 from scenario_runner.shaders.spirv.interface import push_constants_read
@@ -219,6 +223,10 @@ class CommandResolver:
         """Return the operations for command number ``index`` in order; note errors in the context's problems."""
 
 
+Layouts = tuple[tuple[LayoutBinding, ...], ...]
+_PARTIALLY_BOUND = "VkPhysicalDeviceVulkan12Features", "descriptorBindingPartiallyBound"
+
+
 class Declared(NamedTuple):
     """The bindings for shaders running together.
 
@@ -229,6 +237,26 @@ class Declared(NamedTuple):
     uids: tuple[str, ...]
     slots: Slots
     layouts: tuple[tuple[LayoutBinding, ...], ...] | None
+
+    def layouts_for(self, bound: Sequence[Descriptor], tables: Tables, pointer: str) -> Layouts:
+        """Return the layouts for the descriptors of a command, and note the feature for arrays with gaps."""
+        layouts = self.layouts or ()
+        if all(slot.descriptor_count == 1 for slot in self.slots.values()):
+            return layouts
+        places = Counter((descriptor.set, descriptor.binding) for descriptor in bound)
+        ends = {(descriptor.set, descriptor.binding): descriptor.element + 1 for descriptor in bound}
+        fitted: list[list[LayoutBinding]] = []
+        for number, bindings in enumerate(layouts):
+            fitted.append([])
+            for binding in bindings:
+                place = number, binding.binding
+                count = binding.descriptor_count or max(1, ends.get(place, 0))
+                partial = places[place] < count
+                fitted[-1].append(binding._replace(descriptor_count=count, partial=partial))
+                if partial:
+                    what = f"the array at set {number}, binding {binding.binding}, which is not bound as a whole,"
+                    tables.features[NeededFeature(*_PARTIALLY_BOUND, what, pointer)] = None
+        return tuple(map(tuple, fitted))
 
 
 def declared_by(shaders: Sequence[LoadedShader], pointer: str, problems: Problems) -> Declared:
@@ -244,11 +272,13 @@ def declared_by(shaders: Sequence[LoadedShader], pointer: str, problems: Problem
             seen_by = tuple(sorted({stages[uid] for uid, _ in slot.variables}))
             while len(layouts) <= slot.set:
                 layouts.append([])
-            layouts[slot.set].append(LayoutBinding(slot.binding, kind, seen_by))
+            layouts[slot.set].append(LayoutBinding(slot.binding, kind, seen_by, slot.descriptor_count))
     return Declared(tuple(stages), slots, tuple(map(tuple, layouts)))
 
 
-content_of_binding = attrgetter("set", "id", "resource_ref", "lod", "offset", "size", "format", "descriptor_type")
+content_of_binding = attrgetter(
+    "set", "id", "resource_ref", "lod", "offset", "size", "format", "descriptor_type", "resource_refs"
+)
 """Returns every field in which two bindings may differ."""
 
 
@@ -269,15 +299,19 @@ def descriptors(
     missing = [slot for key, slot in declared.slots.items() if slot.used and key not in bound]
     descriptor_list = []
     for index, binding in enumerate(bindings):
-        slot, resource = declared.slots.get((binding.set, binding.id)), resources.get(binding.resource_ref)
-        place = f"{pointer}/bindings/{index}"
+        slot, place = declared.slots.get((binding.set, binding.id)), f"{pointer}/bindings/{index}"
         if slot is None:
-            _note_unused(declared, binding, missing, resource, place, problems)
-        elif resource is not None and slot.kind in RESOURCE_OF:  # the shader has an error for other kinds
-            descriptor = _descriptor(slot, binding, resource, place, problems)
-            _check_binding(slot, binding, descriptor, resource, binding.resource_ref in readonly, place, problems)
-            if slot.has_place:
-                descriptor_list.append(descriptor)
+            _note_unused(declared, binding, missing, resources, place, problems)
+        elif slot.descriptor_count != 1 or binding.resource_refs:
+            problems.report(check_array(slot, binding, place))
+        for inside, element, part in binding.parts() if slot is not None and slot.kind in RESOURCE_OF else ():
+            resource, place_of_part = resources.get(part.resource_ref), f"{place}{inside}"
+            if slot is not None and resource is not None:
+                descriptor = _descriptor(slot, binding, part, resource, place_of_part, problems)
+                is_readonly = part.resource_ref in readonly
+                _check_binding(slot, binding, descriptor, resource, is_readonly, place_of_part, problems)
+                if slot.has_place:
+                    descriptor_list.append(descriptor._replace(element=element))
     for slot in missing:
         message = f"nothing is bound to {described(slot.variable)}, which shader {slot.shader!r} uses"
         help = f'add {{"set": {slot.set}, "id": {slot.binding}, "resource_ref": "…"}}'
@@ -285,18 +319,25 @@ def descriptors(
     return tuple(descriptor_list) if len(problems.errors) == before else ()
 
 
-def _descriptor(slot: Slot, binding: Binding, resource: ResourcePlan, place: str, problems: Problems) -> Descriptor:
-    """Return the descriptor for a binding at the pointer ``place``, and note errors in the format of texels."""
+def _descriptor(
+    slot: Slot,
+    binding: Binding,
+    part: Binding | BoundResource,
+    resource: ResourcePlan,
+    place: str,
+    problems: Problems,
+) -> Descriptor:
+    """Return the descriptor for a bound part at the pointer ``place``, and note errors in the format of texels."""
     kind: DescriptorKind = slot.kind  # type: ignore[assignment]
-    descriptor = Descriptor(binding.set, binding.id, kind, binding.resource_ref)
+    descriptor = Descriptor(binding.set, binding.id, kind, part.resource_ref)
     if resource.kind == "image":
-        descriptor = descriptor._replace(level=_level(binding, kind, resource))
+        descriptor = descriptor._replace(level=_level(part.lod, kind, resource))
     elif resource.kind == "buffer":
-        descriptor = descriptor._replace(offset_bytes=binding.offset, size_bytes=binding.size)
+        descriptor = descriptor._replace(offset_bytes=part.offset, size_bytes=part.size)
     if slot.kind in TEXEL_BUFFERS and resource.kind == "buffer":
         return _with_texels(descriptor, slot, binding, resource, place, problems)
     if binding.format is not None and slot.kind not in TEXEL_BUFFERS:
-        message = f"a format has no meaning for {_called(slot)}"
+        message = f"a format has no meaning for {called(slot)}"
         problems.error("SR-BIND-011", f"{place}/format", message, "remove it: only texel buffers need one")
     return descriptor
 
@@ -322,9 +363,9 @@ def _with_texels(
     rest = bound_bytes % texel_bytes
     if rest:
         message = f"{bound_bytes} bytes of buffer {buffer.uid!r} are no whole number of texels of {format.name}"
-        if binding.size is not None or rest == bound_bytes:
+        if descriptor.size_bytes is not None or rest == bound_bytes:
             help = f"use a multiple of {texel_bytes}"
-            problems.error("SR-BIND-011", f"{place}/size" if binding.size else place, message, help)
+            problems.error("SR-BIND-011", f"{place}/size" if descriptor.size_bytes else place, message, help)
         else:
             problems.warn("SR-BIND-013", place, f"{message}; the last {rest} are not bound")
         descriptor = descriptor._replace(size_bytes=bound_bytes - rest)
@@ -332,27 +373,27 @@ def _with_texels(
     return descriptor._replace(format=format, atomic_texels=is_atomic)
 
 
-def _level(binding: Binding, kind: DescriptorKind, image: Any) -> int | None:
+def _level(lod: int | None, kind: DescriptorKind, image: Any) -> int | None:
     """Return a binding's mip level. Without ``lod``, return the first for a storage image, else None for all."""
     if kind == "sampler":
         return None
-    return 0 if image.mips == 1 or (binding.lod is None and kind == "storage_image") else binding.lod
+    return 0 if image.mips == 1 or (lod is None and kind == "storage_image") else lod
 
 
 def _note_unused(
     declared: Declared,
     binding: Binding,
     missing: list[Slot],
-    resource: ResourcePlan | None,
+    resources: Mapping[str, ResourcePlan],
     place: str,
     problems: Problems,
 ) -> None:
     """Warn of a binding that no shader declares, or note an error if it probably means a ``missing`` slot."""
     names = " and ".join(map(repr, declared.uids))
     shaders = f"shader {names} does" if len(declared.uids) == 1 else f"the shaders {names} do"
-    uid = binding.resource_ref
+    uid = next((part.resource_ref for _, _, part in binding.parts()), "")
     what = f"resource {uid!r} is bound to set {binding.set}, binding {binding.id}, which {shaders} not use"
-    slot = _meant(binding, missing, resource)
+    slot = _meant(binding, missing, resources.get(uid))
     if slot is None:
         problems.warn("SR-BIND-002", place, what, "nothing that is written here can depend on it")
         return
@@ -385,31 +426,20 @@ def _check_binding(
     problems: Problems,
 ) -> None:
     """Compare a resource's kind, size and format with the declarations for the slot."""
-    uid, expected_kind = binding.resource_ref, RESOURCE_OF[slot.kind]
+    uid, expected_kind = descriptor.uid, RESOURCE_OF[slot.kind]
     if resource.kind != expected_kind:
         article = "an" if expected_kind[0] in "aeiou" else "a"
-        message = f"{resource.kind} {uid!r} is bound to {_called(slot)}, which needs {article} {expected_kind}"
-        problems.error("SR-BIND-003", f"{place}/resource_ref", message)
+        message = f"{resource.kind} {uid!r} is bound to {called(slot)}, which needs {article} {expected_kind}"
+        problems.error("SR-BIND-003", place if binding.resource_refs else f"{place}/resource_ref", message)
         return
-    kind = binding.descriptor_type.removeprefix("VK_DESCRIPTOR_TYPE_").removesuffix("_ARM").lower()
-    if kind not in ("auto", slot.kind) and not (kind == "combined_image_sampler" and slot.kind in SAMPLED):
-        message = f"descriptor type {binding.descriptor_type!r} does not match {_called(slot)}"
-        help = "leave descriptor_type out: it is taken from the shader"
-        problems.error("SR-BIND-004", f"{place}/descriptor_type", message, help)
-    for shader, declared in slot.variables if readonly else ():
-        # Nothing stops such a write, and results do not include a readonly resource. A write that is only assumed,
-        # because a pointer could not be followed, does not count.
-        if declared.writes and declared.writable and declared.followed:
-            name = repr(declared.name) if declared.name else f"set {declared.set}, binding {declared.binding}"
-            written = f"shader {shader!r} writes {expected_kind} {uid!r} through {name}"
-            help = f"give {uid!r} the shader_access 'readwrite', or declare {name} readonly in the shader"
-            problems.warn("SR-ACCESS-001", place, f"{written}, but its shader_access is 'readonly'", help)
-            break
+    problems.report(check_type(slot, binding.descriptor_type, place))
+    if readonly and not binding.resource_refs:  # which entry of an array a shader writes is unknown
+        problems.report(check_writes(slot, uid, place))
     block = slot.variable.block
     if expected_kind == "buffer" and block is not None and block.size_bytes > descriptor.bound_bytes(resource):
         has = f"buffer {uid!r} has {descriptor.bound_bytes(resource)} bytes"
         has += f" from offset {descriptor.offset_bytes} on" if descriptor.offset_bytes else ""
-        message = f"{has}; {_called(slot)} declares {block.size_bytes}"
+        message = f"{has}; {called(slot)} declares {block.size_bytes}"
         help = "a shader that goes beyond the buffer reads or writes other memory"
         problems.warn("SR-BIND-005", place, message, help)
     for shader, declared in slot.variables:
@@ -418,7 +448,3 @@ def _check_binding(
         elif declared.tensor is not None:
             what = f"{described(declared)} in shader {shader!r}"
             problems.report(check_tensor(declared.tensor, what, uid, resource.dims, resource.format, place))
-
-
-def _called(slot: Slot) -> str:
-    return f"{described(slot.variable)} in shader {slot.shader!r}"

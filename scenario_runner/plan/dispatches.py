@@ -62,7 +62,8 @@ class DispatchResolver(CommandResolver):
             message = f"shader {shader.uid!r} runs in {' x '.join(map(str, workgroups))} workgroups, which is none"
             help = "write at least 1 in each entry, or remove the command"
             context.problems.warn("SR-DISPATCH-001", place, message, help)
-        bound = [(context.tables.resources.get(binding.resource_ref), binding.lod) for binding in command.bindings]
+        parts = [part for binding in command.bindings for _, _, part in binding.parts()]
+        bound = [(context.tables.resources.get(part.resource_ref), part.lod) for part in parts]
         amounts = [(plan.extent(lod), plan) for plan, lod in bound if plan is not None]
         images = [(amount, plan.uid) for amount, plan in amounts if plan.kind == "image"]
         count = prod(workgroups)
@@ -92,8 +93,9 @@ class DispatchResolver(CommandResolver):
             return None
         if self.context.image_uses is not None:
             shader = self.context.image_uses.fit_shader(shader, bindings, pointer, problems)
-        pipeline = shader.pipeline(declared.layouts, shader.push_constants_size)
-        sets = DescriptorList(declared.layouts, bound)
+        layouts = declared.layouts_for(bound, tables, pointer)
+        pipeline = shader.pipeline(layouts, shader.push_constants_size)
+        sets = DescriptorList(layouts, bound)
         indices = tables.pipelines.add(pipeline, pipeline.content), tables.lists.add(sets, sets)
         return Dispatch(*indices, (1, 1, 1), push_constants or b"", command.implicit_barrier, index)
 

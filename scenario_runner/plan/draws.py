@@ -138,10 +138,11 @@ class _DrawPlanner:
         if len(set(masks)) > 1:
             self._need(_CORE, "independentBlend", _DIFFERENT_MASKS)
         attributes, vertices = vertex_input
+        layouts = declared.layouts_for(bound, tables, pointer)
         pipeline = GraphicsPipelinePlan(
             _stage_plan(shaders[0], vertex),
             _stage_plan(shaders[1], fragment),
-            declared.layouts,
+            layouts,
             max(max(shader.push_constants_size, shader.block_size) for shader in shaders),
             tuple(attachment.image.format.value for attachment in known if not attachment.is_depth),
             masks,
@@ -149,7 +150,7 @@ class _DrawPlanner:
             attributes,
             pointer,
         )
-        sets = DescriptorList(declared.layouts, bound)
+        sets = DescriptorList(layouts, bound)
         indices = tables.graphics_pipelines.add(pipeline, pipeline.content), tables.lists.add(sets, sets)
         targets = tuple(Target(each.image.uid, each.level, each.is_depth) for each in known)
         extent = command.render_extent or known[0].size

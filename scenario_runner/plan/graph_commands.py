@@ -185,7 +185,8 @@ class VgfDispatch:
             return None
         assert context.image_uses is not None, "graphs may have images inside"
         shader = context.image_uses.fit_shader(shader, bindings, self._pointer, inside)
-        sets, plan = DescriptorList(declared.layouts, bound), shader.pipeline(declared.layouts, len(push_constants))
+        layouts = declared.layouts_for(bound, tables, self._pointer)
+        sets, plan = DescriptorList(layouts, bound), shader.pipeline(layouts, len(push_constants))
         pipeline = tables.pipelines.add(plan, plan.content)
         return Dispatch(pipeline, tables.lists.add(sets, sets), workgroups, push_constants, barrier, self._index)
 

@@ -121,7 +121,8 @@ class LayoutTracker(LevelLayouts):
         """Note an error if command number ``index`` binds an image in a layout without shader access."""
         place = f"{self._scenario.command_pointer(index)}/bindings"
         for number, binding in enumerate(command.bindings):
-            self.check_shader_access(binding.resource_ref, binding.lod, f"{place}/{number}")
+            for inside, _, part in binding.parts():
+                self.check_shader_access(part.resource_ref, part.lod, f"{place}/{number}{inside}")
 
     def check_shader_access(self, uid: str, level: int | None, place: str) -> None:
         """Note an error if an image's mip level (None: any level) is in a layout that commands cannot use."""

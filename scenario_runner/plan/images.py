@@ -182,10 +182,11 @@ class ImageUses:
         }
         bound: list[tuple[str, DescriptorBinding, ImagePlan]] = []
         differing: list[tuple[str, DescriptorBinding, ImagePlan]] = []
-        for index, binding in enumerate(bindings):
-            variable, image = variables.get((binding.set, binding.id)), self._resources.get(binding.resource_ref)
+        parts = [(index, binding, *part) for index, binding in enumerate(bindings) for part in binding.parts()]
+        for index, binding, inside, _, part in parts:
+            variable, image = variables.get((binding.set, binding.id)), self._resources.get(part.resource_ref)
             if variable is not None and variable.image is not None and isinstance(image, ImagePlan):
-                bound.append((f"{pointer}/bindings/{index}", variable, image))
+                bound.append((f"{pointer}/bindings/{index}{inside}", variable, image))
                 if variable.has_atomic_texels:
                     self.special_accesses[image.uid].add("atomic")
                 if declared_otherwise(variable.image, image.format):
@@ -193,6 +194,9 @@ class ImageUses:
         if not differing:
             return shader
         formats = {variable.variable: name_of_format(image.format) for _, variable, image in differing}
+        for _, variable, image in bound:  # the images of an array may have several formats
+            if formats.get(variable.variable, name_of_format(image.format)) != name_of_format(image.format):
+                formats[variable.variable] = UNKNOWN
         key = (shader.uid, tuple(sorted(formats.items())))
         if key not in self._fitted:
             changed = change_formats(shader.interface.declarations.index, formats)

@@ -232,7 +232,8 @@ def _layout_demands(
     what = f"{label} uses descriptor set {len(layouts) - 1}"
     demands.append(("maxBoundDescriptorSets", len(layouts), place, what, None))
     for stage in stages:
-        kinds = [binding.kind for bindings in layouts for binding in bindings if stage in binding.stages]
+        seen = [binding for bindings in layouts for binding in bindings if stage in binding.stages]
+        kinds = [binding.kind for binding in seen for _ in range(binding.descriptor_count)]
         for name, counted, words in _COUNTED:
             count = sum(map(counted.__contains__, kinds))
             demands.append((name, count, place, f"{label} uses {count} {words}", None))

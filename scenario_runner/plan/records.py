@@ -96,11 +96,16 @@ class Specialization(NamedTuple):
 
 
 class LayoutBinding(NamedTuple):
-    """A VkDescriptorSetLayoutBinding with a single descriptor, and the shader stages with access."""
+    """A VkDescriptorSetLayoutBinding with ``descriptor_count`` descriptors, and the shader stages with access.
+
+    Some descriptors of a ``partial`` array are not bound. A count of 0 stands for as many as a command binds.
+    """
 
     binding: int
     kind: DescriptorKind
     stages: tuple[ShaderStage, ...] = ("compute",)
+    descriptor_count: int = 1
+    partial: bool = False
 
 
 class PipelinePlan(NamedTuple):
@@ -124,7 +129,9 @@ class PipelinePlan(NamedTuple):
 
 
 class Descriptor(NamedTuple):
-    """The resource at a binding in a set; for an image, a single mip ``level`` or all levels (None).
+    """The resource at a binding in a set, at the index ``element`` of an array.
+
+    An image has a single mip ``level`` or all levels (None).
 
     ``flow_input`` marks an optical flow's input picture. A shader sees ``size_bytes`` of a buffer from
     ``offset_bytes`` on; None is the rest. A texel buffer has a ``format``, and may have ``atomic_texels``.
@@ -140,6 +147,7 @@ class Descriptor(NamedTuple):
     size_bytes: int | None = None
     format: Format | None = None
     atomic_texels: bool = False
+    element: int = 0
 
     def bound_bytes(self, buffer: BufferPlan) -> int:
         """Return how many bytes of the buffer a shader sees."""

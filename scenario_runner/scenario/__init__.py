@@ -6,6 +6,7 @@ code from the models. No code here needs a GPU.
 
 from scenario_runner.scenario.commands import (
     Binding,
+    BoundResource,
     DispatchBarrier,
     DispatchCompute,
     DispatchGraph,
@@ -51,6 +52,7 @@ from scenario_runner.scenario.transfer_commands import Copy, CopyPlace, Fill
 
 __all__ = [
     "Binding",
+    "BoundResource",
     "Buffer",
     "BufferBarrier",
     "ColorAttachment",

@@ -21,6 +21,7 @@ from scenario_runner.scenario.entries import (
     ImplicitBarrier,
     Model,
     OptionalReference,
+    Part,
     Reference,
     References,
     Resources,
@@ -54,12 +55,29 @@ DescriptorType = Literal[
 ]
 
 
+class BoundResource(Part):
+    """A resource in an array of descriptors. A bare uid means the whole resource; an empty one means none."""
+
+    resource_ref: str = Field(description="uid of the buffer, tensor or image; an empty string for none.")
+    lod: U32 | None = Field(default=None, description="Mip level to bind, as in a binding.")
+    offset: U64 = Field(default=0, description="First byte that the shader sees of a buffer.")
+    size: ByteCount | None = Field(default=None, description="Number of bytes of a buffer; by default the rest.")
+
+    @classmethod
+    def in_schema(cls, definition: dict[str, Json]) -> dict[str, Json]:
+        forms = super().in_schema(definition)
+        forms["anyOf"][0] = {"type": "string"}
+        return forms
+
+
 class Binding(Model):
-    """A resource at a descriptor set and binding."""
+    """A resource, or an array of resources, at a descriptor set and binding."""
 
     set: U32 = Field(description="Number of the descriptor set. dispatch_graph ignores it.")
     id: U32 = Field(description="Number of the binding; for dispatch_graph, of the model's input or output.")
-    resource_ref: Reference = Field(description="uid of the buffer, tensor or image to bind.")
+    resource_ref: Reference = Field(
+        default="", description="uid of the buffer, tensor or image to bind. Required without resource_refs."
+    )
     lod: U32 | None = Field(
         default=None,
         description="Mip level to bind. By default all levels of a sampled image, and the first of a storage image.",
@@ -76,9 +94,24 @@ class Binding(Model):
         default=None,
         description="VkFormat of the texels in a texel buffer; by default the format that the shader declares.",
     )
+    resource_refs: BeyondReference[
+        Annotated[tuple[BoundResource, ...], Field(strict=False, min_length=1, max_length=65_536)]
+    ] = Field(default=(), description="Resources for an array of descriptors, instead of resource_ref.")
+
+    @classmethod
+    def in_schema(cls, definition: dict[str, Json]) -> dict[str, Json]:
+        return {**definition, "oneOf": [{"required": ["resource_ref"]}, {"required": ["resource_refs"]}]}
+
+    def parts(self) -> Iterator[tuple[str, int, "Binding | BoundResource"]]:
+        """Yield each bound resource, after the pointer inside the binding and the index in the array."""
+        if not self.resource_refs:
+            yield "", 0, self
+        for number, part in enumerate(self.resource_refs):
+            if part.resource_ref:
+                yield f"/resource_refs/{number}", number, part
 
 
-_PARTS = frozenset({"offset", "size", "format"})
+_PARTS = frozenset({"offset", "size", "format", "resource_refs"})
 Bindings = Annotated[tuple[Binding, ...], Field(strict=False)]
 
 
@@ -88,12 +121,26 @@ def binding_contradictions(bindings: Sequence[Binding], resources: Resources) ->
         where = f"set {bindings[index].set}, id {bindings[index].id}"
         yield error("SR-CONFLICT-005", f"/bindings/{index}", f"{where} is already bound by entry {first}")
     for index, binding in enumerate(bindings):
-        if binding.lod or binding.offset or binding.size:
-            inside, resource = f"/bindings/{index}", resources.get(binding.resource_ref)
-            yield from missing_level(inside, binding.resource_ref, binding.lod, resources)
-            yield from keys_without_effect(binding, binding.resource_ref, inside, resources)
-            if isinstance(resource, Buffer):
-                yield from range_contradictions(resource, binding.offset, binding.size, inside)
+        if binding.lod or binding.offset or binding.size or binding.resource_refs or not binding.resource_ref:
+            yield from _part_contradictions(binding, f"/bindings/{index}", resources)
+
+
+def _part_contradictions(binding: Binding, pointer: str, resources: Resources) -> Iterator[Diagnostic]:
+    """Find contradictions in a binding with parts of resources, or with an array."""
+    if not binding.resource_ref and not binding.resource_refs:
+        yield error("SR-JSON-004", pointer, "the required key 'resource_ref' is missing")
+    elif binding.resource_ref and binding.resource_refs:
+        message = "expected one of 'resource_ref' and 'resource_refs', got both"
+        yield error("SR-JSON-004", pointer, message, "give an array of descriptors resource_refs alone")
+    for key in ("lod", "offset", "size") if binding.resource_refs else ():
+        if getattr(binding, key):
+            yield warning("SR-CONFLICT-002", f"{pointer}/{key}", "has no effect beside resource_refs")
+    for inside, _, part in binding.parts():
+        resource = resources.get(part.resource_ref)
+        yield from missing_level(f"{pointer}{inside}", part.resource_ref, part.lod, resources)
+        yield from keys_without_effect(part, part.resource_ref, f"{pointer}{inside}", resources)
+        if isinstance(resource, Buffer):
+            yield from range_contradictions(resource, part.offset, part.size, f"{pointer}{inside}")
 
 
 _KIND_OF_KEY = {"offset": "buffer", "size": "buffer", "dtype": "buffer", "lod": "image"}
@@ -275,7 +322,8 @@ class DispatchOpticalFlow(Command):
 
     def references(self) -> Iterable[Use]:
         for name, binding in self.bindings.given().items():
-            yield f"/bindings/{name}/resource_ref", binding.resource_ref, frozenset({"image"})
+            if binding.resource_ref:
+                yield f"/bindings/{name}/resource_ref", binding.resource_ref, frozenset({"image"})
 
     def contradictions(self, resources: Resources) -> Iterator[Diagnostic]:
         longer, hint = max(self.width, self.height), self.mean_flow_l1_norm_hint
@@ -292,6 +340,9 @@ class DispatchOpticalFlow(Command):
             message = f"{where} is already bound by {names[first]!r}"
             yield error("SR-CONFLICT-005", f"/bindings/{names[index]}", message)
         yield from whole_resources({f"/bindings/{name}": binding for name, binding in images.items()})
+        for name, binding in images.items():
+            if not binding.resource_ref:
+                yield from _part_contradictions(binding, f"/bindings/{name}", resources)
         for name, binding in images.items():
             yield from missing_level(f"/bindings/{name}", binding.resource_ref, binding.lod, resources)
 

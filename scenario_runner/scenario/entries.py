@@ -172,7 +172,7 @@ class Part(Model):
         return value
 
     @classmethod
-    def in_schema(cls, definition: dict[str, object]) -> dict[str, object]:
+    def in_schema(cls, definition: dict[str, Json]) -> dict[str, Json]:
         description = definition.pop("description")
         return {"description": description, "anyOf": [{"type": "string", "minLength": 1}, definition]}
 
@@ -197,7 +197,13 @@ class Entry(Model):
             if isinstance(value, tuple):
                 below = f"/{inner}" if inner else ""
                 for index, part in enumerate(value):
-                    uses.append((f"/{field}/{index}{below}", getattr(part, inner) if inner else part, kinds))
+                    uid = getattr(part, inner) if inner else part
+                    if uid:
+                        uses.append((f"/{field}/{index}{below}", uid, kinds))
+                        continue
+                    for number, each in enumerate(getattr(part, f"{inner}s", ())):  # an array of resources
+                        if each.resource_ref:
+                            uses.append((f"/{field}/{index}{below}s/{number}", each.resource_ref, kinds))
             elif value is not None:
                 uses.append((f"/{name.replace('.', '/')}", getattr(value, inner) if inner else value, kinds))
         return uses

@@ -9,6 +9,7 @@ from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack
+from itertools import chain
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from scenario_runner.plan.plan import Plan
@@ -151,8 +152,8 @@ def allocate_sets(
         first = len(layouts)
         layouts += pipelines.set_layouts(descriptors.set_layouts)
         ranges.append((first, len(layouts) - first))
-        for descriptor in descriptors.descriptors:
-            sizes[DESCRIPTOR_TYPES[descriptor.kind]] += 1
+        for binding in chain.from_iterable(descriptors.set_layouts):
+            sizes[DESCRIPTOR_TYPES[binding.kind]] += binding.descriptor_count
     if not layouts:
         return [(ffi.NULL, 0) for _ in lists]
     purpose = f"{len(layouts)} descriptor sets"
@@ -165,7 +166,7 @@ def allocate_sets(
     allocate = new("VkDescriptorSetAllocateInfo", descriptorPool=pool, pSetLayouts=layouts)
     check(device.fn.vkAllocateDescriptorSets(device.handle, allocate, handles), "vkAllocateDescriptorSets", purpose)
     stack.callback(ffi.release, handles)  # this also keeps the array alive as long as the sets
-    writes = ffi.new("VkWriteDescriptorSet[]", sizes.total())
+    writes = ffi.new("VkWriteDescriptorSet[]", sum(len(descriptors.descriptors) for descriptors in lists))
     keep: list[Handle] = []
     for (first, _), descriptors in zip(ranges, lists, strict=True):
         for descriptor in descriptors.descriptors:
@@ -173,6 +174,7 @@ def allocate_sets(
             write.sType = vk.STRUCTURE_TYPE_WRITE_DESCRIPTOR_SET
             write.dstSet = handles[first + descriptor.set]
             write.dstBinding = descriptor.binding
+            write.dstArrayElement = descriptor.element
             write.descriptorCount = 1
             write.descriptorType = DESCRIPTOR_TYPES[descriptor.kind]
             keep.append(resources[descriptor.uid].write_descriptor(write, descriptor))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from contextlib import ExitStack
 from math import prod
 from typing import NamedTuple
@@ -19,7 +19,7 @@ from scenario_runner.vulkan import Handle, ffi
 from scenario_runner.vulkan._generated import constants as vk
 from scenario_runner.vulkan.device import Device
 from scenario_runner.vulkan.memory import Allocation, MemoryBlocks, Needs, align, choose_type, readable_size
-from scenario_runner.vulkan.structs import Member, new
+from scenario_runner.vulkan.structs import Member, chain, new
 from scenario_runner.vulkan.vulkan_loader import check
 
 DESCRIPTOR_TYPES = {
@@ -40,13 +40,13 @@ _SHADER_STAGES = {
 }
 
 
-def create_set_layout(device: Device, stack: ExitStack, bindings: Iterable[LayoutBinding]) -> Handle:
+def create_set_layout(device: Device, stack: ExitStack, bindings: Sequence[LayoutBinding]) -> Handle:
     """Create a VkDescriptorSetLayout, destroyed with ``stack``; without bindings for an unused set number."""
     members: list[Member] = [
         {
             "binding": binding.binding,
             "descriptorType": DESCRIPTOR_TYPES[binding.kind],
-            "descriptorCount": 1,
+            "descriptorCount": binding.descriptor_count,
             # graphs are no shader stage: all stages see their bindings
             "stageFlags": vk.SHADER_STAGE_ALL
             if binding.kind == "tensor"
@@ -55,6 +55,9 @@ def create_set_layout(device: Device, stack: ExitStack, bindings: Iterable[Layou
         for binding in bindings
     ]
     info = new("VkDescriptorSetLayoutCreateInfo", pBindings=members)
+    if any(binding.partial for binding in bindings):
+        flags = [vk.DESCRIPTOR_BINDING_PARTIALLY_BOUND_BIT if binding.partial else 0 for binding in bindings]
+        chain(info, new("VkDescriptorSetLayoutBindingFlagsCreateInfo", pBindingFlags=flags))
     return device.create(stack, "set layout", "DescriptorSetLayout", info)
 
 

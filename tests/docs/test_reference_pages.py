@@ -198,7 +198,6 @@ BEYOND = {
     "array": ("layout(binding = 0, r32f) uniform image2DArray x;", "imageStore(x, ivec3(0), vec4(1));"),
     "samples": ("layout(binding = 0) uniform sampler2DMS x;", "r = texelFetch(x, ivec2(0), 0).r;"),
     "shadow": ("layout(binding = 0) uniform sampler2DShadow x;", "r = textureLod(x, vec3(0), 0);"),
-    "descriptors": ("layout(binding = 0) uniform sampler2D x[2];", "r = textureLod(x[1], vec2(0), 0).r;"),
     "rays": (
         "#extension GL_EXT_ray_query : require\nlayout(binding = 0) uniform accelerationStructureEXT x;",
         "rayQueryEXT q; rayQueryInitializeEXT(q, x, 0, 255, vec3(0), 0, vec3(1), 1); r = float(rayQueryProceedEXT(q));",
@@ -207,7 +206,6 @@ BEYOND = {
 CODES = {
     **dict.fromkeys(("1d", "3d", "cube", "array", "samples"), "SR-IMAGE-001"),
     "shadow": "SR-IMAGE-005",
-    "descriptors": "SR-BIND-007",
     "rays": "SR-BIND-008",
     "slices": "SR-IMAGE-006",
     "planes": "SR-JSON-005",

@@ -26,6 +26,7 @@ ASSERTED = {
     "ACCESS-002 DISPATCH PUSH": "validation/test_messages.py",
     "BIND-010 IMAGE": "gpu/test_image_formats.py",
     "SHADER-013": "shaders/test_spirv_val.py",
+    "BIND-007 BIND-012": "gpu/test_descriptor_arrays.py",
     "BIND-011 BIND-013": "gpu/test_texel_buffers.py",
     "CONFLICT-011 LIMIT-014": "gpu/test_buffer_parts.py",
     "COPY": "gpu/test_transfers.py",

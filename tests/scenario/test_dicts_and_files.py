@@ -241,7 +241,7 @@ def test_signatures_before_first_use() -> None:
     before = json.loads(done.stdout)
     assert sorted(before) == sorted(model.__name__ for model in MODELS)
     binding = before["Binding"].replace("Optional[int]", "int | None")  # as Python before 3.14 writes it
-    assert binding.startswith("(*, set: int, id: int, resource_ref: str, lod: int | None = None, descrip")
+    assert binding.startswith("(*, set: int, id: int, resource_ref: str = '', lod: int | None = None, descrip")
     for model in MODELS:
         model.model_rebuild()
         assert str(inspect.signature(model)) == before[model.__name__]

@@ -7,6 +7,7 @@ and "Shaders", section "Static Use".
 from collections.abc import Iterable, Sequence
 from typing import Final, NamedTuple
 
+from scenario_runner.errors import SpirvError
 from scenario_runner.shaders.spirv._generated import enumerants as spv
 from scenario_runner.shaders.spirv._generated import opcodes as op
 from scenario_runner.shaders.spirv.access import (
@@ -46,6 +47,7 @@ _WRITABLE_KINDS: Final = frozenset({"storage_buffer", "storage_image", "storage_
 _LOCAL_SIZE: Final = 17
 _LOCAL_SIZE_ID: Final = 38
 _WORKGROUP_SIZE: Final = 25
+_NON_UNIFORM: Final = 5300  # decoration
 
 
 class DescriptorBinding(NamedTuple):
@@ -279,6 +281,56 @@ def _kind(storage_class: int, type: Type | None) -> str | None:
     if isinstance(type, Opaque):
         return _OPAQUE_KINDS.get(type.name)
     return None
+
+
+class ArrayUse(NamedTuple):
+    """The descriptors of an array that code picks: ``constants`` by constant indices, others by ``dynamic`` ones.
+
+    ``non_uniform`` means that invocations may pick different descriptors at once.
+    """
+
+    constants: frozenset[int]
+    dynamic: bool
+    non_uniform: bool
+
+
+def array_uses(interface: Interface) -> dict[int, ArrayUse]:
+    """Return how code picks from each used array of descriptors, by the id of the variable.
+
+    Functions outside the entry point's call tree count too.
+    """
+    arrays = {binding.variable for binding in interface.bindings if binding.used and binding.count != 1}
+    if not arrays:
+        return {}
+    index, declarations = interface.declarations.index, interface.declarations
+    constants: dict[int, set[int]] = {variable: set() for variable in arrays}
+    dynamic: dict[int, bool] = {}  # by variable: whether an index is non-uniform
+    words = index.words
+    for at in index.instructions(min(index.functions.values(), default=len(words))):
+        opcode, count = words[at] & 0xFFFF, words[at] >> 16
+        for variable in arrays.intersection(words[at + 1 : at + count]):
+            number = None
+            is_pick = opcode in (op.ACCESS_CHAIN, op.IN_BOUNDS_ACCESS_CHAIN) and count > 4 and words[at + 3] == variable
+            if is_pick:
+                number = _index(declarations, words[at + 4], at)
+            if number is not None:
+                constants[variable].add(number)
+                continue
+            ids = (words[at + 2], words[at + 4]) if is_pick else ()
+            marked = any(_NON_UNIFORM in index.decorations_of(id) for id in ids)
+            dynamic[variable] = dynamic.get(variable, False) or marked
+    return {
+        variable: ArrayUse(frozenset(constants[variable]), variable in dynamic, dynamic.get(variable, False))
+        for variable in arrays
+    }
+
+
+def _index(declarations: Declarations, id: int, at: int) -> int | None:
+    """Return the value of an index that is constant under the specialization, else None."""
+    try:
+        return declarations.integer(id, at, "the index")
+    except SpirvError:
+        return None
 
 
 def push_constants_read(interface: Interface) -> int:
