@@ -80,8 +80,7 @@ class Discovery:
             yield from self._folder(folder, above)
         else:
             file = os.path.abspath(path)
-            with suppress(OSError):  # the run reports it
-                self._report_misspelt(os.path.dirname(file), os.listdir(os.path.dirname(file)))
+            self._report_misspelt(os.path.dirname(file))
             yield from self._item(file, variant=variant)
 
     def _list(self, path: str) -> Iterator[Item]:
@@ -162,11 +161,13 @@ class Discovery:
                 help = f"{_FILE} is for {_SCENARIO}.json, NAME.{_FILE} for NAME.json"
                 self._problems.found("SR-SUITE-018", os.path.join(folder, name), message, help, severity="warning")
 
-    def _report_misspelt(self, folder: str, names: Collection[str]) -> None:
+    def _report_misspelt(self, folder: str, names: frozenset[str] = frozenset()) -> None:
         """Report files and folders that are named almost like the missing expectations of an item."""
         if folder in self._folders:
             return
         self._folders.add(folder)
+        with suppress(OSError):  # the run reports it
+            names = names or frozenset(os.listdir(folder))
         for name in sorted(names):
             known = _almost_known(name, names)
             path = os.path.join(folder, name)
