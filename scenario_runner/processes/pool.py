@@ -72,6 +72,7 @@ def main(connection: socket, inherited: socket | None, modules: Sequence[str]) -
     method = start_method()
     os.environ["OPENBLAS_NUM_THREADS"] = "1"  # threads do not survive a fork
     control = Connection(connection.detach())
+    gc.set_threshold(_GARBAGE_THRESHOLD)
     for module in modules:
         with suppress(ImportError):  # resolving the task raises it again
             import_module(module)
@@ -79,8 +80,6 @@ def main(connection: socket, inherited: socket | None, modules: Sequence[str]) -
         options: WorkerOptions = control.recv()
         task = resolve(options.task)
         task.preload(options.task_options, ())
-        gc.set_threshold(_GARBAGE_THRESHOLD)
-        gc.collect()
         gc.freeze()  # a collection would write to memory that all workers share
         _Pool(control, options, task, method).serve()
     return 0

@@ -277,14 +277,17 @@ def repeated(values: Iterable[object]) -> Iterable[tuple[int, int]]:
             yield index, first
 
 
-def built(model: type[Model]) -> type[Model]:
+_AnyModel = TypeVar("_AnyModel", bound=ModelBase)
+
+
+def built(model: type[_AnyModel]) -> type[_AnyModel]:
     """Return a model class, ready to validate."""
     if not model.__pydantic_complete__:
         build(model)
     return model
 
 
-def build(model: type[Model]) -> None:
+def build(model: type[ModelBase]) -> None:
     """Build a model's validator.
 
     Before the first build, pydantic searches the installed distributions for plugins. The search takes 20 ms, even with

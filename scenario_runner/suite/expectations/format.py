@@ -15,7 +15,7 @@ from scenario_runner.compare.tosa_rules import DataType, ModeName
 from scenario_runner.errors.text import Json, close_match
 from scenario_runner.files.elements import ELEMENTS
 from scenario_runner.files.parameters import is_value
-from scenario_runner.scenario.entries import RequiredPath, wrong
+from scenario_runner.scenario.entries import RequiredPath, built, wrong
 from scenario_runner.scenario.inline_contents import NO_NUMBER, numbers_in
 from scenario_runner.scenario.json_model import ARRAY, OBJECT, ModelBase
 
@@ -297,7 +297,7 @@ def rules_in(outputs: Mapping[str, Rules], name: str) -> tuple[Output, ...]:
     return rules if isinstance(rules, tuple) else (rules,)
 
 
-_PLAIN: Final = Output()
+_PLAIN: Final = built(Output)()
 
 
 class Needs(_Model):

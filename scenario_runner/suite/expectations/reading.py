@@ -22,6 +22,7 @@ from scenario_runner.files.input import MAX_SCENARIO_BYTES, SourceFile, is_model
 from scenario_runner.files.json_text import LimitError, has_null, parse, places_of, scan
 from scenario_runner.files.parameters import replaced, unset, with_parameters
 from scenario_runner.files.sandbox import around
+from scenario_runner.scenario.entries import built
 from scenario_runner.scenario.json_model import findings
 from scenario_runner.scenario.scenario import MAX_PROBLEMS, limited
 from scenario_runner.suite.combinations import problems_of
@@ -46,7 +47,7 @@ if TYPE_CHECKING:
 ALONE = {"sha256": "a digest says only that bytes are equal", "tosa": "the mode says which elements are right"}
 _KEY = "expect"  # of expectations in a scenario
 _POINTER = f"/{_KEY}"
-_DEFAULT = Check()
+_DEFAULT = built(Check)()
 _NO_DEFAULTS: Final[Mapping[str, Json]] = {}
 # An output with only these keys takes the tolerances of the suite.
 _COMPARED: Final = frozenset(
@@ -300,7 +301,7 @@ def _parsed(model: type[_Parsed], text: str, path: str, pointer: str, parameters
     if isinstance(tree, dict) and isinstance(tree.get("$schema"), str):  # for editors
         del tree["$schema"]
     try:
-        parsed = model.model_validate(tree)
+        parsed = built(model).model_validate(tree)
         problems = list(islice(_contradictions(parsed), MAX_PROBLEMS + 1))
     except ValidationError as error:
         problems = [
