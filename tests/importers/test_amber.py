@@ -295,22 +295,20 @@ def test_vkscript(program: Program, tmp_path: Path) -> None:
     assert check["outputs"]["buffer_0_1"]["rtol"] == 0.02
 
 
+VERTICES = "0/R32G32_SFLOAT 1/ubyte/vec2\n-1 -1 1 2\n3 -1 3 4\n-1 3 5 6"
+REQUIREMENTS = "shaderFloat64\nVK_KHR_16bit_storage"
 DRAWING = """\
 [require]
 fbsize 8 4
 framebuffer R8G8B8A8_UNORM
-shaderFloat64
-VK_KHR_16bit_storage
+REQUIREMENTS
 [vertex shader passthrough]
 [fragment shader]
 #version 450
 layout(location = 0) out vec4 c;
 void main() { c = vec4(0, 1, 0, 1); }
 [vertex data]
-0/R32G32_SFLOAT 1/ubyte/vec2
--1 -1 1 2
-3 -1 3 4
--1 3 5 6
+VERTICES
 [test]
 clear color 1 0 0 1
 clear
@@ -322,7 +320,8 @@ probe all rgba 0 1 0 1
 
 def test_a_drawing_of_vkscript(program: Program, tmp_path: Path) -> None:
     """Interleaved vertex data becomes a buffer for each attribute. Relative probes count from 0 to 1."""
-    resources, (_, draw), check = imported(program, tmp_path, DRAWING, "draw.vkscript")
+    text = DRAWING.replace("VERTICES", VERTICES).replace("REQUIREMENTS", REQUIREMENTS)
+    resources, (_, draw), check = imported(program, tmp_path, text, "draw.vkscript")
     assert resources["vertices_0"]["src"]["values"] == [-1, -1, 3, -1, -1, 3]
     assert resources["vertices_1"]["src"] == {"values": [1, 2, 3, 4, 5, 6], "dtype": "uint8"}
     assert draw["dispatch_fragment"]["vertex_attributes"][1]["format"] == "VK_FORMAT_R8G8_UINT"
@@ -330,6 +329,49 @@ def test_a_drawing_of_vkscript(program: Program, tmp_path: Path) -> None:
     assert first["rect"] == [4, 0, 4, 4]
     assert second["rect"] == [0, 0, 8, 4]
     assert check["needs"] == {"features": ["shaderFloat64"], "extensions": ["VK_KHR_16bit_storage"], "at_least": True}
+
+
+RUN = COMPUTE + "RUN pipeline 4 1 1\nEXPECT numbers IDX "
+TRIANGLE = "0/R32G32_SFLOAT\n-1 -1\n3 -1\n-1 3"
+PICTURE = """\
+CLEAR_COLOR pipeline 0 51 0 255
+CLEAR pipeline
+RUN pipeline DRAW_RECT POS 1 2 SIZE 3 2
+EXPECT picture IDX 1 2 SIZE 3 2 EQ_RGBA 255 0 127 255 TOLERANCE 1
+EXPECT picture IDX 0 0 SIZE 8 2 EQ_RGBA 0 51 0 255
+EXPECT picture IDX 4 2 SIZE 4 2 EQ_RGB 0 51 0
+"""
+SAME = "BUFFER same DATA_TYPE uint32 SIZE 4 SERIES_FROM 2 INC_BY 2\nEXPECT numbers EQ_BUFFER same\n"
+GRID = PAINT + "RUN pipeline DRAW_GRID POS 0 0 SIZE 8 4 CELLS 4 2\nEXPECT picture IDX 0 0 SIZE 8 4 EQ_RGB 255 0 "
+VERDICTS = {
+    "buffer.amber": ("Pass", RUN + "0 EQ 2 4 6 8"),
+    "wrong.amber": ("Fail", RUN + "0 EQ 2 4 6 9"),
+    "b.expect_fail.amber": ("ExpectedFail", RUN + "0 EQ 2 4 6 9"),
+    "frames.amber": ("Pass", RUN + "8 EQ 6\nRUN pipeline 4 1 1\nEXPECT numbers IDX 8 EQ 12"),
+    "frame.amber": ("Fail", RUN + "8 EQ 12\nRUN pipeline 4 1 1"),
+    "picture.amber": ("Pass", PAINT + PICTURE),
+    "texel.amber": ("Fail", PAINT + PICTURE.replace("0 51 0\n", "0 52 0\n")),
+    "grid.amber": ("Pass", GRID + "128"),
+    "other_grid.amber": ("Fail", GRID + "129 TOLERANCE 0"),
+    "same.amber": ("Pass", RUN + f"0 EQ 2\n{SAME}EXPECT same RMSE_BUFFER numbers TOLERANCE 0"),
+    "old.vkscript": (
+        "Pass",
+        VKSCRIPT + "ssbo 0:1 subdata vec3 0 7 8 9\ncompute 1 1 1\nprobe ssbo vec3 0:1 0 == 8 10 12",
+    ),
+    "drawing.vkscript": ("Pass", DRAWING.replace("VERTICES", TRIANGLE).replace("REQUIREMENTS", "")),
+    "missing.amber": ("Skip", "DEVICE_EXTENSION VK_EXT_nobody_has_this\n" + RUN + "0 EQ 2"),
+}
+
+
+def test_verdicts(program: Program, tmp_path: Path) -> None:
+    """Each imported script has the verdict that Amber would have."""
+    for name, (_, text) in VERDICTS.items():
+        add(tmp_path, name, text)
+    program.succeed("import", "amber", "scripts", "--output", "suite")
+    program("test", "suite", "--results", "results", "--retries", "0", exit_code=1)
+    rows = (tmp_path / "results/results.csv").read_text(encoding="utf-8").splitlines()
+    found = {Path(row.split(",")[0]).parent.name: row.split(",")[1] for row in rows}
+    assert found == {name: verdict for name, (verdict, _) in VERDICTS.items()}
 
 
 WRONG = {
