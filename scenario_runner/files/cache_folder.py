@@ -1,8 +1,8 @@
 """The user's cache folder with values by key, which several processes may use at once.
 
-An entry holds the key beside the value, and a hit needs an equal key. So a checksum of the key is enough for the file
-name: two keys with the same name cause a miss, never a wrong value. Importing a cryptographic hash would take longer
-than a hit.
+An entry holds the key beside the value, and a hit needs an equal key. So a checksum of the key is enough to find an
+entry: two keys with the same checksum cause a miss, never a wrong value. Importing a cryptographic hash would take
+longer than a hit.
 
 Entries are trusted like code: nothing checks a plan before a device executes it. The checksum finds damage, not
 forgery. So the cache only uses folders and files that belong to this user and that no other user may write.
@@ -35,8 +35,8 @@ class Kind(NamedTuple):
 # Kinds of files by folder name.
 KINDS = {
     "plans": Kind(".entry", 128, 256 << 20),
-    "shaders": Kind(".entry", 4096, 256 << 20),
-    "checked": Kind(".entry", 4096, 256 << 20),
+    "shaders": Kind(".entry", 128, 256 << 20),
+    "checked": Kind(".entry", 128, 256 << 20),
     "pipelines": Kind(".cache", 2048, 256 << 20),
     "contents": Kind(".content", 100_000, 8 << 30),
 }
@@ -244,84 +244,29 @@ def _value_in(entry: bytes, key: bytes) -> bytes | None:
     return value if entry[: len(entry) - len(value)] == _head(key, value) else None
 
 
+# The files of a cache.
+_PACKS = 64
+# A slot has the checksum of a key (8 bytes), and place and size of the entry (36 and 28 bits). The checksum chooses
+# the first of several slots for a key.
+_SLOTS, _SLOT_BYTES, _SLOTS_OF_KEY = 2048, 16, 8
+_INDEX_BYTES = (_SLOTS + _SLOTS_OF_KEY) * _SLOT_BYTES
+_SIZE_BITS = 28
+# The limits are enforced once for so many bytes in a pack, and so after 16 MiB in all packs.
+_BYTES_BETWEEN_LOOKS = 256 << 10
+
+
 class ContentCache:
     """A cache of values of a single kind in `KINDS` below ``root``, by default `default_cache_dir`.
 
-    No method raises errors of the file system. With an unreadable or unwritable folder the cache never hits, which is
-    logged once.
+    A file is a pack: an index of slots, then the entries in the order of storing. Making a file for each entry would
+    take longer than planning a small scenario. No method raises errors of the file system. With an unreadable or
+    unwritable folder the cache never hits, which is logged once.
     """
 
     def __init__(self, root: str | None, kind: str) -> None:
         self.root = default_cache_dir() if root is None else root
         self.folder = os.path.join(self.root, kind)
         self._kind = kind
-
-    def path(self, key: bytes) -> str:
-        """Return the path of the entry for ``key``."""
-        name = f"{zlib.crc32(key):08x}{zlib.adler32(key):08x}{len(key):x}{KINDS[self._kind].suffix}"
-        return os.path.join(self.folder, name)
-
-    def load(self, key: bytes) -> bytes | None:
-        """Return the value for ``key``; None if there is no undamaged entry."""
-        path = self.path(key)
-        entry = self.read(path, KINDS[self._kind].most_bytes)
-        if entry is None:
-            return None
-        data, modified_s = entry
-        value = _value_in(data, key)
-        if value is not None:
-            touch(path, modified_s)
-        return value
-
-    def read(self, path: str, most_bytes: int) -> tuple[bytes, float] | None:
-        """Read a file below the root. Return the content and the time of writing (seconds since 1970).
-
-        Return None for a file with more than ``most_bytes``, or that another user can have written.
-        """
-        if not (is_trusted(self.root) and is_trusted(os.path.dirname(path))):
-            return None
-        try:
-            return read_own(path, most_bytes)
-        except (OSError, ValueError):
-            return None
-
-    def store(self, key: bytes, value: bytes) -> None:
-        """Store the value for ``key``."""
-        self.write(self.path(key), _head(key, value) + value)
-
-    def write(self, path: str, data: bytes) -> None:
-        """Replace a file below the root."""
-        try:
-            for folder in dict.fromkeys((self.root, os.path.dirname(path))):
-                os.makedirs(folder, mode=0o700, exist_ok=True)
-                if not is_trusted(folder):
-                    return
-            replace_own(path, data)
-        except (OSError, ValueError) as error:
-            reason = (getattr(error, "strerror", None) or str(error)).lower()
-            _warn_once(self.root, "nothing is kept for the next run: cannot write %r: %s", self.root, reason)
-
-    def evict(self) -> None:
-        """Drop least recently used entries above the limits. Callers do so after writing."""
-        enforce_limits(self.root, self._kind)
-
-
-# A packed cache has so many files.
-_PACKS = 64
-# A slot has the checksum of a key (8 bytes), and place and size of the entry (5 and 3 bytes). The checksum chooses
-# the first of several slots for a key.
-_SLOTS, _SLOT_BYTES, _SLOTS_OF_KEY = 2048, 16, 8
-_INDEX_BYTES = (_SLOTS + _SLOTS_OF_KEY) * _SLOT_BYTES
-_SIZE_BITS = 24
-# The limits are enforced once for so many bytes in a pack, and so after 16 MiB in all packs.
-_BYTES_BETWEEN_LOOKS = 256 << 10
-
-
-class PackedCache(ContentCache):
-    """A cache with many entries in a file: making a file takes longer than planning a small scenario.
-
-    A file is a pack: an index of slots, then the entries in the order of storing.
-    """
 
     def path(self, key: bytes) -> str:
         """Return the path of the pack for ``key``."""
@@ -339,6 +284,18 @@ class PackedCache(ContentCache):
                 value = _value_in(pack.read(size_bytes), key) if place else None
                 touch(path, os.fstat(pack.fileno()).st_mtime)
                 return value
+        except (OSError, ValueError):
+            return None
+
+    def read(self, path: str, most_bytes: int) -> tuple[bytes, float] | None:
+        """Read a file below the root. Return the content and the time of writing (seconds since 1970).
+
+        Return None for a file with more than ``most_bytes``, or that another user can have written.
+        """
+        if not (is_trusted(self.root) and is_trusted(os.path.dirname(path))):
+            return None
+        try:
+            return read_own(path, most_bytes)
         except (OSError, ValueError):
             return None
 
@@ -370,6 +327,22 @@ class PackedCache(ContentCache):
         if place // _BYTES_BETWEEN_LOOKS != (place + len(entry)) // _BYTES_BETWEEN_LOOKS:
             self.evict()
         return True
+
+    def write(self, path: str, data: bytes) -> None:
+        """Replace a file below the root."""
+        try:
+            for folder in dict.fromkeys((self.root, os.path.dirname(path))):
+                os.makedirs(folder, mode=0o700, exist_ok=True)
+                if not is_trusted(folder):
+                    return
+            replace_own(path, data)
+        except (OSError, ValueError) as error:
+            reason = (getattr(error, "strerror", None) or str(error)).lower()
+            _warn_once(self.root, "nothing is kept for the next run: cannot write %r: %s", self.root, reason)
+
+    def evict(self) -> None:
+        """Drop the least recently used packs above the limits. Call it after storing few values that cost much."""
+        enforce_limits(self.root, self._kind)
 
 
 def _checksum(key: bytes) -> int:

@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from scenario_runner.errors import ScenarioRunnerError
 from scenario_runner.errors.version import program_version
-from scenario_runner.files.cache_folder import PackedCache
+from scenario_runner.files.cache_folder import ContentCache
 from scenario_runner.files.input import Identity, ParameterizedFile, SourceFile, file_identity
 from scenario_runner.plan.plan import Plan
 from scenario_runner.plan.records import CompilerOptions
@@ -58,7 +58,7 @@ class PlanCache:
         self._path = path
         self._compiler = compiler
         self._settings = (path, output_dir, *compiler, sandbox)
-        self._cache = PackedCache(compiler.cache_dir, "plans")
+        self._cache = ContentCache(compiler.cache_dir, "plans")
         self._key: bytes | None = None
         self.text: bytes | None = None
 

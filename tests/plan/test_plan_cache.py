@@ -15,7 +15,7 @@ import scenario_runner
 from scenario_runner import Runner
 from scenario_runner.errors import FileError
 from scenario_runner.files import cache_folder
-from scenario_runner.files.cache_folder import PackedCache, reason_to_distrust
+from scenario_runner.files.cache_folder import ContentCache, reason_to_distrust
 from scenario_runner.plan.plan import Plan
 from tests.program import Program, python_path, run_program
 from tests.scenes import Scene, glsl
@@ -137,7 +137,7 @@ def test_an_entry_that_cannot_be_decoded_is_not_used(cache: Path, path: Path, ru
     content = pack.read_bytes()
     entry = content[content.index(b"SRCACHE1") :]
     key = entry[28:][: int.from_bytes(entry[8:16], "little")]
-    plans = PackedCache(str(cache), "plans")
+    plans = ContentCache(str(cache), "plans")
     assert isinstance(pickle.loads(plans.load(key) or b"")[0], Plan)
     plans.store(key, value)
     assert plans.load(key) == value
@@ -152,10 +152,10 @@ def entries_of(count: int) -> dict[bytes, bytes]:
 
 def test_packs_hold_many_entries(tmp_path: Path) -> None:
     """Two processes store side by side. Later values replace earlier ones."""
-    plans, entries = PackedCache(str(tmp_path), "plans"), entries_of(4000)
+    plans, entries = ContentCache(str(tmp_path), "plans"), entries_of(4000)
     if (child := os.fork()) == 0:
         for key in entries:
-            PackedCache(str(tmp_path), "plans").store(b"other " + key, key)
+            ContentCache(str(tmp_path), "plans").store(b"other " + key, key)
         os._exit(0)
     for key, value in entries.items():
         assert plans.load(key) is None
@@ -169,7 +169,7 @@ def test_packs_hold_many_entries(tmp_path: Path) -> None:
 
 def test_a_damaged_pack_gives_no_value_and_begins_anew(tmp_path: Path) -> None:
     """A pack with other bytes, without an end, or without anything gives no wrong value."""
-    plans, entries = PackedCache(str(tmp_path), "plans"), entries_of(300)
+    plans, entries = ContentCache(str(tmp_path), "plans"), entries_of(300)
     for damage in (
         lambda data: data[:-5],
         lambda data: data[: len(data) // 3],
@@ -254,7 +254,7 @@ def test_what_is_kept_is_this_users_alone(cache: Path, path: Path, program: Prog
 
 def test_plans_are_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Packs are removed while plans are stored, by the limit of plans and by the limit of the user."""
-    plans, value = PackedCache(str(tmp_path), "plans"), bytes(1 << 16)
+    plans, value = ContentCache(str(tmp_path), "plans"), bytes(1 << 16)
 
     def stored_bytes(name: str, count: int) -> int:
         for number in range(count):
