@@ -11,7 +11,7 @@ from types import ModuleType
 
 from scenario_runner.cli.arguments import parse
 from scenario_runner.cli.command_frame import json_output, report_error, sandboxed, start_driver, start_pool
-from scenario_runner.cli.console import write
+from scenario_runner.cli.console import keep_absolute_paths, write
 from scenario_runner.errors.installation import MIXED_PACKAGES_FIX, mixed_packages_problem
 from scenario_runner.errors.text import one_line
 from scenario_runner.processes import last_words, signals, temporary
@@ -20,7 +20,9 @@ from scenario_runner.processes import last_words, signals, temporary
 def main(argv: Sequence[str] | None = None) -> int:
     """Run a command line and return the exit code. The docstring of `errors` lists the codes."""
     try:
-        options = parse(sys.argv[1:] if argv is None else argv)
+        words = sys.argv[1:] if argv is None else argv
+        keep_absolute_paths(words)
+        options = parse(words)
         if options.command in ("run", "compare-layers") and options.action != "versions":
             last_words.announce_crashes(_only_file(options))
         if options.command == "run":

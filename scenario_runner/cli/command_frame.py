@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext, redirect_stdout, suppress
 
 from scenario_runner.cli.arguments import REPORTERS
-from scenario_runner.cli.console import set_up_logging, show_error, write
+from scenario_runner.cli.console import set_up_logging, write
 from scenario_runner.cli.option_types import STDOUT
 from scenario_runner.errors import (
     INTERNAL_ERROR_EXIT_CODE,
@@ -23,7 +23,7 @@ from scenario_runner.errors import (
     log,
 )
 from scenario_runner.errors.installation import pip_install
-from scenario_runner.processes import signals
+from scenario_runner.processes import progress, signals
 
 DEPENDENCIES = ("vulkan", "cffi", "numpy", "pydantic", "imageio", "rich")
 """The Python packages that scenarios run on."""
@@ -73,8 +73,10 @@ def report_error(error: BaseException) -> int:
     # An interrupt may arrive as another error: NumPy's import turns it into an ImportError.
     if isinstance(error, KeyboardInterrupt) or signals.arrived is not None:
         name = signals.INTERRUPTING[signals.exit_code() - signals.EXIT_CODE_BASE]
+        what, pointer, kind = progress.work()
+        work = f" while {what}{f' at {pointer}' if pointer else ''}" if pointer or kind == progress.COMPILING else ""
         with suppress(OSError):  # after SIGHUP the terminal is gone
-            print("interrupted" if name == "SIGINT" else f"interrupted by {name}", file=sys.stderr)
+            print(f"interrupted{'' if name == 'SIGINT' else f' by {name}'}{work}", file=sys.stderr)
         return signals.exit_code()
     if isinstance(error, BrokenPipeError):
         return 1  # nobody reads the output any more
@@ -86,7 +88,8 @@ def report_error(error: BaseException) -> int:
             help = shlex.join(pip_install(package))
             error = MissingPackageError(f"the Python package {package!r} is not installed", help=help)
     if isinstance(error, ScenarioRunnerError):
-        show_error(error)
+        for problem in error.problems:
+            write("error", str(problem), problem.help)
         return error.exit_code
     if isinstance(error, OSError) and error.filename is None:  # files/ turns errors of files into FileError
         place = "standard output cannot be written: " if error.errno in _ERRORS_OF_WRITING else ""

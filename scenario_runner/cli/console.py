@@ -7,14 +7,16 @@ from __future__ import annotations
 
 import io
 import os
+import re
 import sys
 from collections.abc import Callable, Container, Iterable, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, nullcontext, suppress
 from typing import TYPE_CHECKING, TextIO
 
-from scenario_runner.errors import FileError, ScenarioRunnerError, log
+from scenario_runner.errors import FileError, ScenarioRunnerError, UsageError, log
 from scenario_runner.errors.diagnostic import Diagnostic
 from scenario_runner.errors.text import Span, one_line, visible
+from scenario_runner.files.input import is_stream, read_file
 
 if TYPE_CHECKING:
     from logging import LogRecord
@@ -22,26 +24,64 @@ if TYPE_CHECKING:
     from scenario_runner.cli.terminal import Terminal
 
 _LONGEST_LINE, _MOST_LINES = 4000, 200
+_QUOTED = ("SR-JSON", "SR-EXPECT")
+"""The codes of findings with a line of the file."""
+_QUOTED_BEFORE, _LARGEST_QUOTED_BYTES = 50, 1 << 20
+_OF_SHADER = re.compile(r"[^\n]+: shader '[^\n]*': ")
+_folder = ""  # the current folder, which messages leave out
 _STYLES = {"error": "bold red", "warning": "yellow", "info": "cyan", "debug": "dim"}
 
 
 def show_error(error: ScenarioRunnerError) -> None:
-    """Print every problem of an error on standard error, with help on the next line."""
+    """Print every problem of an error on standard error."""
     for problem in error.problems:
-        write("error", str(problem), problem.help)
+        write_finding(problem)
 
 
 def write(label: str, text: str, help: str | None = None) -> None:
     """Print ``label: text`` on standard error, and the help on the next line."""
-    _show(sys.stderr, (f"{label}:", _STYLES.get(label, "bold")), f" {_readable(text)}")
+    _show(sys.stderr, (f"{label}:", _STYLES.get(label, "bold")), f" {_readable(_relative(text))}")
     if help:
-        _show(sys.stderr, (f"  help: {_readable(help)}", "green"))
+        _show(sys.stderr, (f"  help: {_readable(_relative(help))}", "green"))
 
 
 def write_finding(finding: Diagnostic) -> None:
-    """Print a finding with severity, code and help."""
-    first, newline, rest = str(finding).partition("\n")
-    write(finding.severity, f"{first} [{finding.code}]{newline}{rest}", finding.help)
+    """Print a finding with severity, code, source line and help. The place of a shader's error comes first."""
+    text, place = str(finding), ""
+    if finding.code.startswith("SR-SHADER") and _OF_SHADER.match(finding.message):
+        text, place = finding.message, str(finding._replace(message="")).rstrip(": ")
+    first, _, rest = text.partition("\n")
+    code = f" [{finding.code}]" if finding.code and finding.code != UsageError.code else ""
+    lines = [f"{first}{code}", rest, _quoted(finding), f"  in {place}" if place else ""]
+    write(finding.severity, "\n".join(filter(None, lines)), finding.help)
+
+
+def _quoted(finding: Diagnostic) -> str:
+    """Return the line of a JSON file with a mark below the column, or "" for other findings."""
+    path, line, column = finding.path, finding.line, finding.column
+    if path is None or line is None or column is None or not finding.code.startswith(_QUOTED) or is_stream(path):
+        return ""
+    with suppress(OSError, ValueError, IndexError, ScenarioRunnerError):
+        text = read_file(path, _LARGEST_QUOTED_BYTES).decode("utf-8-sig").split("\n")[line - 1]
+        start = max(0, column - _QUOTED_BEFORE)
+        shown = text[start : start + 2 * _QUOTED_BEFORE].rstrip().replace("\t", " ")
+        return f"{line:>5} | {shown}\n      | {' ' * (column - 1 - start)}^"
+    return ""
+
+
+def keep_absolute_paths(words: Iterable[str]) -> None:
+    """Show absolute paths in messages if a word of the command line has one."""
+    global _folder
+    with suppress(OSError):
+        folder = os.path.join(os.getcwd(), "")
+        _folder = "" if len(folder) < 2 or any(folder in word for word in words) else folder
+
+
+def _relative(text: str) -> str:
+    """Remove the current folder from the paths in a message."""
+    return (
+        re.sub(rf"(?<![^\s'\"(=,:]){re.escape(_folder)}(?=[^/\s])", "", text) if _folder in text and _folder else text
+    )
 
 
 def show(*spans: Span) -> None:

@@ -3,7 +3,9 @@
 import argparse
 import json
 import subprocess
-from collections.abc import Iterator, Mapping
+import sys
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from typing import TypeAlias
 
 from scenario_runner.cli.console import show, write
@@ -24,8 +26,9 @@ def main(options: argparse.Namespace) -> int:
     """Print the report. Return 0 if the machine has a usable device and a GLSL compiler, else 1."""
     report = gather(timeout_s=options.timeout, compiler=options.glslang)
     fixed = True
-    if options.fix and any(finding["command"] for finding in report["findings"]):
-        fixed = _fix(report)
+    commands = {tuple(finding["command"]): finding["fix"] for finding in report["findings"] if finding["command"]}
+    if options.fix and commands and (options.yes or _is_confirmed(commands.values())):
+        fixed = _fix(commands)
         search_again()
         report = gather(timeout_s=options.timeout, compiler=options.glslang)
     if options.json:
@@ -35,18 +38,28 @@ def main(options: argparse.Namespace) -> int:
     return 0 if report["ready"] and fixed else 1
 
 
-def _fix(report: Mapping[str, Json]) -> bool:
-    """Run the commands of the findings, with output on standard error. Return whether all succeed."""
+def _is_confirmed(lines: Iterable[str]) -> bool:
+    """Ask on a terminal whether to run commands. Without a terminal, nobody is asked."""
+    if sys.stdin is None or not sys.stdin.isatty():
+        return True
+    for line in lines:
+        write("info", f"would run: {line}")
+    with suppress(EOFError):
+        return input("run these commands? [Y/n] ").strip().lower() in ("", "y", "yes")
+    return False
+
+
+def _fix(commands: Mapping[tuple[str, ...], str]) -> bool:
+    """Run commands, with output on standard error. Return whether all succeed."""
     succeeded = True
-    for finding in report["findings"]:
-        if finding["command"]:
-            write("info", f"running: {finding['fix']}")
-            with Program(finding["command"], _FIX_TIMEOUT_S, stdin=subprocess.DEVNULL, stdout=2) as program:
-                code = program.wait()
-            if code:
-                succeeded = False
-                how = program.failure or f"ended with exit code {code}"
-                write("error", f"the command {how}: {finding['fix']}")
+    for command, line in commands.items():
+        write("info", f"running: {line}")
+        with Program(list(command), _FIX_TIMEOUT_S, stdin=subprocess.DEVNULL, stdout=2) as program:
+            code = program.wait()
+        if code:
+            succeeded = False
+            how = program.failure or f"ended with exit code {code}"
+            write("error", f"the command {how}: {line}")
     return succeeded
 
 

@@ -347,6 +347,7 @@ def _doctor(parser: Parser) -> None:
     """
     add_json_option(parser, "print everything as JSON (docs/doctor.md has the keys)")
     add(parser, "--fix", "first let pip install missing compilers, emulation layers and libraries")
+    add(parser, "--yes", "with --fix: do not ask on a terminal")
     add(parser, "--glslang PATH", "GLSL compiler to check (or set SCENARIO_RUNNER_GLSLANG)")
     add(parser, "--timeout S", "time limit for the drivers (default: 30 seconds)", default=30.0)
 

@@ -166,7 +166,7 @@ def _ml(report: Mapping[str, Json]) -> Iterator[_Finding]:
         if device["ml"]["fix"]:
             fix = pip_install(PACKAGE)
         elif level == "warning":
-            fix = f"install the layers anew: {shlex.join(pip_install(PACKAGE))}"
+            fix = pip_install("--force-reinstall", "--no-deps", PACKAGE)
         message = f"tensors and ML graphs do not run on {device['name']}: {device['ml']['reason']}"
         yield level, "ml-missing", message, fix
     elif not devices and not layers["found"]:
@@ -179,8 +179,7 @@ def _ml(report: Mapping[str, Json]) -> Iterator[_Finding]:
         yield level, "vgf-missing", message, library.without_wheels or pip_install(library.text)
     if report["converter"]["path"] is None:
         message = "model-converter, which 'convert' lowers ML operations with, was not found"
-        # a large package that no run needs: --fix does not install it
-        yield "note", "converter-missing", message, shlex.join(pip_install(model_converter.PACKAGE))
+        yield "note", "converter-missing", message, pip_install(model_converter.PACKAGE)
 
 
 def _compilers(report: Mapping[str, Json]) -> Iterator[_Finding]:

@@ -294,7 +294,8 @@ class Execution:
 
     def _run_frame(self, iteration: int, index: int, frame: FramePlan) -> None:
         """Record a frame, in parts if necessary, and submit it unless this is a dry run."""
-        progress.doing(*work_of(self._plan, frame))
+        work = work_of(self._plan, frame)
+        progress.doing(*work)
         options = self._options
         capture = None if iteration else options.capture
         parts = parts_of(frame) if self._flows else [frame]
@@ -325,7 +326,7 @@ class Execution:
                     boundary = frame_boundary(present, iteration, frame) if ends else None
                     self._submission.submit(*batch, extra=boundary)
                 with phases.phase("wait", "frame", str(index)):
-                    self._submission.wait(frame.title, options.timeout_s)
+                    self._submission.wait(frame.title + "".join(work[0].partition(" (")[1:]), options.timeout_s)
                     if printer is not None:  # newer layers print on another thread; only this call waits for it
                         self._device.fn.vkQueueWaitIdle(self._device.queue)
                         printer.end_operation()
@@ -335,7 +336,7 @@ class Execution:
                 if capture is not None:
                     capture.end(part, last=is_last)
             except errors.ScenarioRunnerError as error:
-                raise error.at(pointer=frame.pointer) from None
+                raise error.at(pointer=frame.pointer if frame.boundary else work[1]) from None
 
     def _end_frame(self, iteration: int, index: int, frame: FramePlan) -> None:
         """Read back the results of a finished frame."""

@@ -25,6 +25,9 @@ from tests.cli.test_test_command import doubled, item
 from tests.program import COMMAND, Program, all_of, process_state, python_path, wait_until
 from tests.scenes import ADD, Scene
 
+WORK = " while running this command (shader 'slow') at /commands/2"
+"""The work of the slow scenario, as messages name it."""
+
 
 @pytest.fixture
 def slow(scene: Scene) -> Path:
@@ -36,7 +39,8 @@ def test_time_limit(program: Program, scene: Scene, slow: Path) -> None:
     """Work that does not finish within --timeout ends with exit code 10, and nothing is written."""
     ended = program.fail(10, slow, "--timeout", "0.5")
     assert re.fullmatch(
-        rf"error: {re.escape(str(slow))}:\d+:\d+: /commands: command 2 did not finish within 0\.5 s\n"
+        rf"error: {re.escape(str(slow))}:\d+:\d+: /commands/2: command 2 \(shader 'slow'\) did not finish within "
+        r"0\.5 s \[SR-DEVICE-004\]\n"
         r"  help: give more time with --timeout, or look for an endless loop in the shaders\n",
         ended.err,
     )
@@ -75,9 +79,9 @@ def more(request: pytest.FixtureRequest) -> list[str]:
 @pytest.mark.parametrize(
     "number, times, code, said",
     [
-        (signal.SIGINT, 1, 130, "interrupted\n"),
-        (signal.SIGINT, 2, 130, "interrupted\n"),
-        (signal.SIGTERM, 2, 143, "interrupted by SIGTERM\n"),
+        (signal.SIGINT, 1, 130, "interrupted"),
+        (signal.SIGINT, 2, 130, "interrupted"),
+        (signal.SIGTERM, 2, 143, "interrupted by SIGTERM"),
         pytest.param(signal.SIGHUP, 2, 129, "interrupted by SIGHUP\n", marks=pytest.mark.heavy),
     ],
 )
@@ -89,7 +93,8 @@ def test_interrupt(
         for _ in range(times):
             run.process.send_signal(number)
             time.sleep(0.2)
-        assert run.ended() == (code, "", said)
+        work = "" if more else WORK  # the worker is gone, and the caller does not know what it did
+        assert run.ended() == (code, "", f"{said}{work}\n")
         assert not list(scene.folder.glob("*.out.npy"))
         assert scene.leftovers() == []
 
@@ -113,7 +118,22 @@ def test_keys_of_a_terminal(start: Start, more: list[str], key: bytes, code: int
         os.close(end)
         os.write(terminal, key)
         assert run.ended().code == code
-        assert all_of(terminal).decode().replace("^C", "").replace("^\\", "").strip() == said
+        shown = all_of(terminal).decode()
+        assert shown.count("interrupted") == (1 if said else 0)
+        assert "Traceback" not in shown
+
+
+def test_a_long_run_shows_its_work(start: Start) -> None:
+    """After a second, a terminal shows the command in work and the time. Ctrl-C repeats the command."""
+    terminal, end = os.openpty()
+    with start(terminal=end) as run:
+        os.close(end)
+        shown = ""
+        while f"{WORK.removeprefix(' while ')}, 2 s (" not in shown:
+            shown += os.read(terminal, 1 << 16).decode()
+        os.write(terminal, b"\x03")
+        assert run.ended().code == 130
+        assert f"interrupted{WORK}\r\n" in all_of(terminal).decode()
 
 
 def test_suspending(start: Start, more: list[str]) -> None:
@@ -149,7 +169,7 @@ def test_killed_for_want_of_memory(start: Start, slow: Path, other: Scene) -> No
         assert ended.out.startswith(f"{quick}: ok: ")
         error, help = ended.err.splitlines()
         assert error.startswith(f"error: {slow}:")
-        what = "the process was ended by SIGKILL while running this command (shader 'slow')"
+        what = "the process was ended by SIGKILL while running this command (shader 'slow') [SR-DEVICE-006]"
         assert error.endswith(f": /commands/2: {what}")
         assert "memory that has run out" in help
         assert other.output("y", "u4").tolist() == [1, 1, 1, 1]
@@ -174,7 +194,7 @@ def test_output_that_cannot_be_written(program: Program, scene: Scene, destinati
     scene.dispatch("add", ["x"], [4]).write()
     place = r"scenario\.json:\d+:\d+: /resources/2/buffer/dst: "
     ended = program.fail(4, "scenario.json")
-    assert re.match(f"error: {place}{re.escape(str(scene.folder / destination))}: {message}\n", ended.err)
+    assert re.match(rf"error: {place}{re.escape(destination)}: {message} \[SR-FILE-\d+\]\n", ended.err)
     if destination == "folder":
         assert program("scenario.json", "--dry-run").code == 4
     assert old.read_bytes() == b"old content"

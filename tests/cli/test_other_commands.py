@@ -189,7 +189,10 @@ def test_folders_and_standard_input(program: Program, tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
     assert program.fail(4, "validate", "empty").err == "error: empty: has no scenario\n"
     help = "scenario-runner test suite runs the scenarios in it"
-    assert program.fail(4, "suite").err == f"error: suite: is a folder, expected a scenario\n  help: {help}\n"
+    assert (
+        program.fail(4, "suite").err
+        == f"error: suite: is a folder, expected a scenario [SR-FILE-001]\n  help: {help}\n"
+    )
 
 
 def test_help_on_a_terminal(program: Program) -> None:

@@ -164,13 +164,13 @@ def test_a_file_that_cannot_be_read(program: Program, tmp_path: Path, image: num
     (tmp_path / "short.dds").write_bytes((tmp_path / "x.dds").read_bytes()[:-1])
     ended = program("view", "none.npy", "short.dds", "x.dds", exit_code=4)
     errors = ended.err.splitlines()
-    assert errors[0] == "error: none.npy: cannot be opened: no such file or directory"
+    assert errors[0] == "error: none.npy: cannot be opened: no such file or directory [SR-FILE-006]"
     assert errors[1].startswith("error: short.dds: is truncated: ")
     assert "x.dds: 8x6 texels" in ended.out
     assert program("view", "--diff", "x.dds", "none.npy").code == 4
     numpy.save(tmp_path / "empty.npy", numpy.zeros((0, 3)))
     ended = program("view", "empty.npy", "--png", "x.png")
-    assert (ended.code, ended.err) == (4, "error: empty.npy: is empty, so it has no picture\n")
+    assert (ended.code, ended.err) == (4, "error: empty.npy: is empty, so it has no picture [SR-FILE-001]\n")
 
 
 SENSELESS = cases(__file__, "viewing.txt", "VIEW") + cases(__file__, "viewing.txt", "VIEW_DIFF")

@@ -63,7 +63,8 @@ def test_only_commands_without_a_superuser_are_run(report: dict[str, Any]) -> No
     """`--fix` runs the pip commands of the advice, and leaves packages of the system to the user."""
     commands = {name: finding["command"] for name, finding in bare(report).items() if finding["command"]}
     assert "ml-missing" in commands
-    assert set(commands) <= {"ml-missing", "vgf-missing", "tensor-compiler-missing", "dxc-missing"}
+    assert set(commands) <= {"ml-missing", "vgf-missing", "converter-missing", "tensor-compiler-missing", "dxc-missing"}
+    assert "converter-missing" in commands
     for name, command in commands.items():
         assert bare(report)[name]["fix"] == shlex.join(command)
 

@@ -49,7 +49,7 @@ def test_endless_work_ends_at_its_limit(folder: Folder) -> None:
     with SuiteWorkers(options(jobs=1, task_options="limits")) as workers:
         outcomes = by_id(list(workers.run([folder.good(), endless, folder.good("b")])))
     assert (outcomes["endless"][0].status, outcomes["endless"][0].exit_code) == ("Timeout", FENCE)
-    assert outcomes["endless"][0].reason.endswith("command 0 did not finish within 2 s")
+    assert outcomes["endless"][0].reason.endswith("command 0 (shader 'x') did not finish within 2 s")
     assert outcomes["b"][0].status == "Pass"
 
 

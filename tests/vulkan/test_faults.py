@@ -124,7 +124,7 @@ DOCTOR = "'scenario-runner doctor' shows which loader and drivers are found"
 # The exit code, message and help of a call that fails. <place> is a line and a column, <device> the device's name.
 FAILURES = [
     ("vkWaitForFences", DEVICE_LOST, 11,
-     ":<place>: /commands: vkWaitForFences failed with VK_ERROR_DEVICE_LOST (waiting for the submitted commands)",
+     ":<place>: /commands/2: vkWaitForFences failed with VK_ERROR_DEVICE_LOST (waiting for the submitted commands)",
      OUT_OF_BOUNDS),
     ("vkCreateInstance", "-9", 8, ": vkCreateInstance failed with VK_ERROR_INCOMPATIBLE_DRIVER", DOCTOR),
     ("vkCreateDevice", "-8", 6, ": vkCreateDevice failed with VK_ERROR_FEATURE_NOT_PRESENT ('<device>')", None),
@@ -141,8 +141,9 @@ def test_exit_codes(
     call, result, code, message, help = failure
     at = 2 if call == "vkWaitForFences" else 1
     ended = program.fail(code, "scenario.json", env=failing(fault_layer, call, at, FAULT_RESULT=result))
-    expected = f"error: scenario.json{message}\n" + (f"  help: {help}\n" if help else "")
+    expected = f"error: scenario.json{message} <code>\n" + (f"  help: {help}\n" if help else "")
     pattern = re.escape(expected.replace("<device>", device_name)).replace("<place>", r"\d+:\d+")
+    pattern = pattern.replace("<code>", r"\[SR-[A-Z]+-\d+\]")
     assert re.fullmatch(pattern, ended.err)
     assert not list(everything.folder.glob("*.out.npy"))
 
@@ -175,7 +176,7 @@ def test_memory_mapped_at_an_unusable_address(
         "staged": (": ", r"staging memory asked for 8\.0 MiB \(\d+ bytes\)"),
     }[memory]
     failure = f"vkMapMemory returned VK_SUCCESS and the unusable address {pointer % (1 << 64):#x}: "
-    assert re.match(rf"error: scenario\.json{where}{failure}{asked}\n  help: ", ended.err)
+    assert re.match(rf"error: scenario\.json{where}{failure}{asked} \[SR-DEVICE-003\]\n  help: ", ended.err)
     assert not list(scene.folder.glob("*.out.npy"))
 
 
@@ -183,7 +184,8 @@ def test_fence_that_never_signals(program: Program, everything: Scene, fault_lay
     """A fence that does not signal within --timeout ends with exit code 10; the process does not hang."""
     environment = failing(fault_layer, "vkWaitForFences", FAULT_STAYS="1", FAULT_RESULT=TIMEOUT)
     ended = program.fail(10, "scenario.json", "--timeout", "0.3", env=environment)
-    assert "/commands/1/mark_boundary: frame 0 did not finish within 0.3 s\n" in ended.err
+    assert "/commands/1/mark_boundary: frame 0 (" in ended.err
+    assert " did not finish within 0.3 s [SR-DEVICE-004]\n" in ended.err
     assert not list(everything.folder.glob("*.out.npy"))
 
 

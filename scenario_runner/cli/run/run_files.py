@@ -4,22 +4,24 @@ from __future__ import annotations
 
 import argparse
 import os
+import sys
+import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from scenario_runner.cli.arguments import shared_arguments, value_of
-from scenario_runner.cli.console import show_error, write
+from scenario_runner.cli.console import live, show_error, write
 from scenario_runner.cli.options import GRAPH_REPORTS, TIMING_FILES
-from scenario_runner.errors import DeviceError, NoDeviceError, ScenarioRunnerError, UsageError
+from scenario_runner.errors import DeviceError, NoDeviceError, ScenarioRunnerError, UsageError, ValidationLayerError
 from scenario_runner.errors.diagnostic import Diagnostic
 from scenario_runner.errors.text import Json, counted, first_of, one_line
 from scenario_runner.files.input import MAX_SCENARIO_BYTES, ParameterizedFile, is_model, is_stream, read_file
 from scenario_runner.files.sandbox import around
 from scenario_runner.plan.plan import Plan
-from scenario_runner.processes import progress
+from scenario_runner.processes import progress, signals
 from scenario_runner.runner import Runner
 
 if TYPE_CHECKING:
@@ -52,7 +54,7 @@ class RunFile(NamedTuple):
         """Return a note about outputs from earlier runs, None without such outputs."""
         with around(self.path, self.output_dir):
             left = self.named().on_disk()
-        return f"{self.path}: these outputs are from an earlier run: {first_of(left)}" if left else None
+        return f"from an earlier run (--clean removes such outputs): {first_of(left)}" if left else None
 
     def named(self) -> NamedFiles:
         """Find the files named in the scenario. An invalid scenario may yield fewer: the run reports errors."""
@@ -146,6 +148,7 @@ def refuse_collisions(files: Sequence[RunFile], options: argparse.Namespace) -> 
 
 
 # Options for a single scenario, and options of other tools. Few runs need such tools.
+_SILENT_S: Final = 1.0
 SINGLE_SCENARIO_OPTIONS: Final = (*GRAPH_REPORTS, *TIMING_FILES, "--profiling", "--dump-dir", "--dump-all")
 _OTHER_TOOL_OPTIONS: Final = (
     "--shader-instrumentation",
@@ -211,7 +214,8 @@ class FileRunner(AbstractContextManager["FileRunner"]):
 
     def close_device(self) -> Iterable[FileEnd]:
         """Close the device; the next file opens it again."""
-        progress.doing("closing the device")
+        if signals.arrived is None:  # an interrupt names the work before
+            progress.doing("closing the device")
         self._runner.close()
         return ()
 
@@ -231,9 +235,10 @@ class FileRunner(AbstractContextManager["FileRunner"]):
             if options.watch and isinstance(error, NoDeviceError):
                 return FileEnd(error.exit_code, tuple(error.problems), is_over=True)
             show_error(error.at(path=file.path) if is_model(file.path) else error.of_scenario(file.path))
-            note = None if options.dry_run else file.leftover_note()
-            if note is not None:
-                write("note", note, "--clean removes the outputs of earlier runs before a run")
+            if isinstance(error, DeviceError | ValidationLayerError) and not options.dry_run:
+                note = file.leftover_note()
+                if note is not None:
+                    write("note", note)
             if isinstance(error, DeviceError) and not isinstance(error, NoDeviceError) and not self._is_alone:
                 self.close_device()  # the next scenario opens the device again
             problems = tuple(problem._replace(path=problem.path or file.path) for problem in error.problems)
@@ -255,18 +260,51 @@ def _run_file(file: RunFile, runner: Runner, options: argparse.Namespace, tools:
         file.clean()
     if runner.renderdoc is not None:
         runner.renderdoc.folder = file.frame_capture_dir
-    plan = runner.run_to_files(
-        file.scenario,
-        output_dir=file.output_dir,
-        capture_dir=file.capture_dir,
-        repeat=1 if options.dry_run else options.repeat,
-        keep_state=options.repeat_keep_state,
-        dry_run=options.dry_run,
-        **tools,
-    )
+    with _shown_work(file.path):
+        plan = runner.run_to_files(
+            file.scenario,
+            output_dir=file.output_dir,
+            capture_dir=file.capture_dir,
+            repeat=1 if options.dry_run else options.repeat,
+            keep_state=options.repeat_keep_state,
+            dry_run=options.dry_run,
+            **tools,
+        )
     if tools.get("timings") is not None:
         tools["timings"].write()
     return plan
+
+
+@contextmanager
+def _shown_work(path: str) -> Iterator[None]:
+    """On a terminal, show the current work and the time from the first second on, until the block ends."""
+    if sys.stderr is None or not sys.stderr.isatty():
+        yield
+        return
+    ended = threading.Event()
+    shown, since_s = None, time.monotonic()
+
+    def row() -> list[list[str]]:
+        nonlocal shown, since_s
+        work = progress.work()
+        if work != shown:
+            since_s = since_s if shown is None else time.monotonic()
+            shown = work
+        place = f" at {work[1]}" if work[1] else ""
+        return [[f"{work[0]}{place}, {time.monotonic() - since_s:.0f} s ({one_line(path)})"]]
+
+    def show() -> None:
+        if not ended.wait(_SILENT_S):
+            with live(sys.stderr, row):
+                ended.wait()
+
+    thread = threading.Thread(target=show, daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        thread.join()
 
 
 def _summary(path: str, plan: Plan, options: argparse.Namespace) -> str:
