@@ -107,7 +107,9 @@ def add_compare_layers_options(parser: Parser) -> None:
 
 
 def add_import_options(parser: Parser) -> None:
-    """Make a suite from scripts of Amber, LLVM's offload-test-suite or TOSA's conformance tests."""
+    """Make a suite from tests of Amber, LLVM or TOSA.
+    They are AmberScript, VkScript, LLVM's offload-test-suite, and TOSA's conformance tests.
+    """
     commands = parser.add_subparsers(required=True, dest="action", metavar="amber|offload|tosa")
     amber = subcommand(commands, "amber", "import scripts of Amber (AmberScript and VkScript)")
     add(amber, "paths PATH", "scripts, or folders to search for scripts (.amber, .vkscript)", nargs="+")
