@@ -49,6 +49,7 @@ ShiftRightArithmetic ShiftLeftLogical BitwiseOr BitwiseXor BitwiseAnd Not
 DECORATIONS = """
 SpecId Block BufferBlock RowMajor ColMajor ArrayStride MatrixStride BuiltIn NoPerspective Flat Centroid Sample
 NonWritable NonReadable Location Component Index Binding DescriptorSet Offset InputAttachmentIndex PerVertexKHR
+NonUniform
 """
 KINDS = {
     "CAPABILITIES": "Capability",

@@ -10,6 +10,7 @@ from scenario_runner import Runner
 from scenario_runner.errors import UnsupportedError
 from scenario_runner.errors.diagnostic import Diagnostic
 from scenario_runner.validation import Options, validate_file
+from tests.left_out import DXC_LIBRARY, needs
 from tests.program import Program
 from tests.scenes import Scene, glsl
 
@@ -133,6 +134,23 @@ def test_features(
     path = scene_of(scene, body, declarations, bound)
     if runner.physical_device.features.find(VULKAN_1_2, feature) is not None:
         assert runner.run(path).array("o", "u4").tolist() == expected
+    else:
+        with pytest.raises(UnsupportedError, match=feature):
+            runner.run(path)
+
+
+@needs(DXC_LIBRARY)
+def test_an_index_marked_by_dxc(scene: Scene, runner: Runner) -> None:
+    """dxc marks the index as non-uniform and declares no capability for the kind of descriptor."""
+    text = "RWStructuredBuffer<uint> o : register(u1); struct V { uint4 v; }; ConstantBuffer<V> b[2] : register(b0);\n"
+    text += "[numthreads(2, 1, 1)] void main(uint i : SV_GroupIndex) { o[i] = b[NonUniformResourceIndex(i)].v.x; }"
+    scene.resource("shader", uid="s", type="HLSL", src={"text": text}).buffer("o", size=8)
+    for uid, numbers in NUMBERS.items():
+        scene.buffer(uid, numpy.array([*numbers, 0], "u4"))
+    path = scene.dispatch("s", [array("x", "y"), "o"]).write()
+    feature = "shaderUniformBufferArrayNonUniformIndexing"
+    if runner.physical_device.features.find(VULKAN_1_2, feature) is not None:
+        assert runner.run(path).array("o", "u4").tolist() == [1, 10]
     else:
         with pytest.raises(UnsupportedError, match=feature):
             runner.run(path)

@@ -47,7 +47,6 @@ _WRITABLE_KINDS: Final = frozenset({"storage_buffer", "storage_image", "storage_
 _LOCAL_SIZE: Final = 17
 _LOCAL_SIZE_ID: Final = 38
 _WORKGROUP_SIZE: Final = 25
-_NON_UNIFORM: Final = 5300  # decoration
 
 
 class DescriptorBinding(NamedTuple):
@@ -317,7 +316,7 @@ def array_uses(interface: Interface) -> dict[int, ArrayUse]:
                 constants[variable].add(number)
                 continue
             ids = (words[at + 2], words[at + 4]) if is_pick else ()
-            marked = any(_NON_UNIFORM in index.decorations_of(id) for id in ids)
+            marked = any(spv.NON_UNIFORM in index.decorations_of(id) for id in ids)
             dynamic[variable] = dynamic.get(variable, False) or marked
     return {
         variable: ArrayUse(frozenset(constants[variable]), variable in dynamic, dynamic.get(variable, False))

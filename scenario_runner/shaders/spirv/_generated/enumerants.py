@@ -25,12 +25,13 @@ DESCRIPTOR_SET: Final = 34
 OFFSET: Final = 35
 INPUT_ATTACHMENT_INDEX: Final = 43
 PER_VERTEX: Final = 5285
+NON_UNIFORM: Final = 5300
 
 # Decoration → the words that an OpDecorate with it has at least.
 # fmt: off
 DECORATION_WORDS: Final = {
     1: 4, 2: 3, 3: 3, 4: 3, 5: 3, 6: 4, 7: 4, 11: 4, 13: 3, 14: 3, 16: 3, 17: 3, 24: 3, 25: 3, 30: 4, 31: 4, 32: 4,
-    33: 4, 34: 4, 35: 4, 43: 4, 5285: 3
+    33: 4, 34: 4, 35: 4, 43: 4, 5285: 3, 5300: 3
 }
 # fmt: on
 
