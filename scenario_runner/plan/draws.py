@@ -8,6 +8,7 @@ Source: Vulkan specification, "Shader Interfaces", section "Fragment Output Inte
 
 from collections.abc import Hashable, Iterable, Sequence
 from functools import partial
+from operator import attrgetter
 from typing import Final, NamedTuple
 
 from scenario_runner.checks.bindings import KIND_WORDS, TEXEL_KINDS
@@ -40,8 +41,8 @@ _VULKAN_1_3: Final = "VkPhysicalDeviceVulkan13Features"
 _DIFFERENT_MASKS: Final = "a drawing that gives its attachments different components"
 _CHANNELS: Final = "RGBA"
 
-# Fields in which commands with one draw may differ.
-_BESIDE_DRAW: Final = {"debug_name": None, "implicit_barrier": True}
+_content_of = attrgetter(*DispatchFragment.model_fields.keys() - {"debug_name", "implicit_barrier"})
+"""Returns the fields that decide a draw."""
 
 
 class Attachment(NamedTuple):
@@ -89,7 +90,7 @@ class DrawResolver(CommandResolver):
             context.layouts.check_bindings(command, index)
             for place, target in command.attachments().items():
                 context.layouts.check_shader_access(target.resource_ref, target.lod, f"{pointer}/{place}")
-        key = command.model_copy(update=_BESIDE_DRAW)
+        key = _content_of(command)
         if key not in self._known:
             self._known[key] = _DrawPlanner(context, command, index, pointer).plan()
         draw = self._known[key]

@@ -71,15 +71,15 @@ class IndexBuffer(Model):
 
 
 class Viewport(Model):
-    """The rectangle in texels, and the depths, that the corners of clip space are moved to."""
+    """The part of the attachments to draw into, in texels, and the range of depths."""
 
     x: Float32 = Field(default=0.0, description="Left edge.")
     y: Float32 = Field(default=0.0, description="Upper edge.")
     width: Annotated[Float32, Field(gt=0.0)] | None = Field(
-        default=None, description="Width; by default that of the draw."
+        default=None, description="Width; by default the width of the draw."
     )
     height: Float32 | None = Field(
-        default=None, description="Height; by default that of the draw. A negative height turns the picture over."
+        default=None, description="Height; by default the height of the draw. A negative height turns the picture over."
     )
     min_depth: Depth = Field(default=0.0, description="Depth of the near plane.")
     max_depth: Depth = Field(default=1.0, description="Depth of the far plane.")
@@ -98,10 +98,10 @@ class DepthAttachment(Model):
 
     resource_ref: Reference = Field(description="uid of an image with a depth format.")
     lod: U32 = Field(default=0, description="Mip level.")
-    compare_op: CompareOp = Field(default="LESS", description="Comparison of a new depth with the image's depth.")
+    compare_op: CompareOp = Field(default="LESS", description="Comparison of a new depth with the depth in the image.")
     write: bool = Field(default=True, description="Store the depths that pass.")
     bias: DepthBias | None = Field(default=None, description="Additions to the depths of triangles.")
-    clamp: bool = Field(default=False, description="Clamp depths to the viewport's, instead of clipping there.")
+    clamp: bool = Field(default=False, description="Clamp depths to the range of the viewport, instead of clipping.")
 
 
 class DispatchFragment(Command):
