@@ -63,15 +63,12 @@ _GL_TYPES: Final = {
     "double": "64_SFLOAT",
 }
 _GL_TOPOLOGIES: Final = {"GL_POINTS": "POINT_LIST", "GL_LINES": "LINE_LIST", "GL_TRIANGLES": "TRIANGLE_LIST"}
-_SETTINGS: Final = (
-    *("primitiveRestartEnable", "rasterizerDiscardEnable", "logicOpEnable", "blendEnable", "depthBoundsTestEnable"),
-    *("stencilTestEnable", "logicOp", "frontFace", "cullMode", "lineWidth", "minDepthBounds", "maxDepthBounds"),
-    *("srcColorBlendFactor", "dstColorBlendFactor", "srcAlphaBlendFactor", "dstAlphaBlendFactor", "colorBlendOp"),
-    *("alphaBlendOp", "colorWriteMask", "topology"),
-    *(f"{face}.{name}" for face in ("front", "back") for name in ("compareOp", "failOp", "passOp", "depthFailOp")),
-    *(f"{face}.{name}" for face in ("front", "back") for name in ("compareMask", "writeMask", "reference")),
+_SETTING: Final = re.compile(
+    r"(?:front|back)\.\w+|(?:primitive|raster|logic|blend|stencil|depthB|min|max|src|dst|color|alpha)[A-Z]?\w+"
+    r"|frontFace|cullMode|lineWidth|topology|patch"
 )
 """Settings of the pipeline that scenarios lack; only "false" is possible."""
+_DEPTH_SETTINGS: Final = {"depthTestEnable": "test", "depthWriteEnable": "write", "depthClampEnable": "clamp"}
 _DEPTH_BUFFER: Final = "depth_buffer"
 
 
@@ -211,26 +208,22 @@ class _Parser:
             "tolerance": self._tolerance,
             "uniform": self._uniform,
             "vertex": lambda row: self._entry_point(row, "vertex"),
-            "depthTestEnable": lambda row: self._set_depth("test", row.expect("true", "false") == "true"),
-            "depthWriteEnable": lambda row: self._set_depth("write", row.expect("true", "false") == "true"),
-            "depthClampEnable": lambda row: self._set_depth("clamp", row.expect("true", "false") == "true"),
             "depthCompareOp": lambda row: self._set_depth(
-                "compare_op", row.word("the operation").removeprefix("VK_COMPARE_OP_")
+                "compare_op", row.word("the operation")[len("VK_COMPARE_OP_") :]
             ),
             "polygonMode": lambda row: self._change(
                 state={"polygon_mode": row.word("the mode").removeprefix("VK_POLYGON_MODE_")}
             ),
-            "patch": lambda row: self._refuse_setting(row, "tessellation shaders"),
-            **dict.fromkeys(_SETTINGS, self._refuse_setting),
         }
         for row in lines.statements:
-            do(row, table)
-
-    def _refuse_setting(
-        self, row: Statement, reason: str = "settings of VkScript for blending, stencil or culling"
-    ) -> None:
-        if row.rest() != ["false"]:
-            raise UnsupportedError(reason)
+            name = row.peek()
+            if name in _DEPTH_SETTINGS:
+                row.word("a setting")
+                self._set_depth(_DEPTH_SETTINGS[name], row.expect("true", "false") == "true")
+            elif not _SETTING.fullmatch(name):
+                do(row, table)
+            elif row.rest()[1:] != ["false"]:
+                raise UnsupportedError("settings of VkScript for blending, stencil tests, culling or tessellation")
 
     def _change(self, **fields: object) -> None:
         """Change the pipeline for later commands."""
