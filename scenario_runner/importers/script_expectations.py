@@ -139,7 +139,7 @@ class Expectations:
             if buffer.format.numeric in _NORMALIZED:
                 rule["normalized"] = True
             elif buffer.format.numeric in ("uint", "sint"):
-                if any(round(value) != value for value in values):
+                if any(tolerance.of(value) < abs(value - round(value)) for value in values):
                     raise UnsupportedError("fractions of integers in an image")
                 values = [round(value) for value in values]
             rule["values"] = list[Json](values)

@@ -317,6 +317,10 @@ class Tolerance(NamedTuple):
     value: float
     is_percent: bool
 
+    def of(self, number: float) -> float:
+        """Return the tolerance around a number."""
+        return abs(number) * self.value / 100 if self.is_percent else self.value
+
 
 class Values(NamedTuple):
     """Expect values in a buffer, from an offset in bytes on."""
