@@ -104,7 +104,8 @@ class SuiteTask:
         outcome = self._outcome(item)
         if outcome.status in BAD and not outcome.output:
             outcome = outcome._replace(output=own_output())
-        state: State = "failed" if outcome.status in BAD else "good"
+        # the suite may end after a missing tool: this process gets no items in advance
+        state: State = "failed" if outcome.status in (*BAD, "MissingTool") else "good"
         if outcome.exit_code in _SPOILED or outcome.status in ("Crash", "Timeout"):
             state = "spoiled"
         return outcome.as_json(), state
