@@ -28,8 +28,8 @@ PROFILES: Final = {"compute": "cs", "vertex": "vs", "fragment": "ps"}
 
 _EXPECTED = "-DNAME, -DNAME=VALUE, -UNAME, -I DIR, -O, -O0 to -O3, -Os, -g, -g0"
 _LEVELS = {"-O": "s", "-O0": "0", "-O1": "1", "-O2": "2", "-O3": "3", "-Os": "s", "-Od": "0"}
-# Options of dxc that change the module or the warnings, and name no file. Most take no value.
-_DXC_WORD = re.compile(
+# Options of dxc that change the module or the warnings, and name no file. Compiled on use; most take no value.
+_DXC_WORD = (
     r"-(Zp[rc]|G(is|fa|fp|es|ec)|HV|enable-16bit-types|ffinite-math-only|denorm|all-resources-bound|res-may-alias|"
     r"pack-optimized|fvk-[\w=-]+|fspv-(?!entrypoint-name|print-all)[\w=.-]+|W[\w=-]+)"
 )
@@ -98,7 +98,7 @@ def parse_build_options(text: str, base_dir: str = "", language: Language = "GLS
             profile = word[2:] or next(words, "")
             if not re.fullmatch(r"[a-z]{2}_\d_\w", profile):
                 problems.append(f"{profile!r} is not a profile (after '-T'; expected one such as cs_6_6)")
-        elif language == "HLSL" and _DXC_WORD.fullmatch(word):
+        elif language == "HLSL" and re.fullmatch(_DXC_WORD, word):
             values = list(islice(words, _DXC_VALUES.get(word, 0)))
             dxc_words += [word, *values]
             if len(values) < _DXC_VALUES.get(word, 0) or any(value.startswith(("-", "/", "@")) for value in values):
