@@ -204,7 +204,7 @@ def test_depths_behind_the_far_plane(scene: Scene, both: Runner, clamp: bool) ->
     shown = (depths < 0.75) | clamp
     assert (result["x"][..., 0] == numpy.where(shown, 7, 0)).all()
     expected = numpy.where(shown, numpy.minimum(depths, 0.75), 1)
-    numpy.testing.assert_allclose(result["depth"][..., 0], expected, rtol=1e-6)
+    numpy.testing.assert_allclose(result["depth"][..., 0], expected, atol=1e-5)
 
 
 def test_a_depth_level_without_colours(scene: Scene, both: Runner) -> None:
@@ -234,7 +234,7 @@ def test_a_depth_level_without_colours(scene: Scene, both: Runner) -> None:
         ("R16G16_SNORM", "vec4", numpy.array([[-32767, 32767]], "i2"), (-1, 1, 0, 1)),
         ("R16G16_SFLOAT", "vec4", numpy.array([[2, -8]], "f2"), (2, -8, 0, 1)),
         ("A2B10G10R10_UNORM_PACK32", "vec4", numpy.array([[1023 << 10 | 3 << 30]], "u4"), (0, 1, 0, 1)),
-        ("R8G8B8_UINT", "uvec4", numpy.array([[9, 8, 255]], "u1"), (9, 8, 255, 1)),
+        ("R8G8_UINT", "uvec4", numpy.array([[9, 255]], "u1"), (9, 255, 0, 1)),
         ("R16_SINT", "ivec4", numpy.array([[-5]], "i2"), (-5, 0, 0, 1)),
         ("R32G32_UINT", "uvec4", numpy.array([[1 << 20, 7]], "u4"), (1 << 20, 7, 0, 1)),
     ],
