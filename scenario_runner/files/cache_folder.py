@@ -287,18 +287,6 @@ class ContentCache:
         except (OSError, ValueError):
             return None
 
-    def read(self, path: str, most_bytes: int) -> tuple[bytes, float] | None:
-        """Read a file below the root. Return the content and the time of writing (seconds since 1970).
-
-        Return None for a file with more than ``most_bytes``, or that another user can have written.
-        """
-        if not (is_trusted(self.root) and is_trusted(os.path.dirname(path))):
-            return None
-        try:
-            return read_own(path, most_bytes)
-        except (OSError, ValueError):
-            return None
-
     def store(self, key: bytes, value: bytes) -> None:
         """Store the value for ``key``."""
         path, entry = self.path(key), _head(key, value) + value
@@ -307,7 +295,7 @@ class ContentCache:
         for _ in range(2):
             if not (is_trusted(self.root) and is_trusted(self.folder)) or self._append(path, key, entry):
                 return
-            self.write(path, bytes(_INDEX_BYTES))  # the pack is missing or damaged
+            self._make(path)  # the pack is missing or damaged
 
     def _append(self, path: str, key: bytes, entry: bytes) -> bool:
         """Append an entry to a pack. Return False for a missing or damaged pack."""
@@ -328,14 +316,14 @@ class ContentCache:
             self.evict()
         return True
 
-    def write(self, path: str, data: bytes) -> None:
-        """Replace a file below the root."""
+    def _make(self, path: str) -> None:
+        """Make a pack without entries."""
         try:
-            for folder in dict.fromkeys((self.root, os.path.dirname(path))):
+            for folder in (self.root, self.folder):
                 os.makedirs(folder, mode=0o700, exist_ok=True)
                 if not is_trusted(folder):
                     return
-            replace_own(path, data)
+            replace_own(path, bytes(_INDEX_BYTES))
         except (OSError, ValueError) as error:
             reason = (getattr(error, "strerror", None) or str(error)).lower()
             _warn_once(self.root, "nothing is kept for the next run: cannot write %r: %s", self.root, reason)

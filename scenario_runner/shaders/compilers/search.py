@@ -39,11 +39,8 @@ _SEARCHED_EVERY_S = 1.0  # a suite searches for each scenario
 _searches: dict[tuple[object, ...], tuple[list[Compiler], float]] = {}
 """Results and end times of searches, by their arguments and environment."""
 
-_VERSIONS = "compilers-2.tsv"  # in the cache folder; a line has a key of `_answers`, flavour and version
-_MOST_VERSIONS, _MOST_VERSIONS_BYTES = 64, 1 << 20
-
-_answers: dict[str, list[str]] = {}
-"""Flavour and version of each compiler that this process has found, as in the file `_VERSIONS`."""
+_answers: dict[bytes, list[str]] = {}
+"""Flavour and version of each compiler that this process has found."""
 
 
 def find_compilers(
@@ -61,7 +58,7 @@ def find_compilers(
 
     Raises CompilerNotFoundError if a named compiler does not exist, does not start, or is unknown.
     """
-    cache = ContentCache(cache_dir, "shaders") if use_cache else None
+    cache = ContentCache(cache_dir, "checked") if use_cache else None
     if compiler or any(map(os.environ.get, _NAMING)):
         return _search(compiler, language, cache)
     key = (language, cache_dir, use_cache, *map(os.environ.get, _VARIABLES), *sys.path)
@@ -124,10 +121,10 @@ def _probed(cache: ContentCache | None, paths: Iterable[str], named_by: str | No
         if (status.st_dev, status.st_ino) in seen or not stat.S_ISREG(status.st_mode):
             continue
         seen.add((status.st_dev, status.st_ino))
-        key = f"{status.st_size} {status.st_mtime_ns} {path}"
+        key = f"compiler {status.st_size} {status.st_mtime_ns} {path}".encode("utf-8", "surrogateescape")
         problem = "--version says nothing known"
-        if key not in _answers and cache is not None:
-            _answers.update(_kept_versions(cache))
+        if key not in _answers and cache is not None and (kept := cache.load(key)) is not None:
+            _answers[key] = kept.decode().split("\t")
         if key in _answers:
             flavour, version = _answers[key]
         else:
@@ -135,27 +132,11 @@ def _probed(cache: ContentCache | None, paths: Iterable[str], named_by: str | No
             if flavour:
                 _answers[key] = [flavour, version]
                 if cache is not None:
-                    kept = _kept_versions(cache) | {key: _answers[key]}
-                    lines = ["\t".join((name, *answer)) + "\n" for name, answer in kept.items()]
-                    text = "".join(lines[-_MOST_VERSIONS:])
-                    cache.write(_path_of_versions(cache), text.encode("utf-8", "surrogateescape"))
+                    cache.store(key, f"{flavour}\t{version}".encode())
         if flavour in _FLAVOURS:
             yield _FLAVOURS[flavour](path, version, f"{flavour} {version} {status.st_size} {status.st_mtime_ns}")
         elif named_by:
             raise _unknown(path, named_by, problem)
-
-
-def _path_of_versions(cache: ContentCache) -> str:
-    return os.path.join(cache.root, _VERSIONS)
-
-
-def _kept_versions(cache: ContentCache) -> dict[str, list[str]]:
-    """Read the file of versions; empty if it is missing or damaged."""
-    content = cache.read(_path_of_versions(cache), _MOST_VERSIONS_BYTES)
-    text = content[0].decode("utf-8", "surrogateescape") if content else ""
-    # The last part is empty, or a damaged line.
-    parts = [line.split("\t") for line in text.split("\n")[:-1]]
-    return {part[0]: part[1:] for part in parts if len(part) == 3}
 
 
 def _unknown(path: str, named_by: str, answer: str) -> CompilerNotFoundError:
