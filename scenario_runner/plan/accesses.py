@@ -11,7 +11,7 @@ from scenario_runner.errors import UsageError
 from scenario_runner.errors.text import close_names, did_you_mean
 from scenario_runner.files.byte_data import overlap
 from scenario_runner.plan.image_layouts import LevelLayouts
-from scenario_runner.plan.image_records import Draw, TransferPart, bytes_of
+from scenario_runner.plan.image_records import Draw, Transfer, TransferPart, bytes_of
 from scenario_runner.plan.plan import FramePlan, Operation, Plan, Work, memory_groups, span_of
 from scenario_runner.plan.records import Descriptor
 from scenario_runner.plan.shader_modules import LoadedShader
@@ -61,7 +61,7 @@ class Accesses:
         """Return an operation's accesses."""
         if operation.kind == "barrier":
             return ()
-        if operation.kind == "fill" or operation.kind == "copy":
+        if isinstance(operation, Transfer):
             return tuple(_of_transfer(part, writes=part is operation.target) for part in operation.parts)
         further = tuple(self._beside_shaders(operation)) if operation.kind == "draw" else ()
         key = (operation.kind, operation.pipeline, operation.descriptors, further)

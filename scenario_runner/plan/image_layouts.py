@@ -12,8 +12,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from scenario_runner.plan.graph_records import TensorPlan
-from scenario_runner.plan.image_records import ImagePlan
-from scenario_runner.plan.plan import AnyBarrier, Barrier, Operation, ResourcePlan, Transfer, Work
+from scenario_runner.plan.image_records import ImagePlan, Transfer
+from scenario_runner.plan.plan import AnyBarrier, Barrier, Operation, ResourcePlan, Work
 from scenario_runner.plan.records import DescriptorList, ImageBarrier, ImageLayout
 from scenario_runner.scenario import Scenario
 from scenario_runner.scenario.scenario import Problems
@@ -173,7 +173,7 @@ class LayoutTracker(LevelLayouts):
         """Return the image layouts for an operation."""
         layouts: dict[str, ImageLayout] = {}
         users: dict[str, str] = {}
-        if operation.kind == "fill" or operation.kind == "copy":
+        if isinstance(operation, Transfer):
             used = [part.uid for part in operation.parts]
         else:
             used = [descriptor.uid for descriptor in self._lists[operation.descriptors].descriptors]

@@ -256,34 +256,20 @@ class TransferPart(NamedTuple):
     level: int | None = None
 
 
-class FillOperation(NamedTuple):
-    """A fill of ``target``.
+class Transfer(NamedTuple):
+    """A fill of ``target`` with ``data``, or a copy from ``source``, which has the same size.
 
     ``data`` has the bytes of a 32-bit word, a VkClearColorValue or a VkClearDepthStencilValue.
     """
 
+    kind: Literal["fill", "copy"]
     target: TransferPart
+    source: TransferPart | None
     data: bytes
     barrier_after: bool
     command: int
-    kind: Literal["fill"] = "fill"
 
     @property
     def parts(self) -> tuple[TransferPart, ...]:
-        """The parts that the fill uses."""
-        return (self.target,)
-
-
-class CopyOperation(NamedTuple):
-    """A copy from ``source`` to ``target``, which have the same size."""
-
-    source: TransferPart
-    target: TransferPart
-    barrier_after: bool
-    command: int
-    kind: Literal["copy"] = "copy"
-
-    @property
-    def parts(self) -> tuple[TransferPart, ...]:
-        """The parts that the copy uses."""
-        return self.source, self.target
+        """The parts that the command uses."""
+        return (self.target,) if self.source is None else (self.source, self.target)

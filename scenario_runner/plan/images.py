@@ -16,7 +16,7 @@ from scenario_runner.errors.diagnostic import Diagnostic, error, warning
 from scenario_runner.files.byte_data import ArrayLike
 from scenario_runner.files.codec_table import check_image_format, stored_levels
 from scenario_runner.files.vk_formats import Format, format_named, full_mip_count
-from scenario_runner.plan.image_records import ImagePlan, ImageUsage, SamplerPlan, TexelAccess
+from scenario_runner.plan.image_records import ImagePlan, ImageUsage, SamplerPlan, TexelAccess, Transfer
 from scenario_runner.plan.plan import FramePlan, ResourcePlan
 from scenario_runner.plan.records import DescriptorList, ImagePart, NeededFeature, image_parts
 from scenario_runner.plan.resources import ResourceContext, ResourceResolver, content_source
@@ -236,7 +236,7 @@ class ImageUses:
         for operation in chain.from_iterable(frame.operations for frame in frames):
             for target in operation.targets if operation.kind == "draw" else ():
                 usage[target.uid].add("depth_attachment" if target.is_depth else "color_attachment")
-            for part in operation.parts if operation.kind == "fill" or operation.kind == "copy" else ():
+            for part in operation.parts if isinstance(operation, Transfer) else ():
                 if part.level is not None:
                     usage[part.uid].add("transfer")
             for barrier in operation.barriers if operation.kind == "barrier" else ():

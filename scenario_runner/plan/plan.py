@@ -33,11 +33,10 @@ if TYPE_CHECKING:
         TensorPlan,
     )
     from scenario_runner.plan.image_records import (
-        CopyOperation,
         Draw,
-        FillOperation,
         GraphicsPipelinePlan,
         ImagePlan,
+        Transfer,
     )
 
 ResourcePlan: TypeAlias = "BufferPlan | ImagePlan | TensorPlan"
@@ -54,8 +53,6 @@ class Barrier(NamedTuple):
 
 Work: TypeAlias = "Dispatch | GraphDispatch | OpticalFlowDispatch | Draw"
 """An operation with a pipeline and descriptors."""
-Transfer: TypeAlias = "FillOperation | CopyOperation"
-"""An operation without a pipeline, which moves data."""
 Operation: TypeAlias = "Work | Transfer | Barrier"
 
 

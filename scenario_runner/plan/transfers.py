@@ -14,7 +14,7 @@ from scenario_runner.errors.text import counted
 from scenario_runner.files.byte_data import Span, overlap
 from scenario_runner.files.vk_formats import Format
 from scenario_runner.plan.command_parts import CommandContext, CommandResolver
-from scenario_runner.plan.image_records import CopyOperation, FillOperation, ImagePlan, TransferPart
+from scenario_runner.plan.image_records import ImagePlan, Transfer, TransferPart
 from scenario_runner.plan.plan import ResourcePlan
 from scenario_runner.scenario import Copy, CopyPlace, Fill
 from scenario_runner.scenario.inline_contents import STRUCT_CODES
@@ -33,19 +33,18 @@ class TransferResolver(CommandResolver):
         super().__init__(context)
         self._uses = Counter(uid for command in context.scenario.commands for _, uid, _ in command.references())
 
-    def resolve(self, command: Fill | Copy, index: int) -> tuple[FillOperation | CopyOperation, ...]:
-        problems, tables = self.context.problems, self.context.tables
+    def resolve(self, command: Fill | Copy, index: int) -> tuple[Transfer, ...]:
+        problems = self.context.problems
         before, pointer = len(problems.errors), self.context.scenario.command_pointer(index)
-        operation: FillOperation | CopyOperation | None
         if isinstance(command, Fill):
-            name, operation = command.resource_ref, self._fill(command, index, pointer)
+            name, transfer = command.resource_ref, self._fill(command, index, pointer)
         else:
             name = f"{command.from_.resource_ref} to {command.to.resource_ref}"
-            operation = self._copy(command, index, pointer)
-        tables.names[index] = (command.debug_name or name,)
-        return () if operation is None or len(problems.errors) > before else (operation,)
+            transfer = self._copy(command, index, pointer)
+        self.context.tables.names[index] = (command.debug_name or name,)
+        return () if transfer is None or len(problems.errors) > before else (transfer,)
 
-    def _fill(self, fill: Fill, index: int, pointer: str) -> FillOperation | None:
+    def _fill(self, fill: Fill, index: int, pointer: str) -> Transfer | None:
         """Return the operation; None after an error."""
         error, resource = self.context.problems.error, self.context.tables.resources.get(fill.resource_ref)
         target = self._part(fill, fill.size, resource, pointer, _WORD_BYTES)
@@ -64,9 +63,9 @@ class TransferResolver(CommandResolver):
         except ValueError as failure:
             error("SR-COPY-003", f"{pointer}/value", f"{what} {failure}")
             return None
-        return FillOperation(target, data, fill.implicit_barrier, index)
+        return Transfer("fill", target, None, data, fill.implicit_barrier, index)
 
-    def _copy(self, copy: Copy, index: int, pointer: str) -> CopyOperation | None:
+    def _copy(self, copy: Copy, index: int, pointer: str) -> Transfer | None:
         """Return the operation; None after an error."""
         error, resources = self.context.problems.error, self.context.tables.resources
         read, written = resources.get(copy.from_.resource_ref), resources.get(copy.to.resource_ref)
@@ -90,13 +89,12 @@ class TransferResolver(CommandResolver):
             has = f"{source.size_bytes} bytes of buffer {read.uid!r} are copied to image {written.uid!r}"
             message = f"{has}, whose mip level {copy.to.lod} has {target.size_bytes}"
             error("SR-COPY-003", pointer, message, f"give a size of {target.size_bytes}")
-        if _place(read, source)[0] == _place(written, target)[0] and overlap(
-            _place(read, source)[1], _place(written, target)[1]
-        ):
+        (memory, span), (other_memory, other_span) = _place(read, source), _place(written, target)
+        if memory == other_memory and overlap(span, other_span):
             message = f"the copy reads bytes of {read.uid!r} that it also writes through {written.uid!r}"
             error("SR-COPY-002", pointer, f"{message}: the result is undefined", "copy through another buffer")
         self._warn_if_lost(written, pointer)
-        return CopyOperation(source, target, copy.implicit_barrier, index)
+        return Transfer("copy", target, source, b"", copy.implicit_barrier, index)
 
     def _warn_if_lost(self, written: ResourcePlan, pointer: str) -> None:
         """Warn of a copy to a resource that no other command, output or memory group uses."""
@@ -187,16 +185,13 @@ def _range(format: Format, channel: str) -> tuple[float, float, bool]:
     """Return the least and greatest value of a channel, and whether the values are integers."""
     bits = min(format.channel_bits[format.channels.index(channel)], 32)
     numeric = {"D": "unorm", "S": "uint"}.get(channel, format.numeric)
-    largest = {"ufloat": _LARGEST_UNSIGNED_FLOAT}.get(numeric, _LARGEST_HALF if bits == 16 else _LARGEST_FLOAT)
-    ranges: dict[str, tuple[float, float]] = {
-        "unorm": (0, 1),
-        "srgb": (0, 1),
-        "snorm": (-1, 1),
-        "uint": (0, 2**bits - 1),
-        "uscaled": (0, 2**bits - 1),
-        "sint": (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1),
-        "sscaled": (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1),
-        "ufloat": (0, largest),
-    }
-    low, high = ranges.get(numeric, (-largest, largest))
-    return low, high, numeric in ("uint", "sint")
+    if numeric in ("unorm", "srgb", "snorm"):
+        return -1 if numeric == "snorm" else 0, 1, False
+    if numeric in ("uint", "sint", "uscaled", "sscaled"):
+        signed = int(numeric.startswith("s"))
+        count = 2 ** (bits - signed)
+        return -count * signed, count - 1, numeric in ("uint", "sint")
+    if numeric == "ufloat":
+        return 0, _LARGEST_UNSIGNED_FLOAT, False
+    largest = _LARGEST_HALF if bits == 16 else _LARGEST_FLOAT
+    return -largest, largest, False

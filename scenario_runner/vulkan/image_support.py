@@ -12,7 +12,7 @@ from scenario_runner.errors.diagnostic import Diagnostic, error
 from scenario_runner.files.vk_formats import format_of_value
 from scenario_runner.plan.image_records import ImagePlan
 from scenario_runner.plan.plan import Plan
-from scenario_runner.plan.records import ImageLayout
+from scenario_runner.plan.records import ImageLayout, ImagePart
 from scenario_runner.vulkan import Handle, ffi
 from scenario_runner.vulkan._generated import constants as vk
 from scenario_runner.vulkan.device import EVERYTHING, Device
@@ -338,6 +338,15 @@ def record_mip_levels(
     return layouts
 
 
+def level_copy(part: ImagePart, source_level: int, target_level: int) -> Handle:
+    """Return the VkImageCopy of all texels between mip levels as large as ``part``."""
+    region = ffi.new("VkImageCopy*")
+    for subresource, level in ((region.srcSubresource, source_level), (region.dstSubresource, target_level)):
+        subresource.aspectMask, subresource.mipLevel, subresource.layerCount = ASPECTS[part.aspect], level, 1
+    region.extent = (part.width, part.height, 1)
+    return region
+
+
 class CompanionImage:
     """An OPTIMAL image with separate memory that replaces a mip ``level`` of ``original`` for some work.
 
@@ -391,7 +400,7 @@ class CompanionImage:
             regions = self._regions()
             fn.vkCmdCopyBufferToImage(commands, original.buffer, self.handle, filled, len(regions), regions)
         else:
-            region = self._whole(into_original=False)
+            region = level_copy(original.plan.part_of(self._level), self._level, 0)
             fn.vkCmdCopyImage(commands, original.handle, read, self.handle, filled, 1, region)
         self._change(commands, filled, self.layout, (read, rest))
 
@@ -404,7 +413,7 @@ class CompanionImage:
             regions = self._regions()
             fn.vkCmdCopyImageToBuffer(commands, self.handle, read, original.buffer, len(regions), regions)
         else:
-            region = self._whole(into_original=True)
+            region = level_copy(original.plan.part_of(self._level), 0, self._level)
             fn.vkCmdCopyImage(commands, self.handle, read, original.handle, vk.IMAGE_LAYOUT_GENERAL, 1, region)
 
     def _regions(self) -> Handle:
@@ -422,17 +431,6 @@ class CompanionImage:
             region.imageOffset.y = number
             region.imageExtent = (part.width, part.height if together else 1, 1)
         return regions
-
-    def _whole(self, *, into_original: bool) -> Handle:
-        """Return the VkImageCopy of all texels."""
-        part = self._original.plan.part_of(self._level)
-        region = ffi.new("VkImageCopy*")
-        for subresource in (region.srcSubresource, region.dstSubresource):
-            subresource.aspectMask = vk.IMAGE_ASPECT_COLOR_BIT
-            subresource.layerCount = 1
-        (region.dstSubresource if into_original else region.srcSubresource).mipLevel = self._level
-        region.extent = (part.width, part.height, 1)
-        return region
 
     def _change(self, commands: Handle, old: int, new_layout: int, of_original: tuple[int, int] = (0, 0)) -> None:
         """Change the layout, and the layout of the original's level if it differs."""

@@ -190,17 +190,24 @@ class Image(Resource):
     def record_clear(self, commands: Handle) -> None:
         if not self.needs_preparation:
             self.record_prepare(commands)
-        fn = self._device.fn
-        area = ffi.new("VkImageSubresourceRange*")
-        area.aspectMask, area.levelCount, area.layerCount = self.aspect_mask, self.plan.mips, 1
         if self.buffer is not None:
-            fn.vkCmdFillBuffer(commands, self.buffer, 0, vk.WHOLE_SIZE, 0)
-        elif self.plan.format.aspects == ("color",):
-            fn.vkCmdClearColorImage(commands, self.handle, self._fill_layout, ffi.new("VkClearColorValue*"), 1, area)
+            self._device.fn.vkCmdFillBuffer(commands, self.buffer, 0, vk.WHOLE_SIZE, 0)
         else:
-            zero = ffi.new("VkClearDepthStencilValue*")
-            fn.vkCmdClearDepthStencilImage(commands, self.handle, self._fill_layout, zero, 1, area)
+            self.record_fill(commands, self.handle, self._fill_layout, b"", 0, self.plan.mips)
         self._change(self._fill_layout, self.rest_layout, commands, before_copy=False)
+
+    def record_fill(
+        self, commands: Handle, image: Handle, layout: int, data: bytes, first_level: int, level_count: int
+    ) -> None:
+        """Record filling mip levels of this image, or of a companion, with a clear value; ``data`` b"" means zeros."""
+        fn, is_color = self._device.fn, self.plan.format.aspects == ("color",)
+        area = ffi.new("VkImageSubresourceRange*")
+        area.aspectMask, area.baseMipLevel = self.aspect_mask, first_level
+        area.levelCount, area.layerCount = level_count, 1
+        value = ffi.new("VkClearColorValue*" if is_color else "VkClearDepthStencilValue*")
+        ffi.memmove(value, data, len(data))
+        clear = fn.vkCmdClearColorImage if is_color else fn.vkCmdClearDepthStencilImage
+        clear(commands, image, layout, value, 1, area)
 
     def record_upload(self, commands: Handle, staging: Handle, piece: Piece) -> None:
         plan, fn = self.plan, self._device.fn
@@ -210,7 +217,7 @@ class Image(Resource):
             regions = self._packed_rows.regions(piece, into_staging=False)
             fn.vkCmdCopyBuffer(commands, staging, self.buffer, len(regions), regions)
         else:
-            region = self._region(piece)
+            region = self.region(piece)
             fn.vkCmdCopyBufferToImage(commands, staging, self.handle, self._fill_layout, 1, region)
         assert plan.source is not None
         if piece.offset_bytes + piece.size_bytes < plan.source.size_bytes:
@@ -230,7 +237,7 @@ class Image(Resource):
         source = vk.IMAGE_LAYOUT_GENERAL if self.tiling == "LINEAR" else vk.IMAGE_LAYOUT_TRANSFER_SRC_OPTIMAL
         if piece.offset_bytes == 0:
             self._change(self._layouts, source, commands, before_copy=True)
-        region = self._region(piece)
+        region = self.region(piece)
         self._device.fn.vkCmdCopyImageToBuffer(commands, self.handle, source, staging, 1, region)
         if piece.offset_bytes + piece.size_bytes == self.plan.size_bytes:
             self._change(source, self._layouts, commands, before_copy=False)
@@ -295,7 +302,7 @@ class Image(Resource):
     def _part_at(self, offset_bytes: int) -> ImagePart:
         return next(part for part in self.plan.parts if offset_bytes < part.end_bytes)
 
-    def _region(self, piece: Piece) -> Handle:
+    def region(self, piece: Piece) -> Handle:
         """Return the VkBufferImageCopy for whole rows of a part."""
         part = self._part_at(piece.offset_bytes)
         block_height = self.plan.format.block_extent[1]

@@ -1,28 +1,25 @@
 """Recorders for barriers, fills, copies, draws with dynamic rendering, graph dispatches and optical flows."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, TypeAlias
 
 from scenario_runner.plan.graph_records import OpticalFlowDispatch
 from scenario_runner.plan.image_records import (
     BufferStart,
-    CopyOperation,
     Draw,
-    FillOperation,
     Target,
-    TransferPart,
+    Transfer,
     Vertices,
 )
 from scenario_runner.plan.plan import Barrier
 from scenario_runner.vulkan import Handle, ffi
 from scenario_runner.vulkan._generated import constants as vk
 from scenario_runner.vulkan.device import memory_barrier
-from scenario_runner.vulkan.image_support import ASPECTS, CompanionImage, image_barriers
+from scenario_runner.vulkan.image_support import CompanionImage, image_barriers, level_copy
 from scenario_runner.vulkan.optical_flow import dispatch_info
 from scenario_runner.vulkan.pipeline import SHADER_STAGES
 from scenario_runner.vulkan.recording import BindingRecorder, Recorder, RunObjects
-from scenario_runner.vulkan.resources import copy_region
+from scenario_runner.vulkan.resources import Piece, copy_region
 from scenario_runner.vulkan.structs import Member, chain, new
 
 # A queue without graph work lacks these stages. ALL_COMMANDS replaces them.
@@ -112,80 +109,44 @@ def _mask(stages: tuple[str, ...], bits: Mapping[str, int]) -> int:
 class TransferRecorder(Recorder):
     """Records fills and copies. Images are in the layout GENERAL. Bound objects stay bound."""
 
-    def record(self, operations: Iterable[FillOperation | CopyOperation]) -> None:
-        for operation in operations:
-            with self._written(operation.target) as (handle, level):
-                if operation.kind == "fill":
-                    self._fill(operation, handle, level)
-                else:
-                    self._copy(operation, handle, level)
-            if operation.barrier_after:
+    def record(self, operations: Iterable[Transfer]) -> None:
+        for transfer in operations:
+            target, level = self.objects.resources[transfer.target.uid], transfer.target.level
+            companion = None if level is None else target.companion_to_fill(level)
+            if companion is None:
+                self._record(transfer, target, target.handle)
+            else:
+                self.objects.device.barrier(self.commands)
+                companion.record_in(self.commands)
+                self._record(transfer, target, companion.handle)
+                companion.record_out(self.commands)
+            if transfer.barrier_after:
                 self.objects.device.barrier(self.commands)
 
-    def _fill(self, fill: FillOperation, handle: Handle, level: int) -> None:
-        commands, fn, (uid, offset, size, _) = self.commands, self.objects.device.fn, fill.target
-        plan = self.objects.resources[uid].plan
-        if plan.kind == "buffer":
-            fn.vkCmdFillBuffer(commands, handle, offset, size, int.from_bytes(fill.data, "little"))
-            return
-        aspects = plan.format.aspects
-        area = new(
-            "VkImageSubresourceRange",
-            aspectMask=sum(ASPECTS[aspect] for aspect in aspects),
-            baseMipLevel=level,
-            levelCount=1,
-            layerCount=1,
-        )
-        kind, clear = "VkClearColorValue*", fn.vkCmdClearColorImage
-        if aspects != ("color",):
-            kind, clear = "VkClearDepthStencilValue*", fn.vkCmdClearDepthStencilImage
-        value = ffi.new(kind)
-        ffi.memmove(value, fill.data, len(fill.data))
-        clear(commands, handle, vk.IMAGE_LAYOUT_GENERAL, value, 1, area)
-
-    def _copy(self, copy: CopyOperation, handle: Handle, level: int) -> None:
+    def _record(self, transfer: Transfer, target: Any, written: Handle) -> None:
+        """Record a command that writes the target's object, or a companion with a single level."""
         commands, fn, general = self.commands, self.objects.device.fn, vk.IMAGE_LAYOUT_GENERAL
-        source, target = copy.source, copy.target
-        read = self.objects.resources[source.uid].handle
-        if source.level is None and target.level is None:
-            region = copy_region(source.offset_bytes, target.offset_bytes, source.size_bytes)
-            fn.vkCmdCopyBuffer(commands, read, handle, 1, region)
-        elif source.level is None:
-            region = self._rows(source, target, level)
-            fn.vkCmdCopyBufferToImage(commands, read, handle, general, 1, region)
-        elif target.level is None:
-            region = self._rows(target, source, source.level)
-            fn.vkCmdCopyImageToBuffer(commands, read, general, handle, 1, region)
-        else:
-            from_layer, extent = self._layer(source, source.level)
-            to_layer, _ = self._layer(target, level)
-            region = new("VkImageCopy", srcSubresource=from_layer, dstSubresource=to_layer, extent=extent)
-            fn.vkCmdCopyImage(commands, read, general, handle, general, 1, region)
-
-    @contextmanager
-    def _written(self, part: TransferPart) -> Iterator[tuple[Handle, int]]:
-        """Yield the object to write, and the mip level there. A companion's texels are copied back afterwards."""
-        resource = self.objects.resources[part.uid]
-        companion = None if part.level is None else resource.companion_to_fill(part.level)
-        if companion is None:
-            yield resource.handle, part.level or 0
+        part, source = transfer.target, transfer.source
+        if source is None and part.level is None:
+            word = int.from_bytes(transfer.data, "little")
+            fn.vkCmdFillBuffer(commands, written, part.offset_bytes, part.size_bytes, word)
             return
-        self.objects.device.barrier(self.commands)
-        companion.record_in(self.commands)
-        yield companion.handle, 0
-        companion.record_out(self.commands)
-
-    def _rows(self, buffer: TransferPart, image: TransferPart, level: int) -> Handle:
-        """Return the VkBufferImageCopy between packed rows in a buffer and a mip level."""
-        layer, extent = self._layer(image, level)
-        return new("VkBufferImageCopy", bufferOffset=buffer.offset_bytes, imageSubresource=layer, imageExtent=extent)
-
-    def _layer(self, part: TransferPart, level: int) -> tuple[dict[str, Member], dict[str, Member]]:
-        """Return the members of a VkImageSubresourceLayers for a mip level, and of the VkExtent3D."""
-        plan = self.objects.resources[part.uid].plan
-        image_part = plan.part_of(part.level)
-        layer: dict[str, Member] = {"aspectMask": ASPECTS[image_part.aspect], "mipLevel": level, "layerCount": 1}
-        return layer, {"width": image_part.width, "height": image_part.height, "depth": 1}
+        if source is None:
+            target.record_fill(commands, written, general, transfer.data, part.level, 1)
+            return
+        read = self.objects.resources[source.uid]
+        if source.level is None and part.level is None:
+            region = copy_region(source.offset_bytes, part.offset_bytes, part.size_bytes)
+            fn.vkCmdCopyBuffer(commands, read.handle, written, 1, region)
+        elif source.level is None:
+            region = target.region(Piece(target, part.offset_bytes, part.size_bytes, source.offset_bytes))
+            fn.vkCmdCopyBufferToImage(commands, read.handle, written, general, 1, region)
+        elif part.level is None:
+            region = read.region(Piece(read, source.offset_bytes, source.size_bytes, part.offset_bytes))
+            fn.vkCmdCopyImageToBuffer(commands, read.handle, general, written, 1, region)
+        else:
+            region = level_copy(target.plan.part_of(part.level), source.level, part.level)
+            fn.vkCmdCopyImage(commands, read.handle, general, written, general, 1, region)
 
 
 _Area: TypeAlias = tuple[tuple[Target, ...], tuple[int, int]]
