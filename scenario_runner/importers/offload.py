@@ -27,8 +27,8 @@ from scenario_runner.importers.offload_scenario import CompiledShader, NotExpres
 
 _VERSION: Final = b"1"  # of the files in these folders
 _MOST_BYTES: Final = 4 << 20
-_SECTION: Final = re.compile(r"(?://|[#;])? ?--- (\S+)\s*")
-_DIRECTIVE: Final = re.compile(r"\b(RUN|REQUIRES|UNSUPPORTED|XFAIL|CHECK|CHECK-NEXT|CHECK-LABEL|CHECK-SAME):(.*)")
+_SECTION: Final = re.compile(r"(?://|[#;])--- (\S+)\s*")
+_DIRECTIVE: Final = re.compile(r"\b(RUN|REQUIRES|UNSUPPORTED|XFAIL|CHECK(?:-NEXT|-LABEL|-SAME|-DAG)?):(.*)")
 _IF: Final = re.compile(r"%if\s+(\S+)\s+%\{(.*?)%\}(?:\s*%else\s+%\{(.*?)%\})?")
 _LOCAL: Final = re.compile(r"if '([\w-]+)' (not )?in config\.available_features:\s+config\.unsupported = True")
 _WORD: Final = re.compile(r"\*|[-+=.\w]+|\{\{.*?\}\}")

@@ -214,7 +214,9 @@ class Sampler(_Part):
 
 
 class Result(_Part):
-    """A comparison of two buffers."""
+    """A comparison of two buffers. Rules that no scenario can express have further keys."""
+
+    model_config = ConfigDict(extra="ignore")
 
     result: str
     rule: str

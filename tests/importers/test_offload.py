@@ -266,7 +266,7 @@ def test_a_comment_is_the_reason(tmp_path: Path, program: Program) -> None:
         ({"sets": SETS.replace(", VulkanBinding: { Binding: 0 }", "")}, "a resource without VulkanBinding"),
         ({"more": "Samplers: [ { Name: s, Kind: SamplerComparison } ]"}, "samplers that compare depths"),
         ({"more": "AccelerationStructures: { BLAS: [] }"}, "ray tracing"),
-        ({"results": EXACT.replace("Exact", "Near")}, "the rule BufferNear"),
+        ({"results": EXACT.replace("Exact", "Near, Distance: 4")}, "the rule BufferNear"),
         ({"more": "Bindings: { Topology: PatchList }"}, "the topology PatchList"),
         ({"lines": RUNS + "# RUN: imgdiff a b\n"}, "comparison with a picture that the suite lacks"),
         ({"lines": RUNS + RUNS}, "2 runs of a pipeline"),
