@@ -15,7 +15,6 @@ from functools import partial
 from typing import Final
 
 from scenario_runner.errors import FileError, MissingPackageError, ScenarioRunnerError, UnsupportedError
-from scenario_runner.errors.version import program_version
 from scenario_runner.importers import item_folders
 from scenario_runner.importers.amber_script import FIRST_LINE, parse_amber_script
 from scenario_runner.importers.item_folders import FoundTest, Imported, Outcome, Prepared, write_not_supported
@@ -25,6 +24,7 @@ from scenario_runner.importers.vkscript import parse_vkscript
 from scenario_runner.processes.programs import Program
 
 EXTENSIONS: Final = (".amber", ".vkscript")
+_VERSION: Final = 1  # of the files in item folders
 _EXPECTED_FAILURE: Final = ".expect_fail."
 _ASSEMBLER: Final = "spirv-as"
 _TIMEOUT_S: Final = 60.0
@@ -53,7 +53,7 @@ def _prepared(test: FoundTest) -> Prepared:
         if _EXPECTED_FAILURE not in test.name:
             raise
         script = error
-    hash = hashlib.sha256(f"{program_version()} {shutil.which(_ASSEMBLER)}".encode())
+    hash = hashlib.sha256(f"{_VERSION} {shutil.which(_ASSEMBLER)}".encode())
     for path in [test.path, *(script.sources if isinstance(script, Script) else ())]:
         with open(path, "rb") as file:
             hash.update(hashlib.file_digest(file, "sha256").digest())
