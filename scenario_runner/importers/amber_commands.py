@@ -96,9 +96,9 @@ class CommandParser:
         if len(pipeline.vertex_data) > (kind == "DRAW_RECT"):
             raise row.wrong(f"{kind} draws no vertex data, and {pipeline.name!r} has vertex data")
         row.expect("POS")
-        x, y = row.integer("x"), row.integer("y")
+        x, y = row.number("x"), row.number("y")
         row.expect("SIZE")
-        rect = x, y, row.integer("the width"), row.integer("the height")
+        rect = x, y, row.number("the width"), row.number("the height")
         if kind == "DRAW_GRID":
             row.expect("CELLS")
             cells = row.integer("the number of columns", 1), row.integer("the number of rows", 1)
@@ -218,7 +218,7 @@ def corners(rect: tuple[float, float, float, float], size: tuple[int, int]) -> t
     return 2 * x / size[0] - 1, 2 * y / size[1] - 1, 2 * (x + width) / size[0] - 1, 2 * (y + height) / size[1] - 1
 
 
-def grid(rect: tuple[int, int, int, int], size: tuple[int, int], cells: tuple[int, int]) -> tuple[float, ...]:
+def grid(rect: tuple[float, float, float, float], size: tuple[int, int], cells: tuple[int, int]) -> tuple[float, ...]:
     """Return the corners of two triangles for each cell of a rectangle, row by row."""
     x, y = rect[0], rect[1]
     width, height = rect[2] / cells[0], rect[3] / cells[1]

@@ -19,6 +19,7 @@ from scenario_runner.files.vk_formats import BorderColor
 from scenario_runner.importers.amber_commands import RAY_TRACING, CommandParser, do
 from scenario_runner.importers.memory_layouts import SCALARS, Element, Layout, Member, Struct, element_of
 from scenario_runner.importers.shader_script import (
+    MOST_BYTES,
     UNSUPPORTED_STAGES,
     Attached,
     Bound,
@@ -47,7 +48,6 @@ _AFTER_NAMES: Final = ("", "AS", "SAMPLER", "DESCRIPTOR_SET", "KERNEL")
 _BUFFERS: Final = ("uniform", "storage", "uniform_dynamic", "storage_dynamic", "uniform_texel_buffer")
 _DESCRIPTORS: Final = (*_BUFFERS, "storage_texel_buffer", "storage_image", "sampled_image", "combined_image_sampler")
 _WHOLE_SIZE: Final = -1
-_MOST_BYTES: Final = 1 << 30
 
 
 def parse_amber_script(path: str, text: str) -> Script:
@@ -191,7 +191,7 @@ class _Parser:
     def _content(self, row: Statement, buffer: Buffer) -> None:
         keyword = row.expect("DATA", "FILL", "SERIES_FROM", "FILE")
         element, count = buffer.element, buffer.count
-        if count * element.size_bytes > _MOST_BYTES:
+        if count * element.size_bytes > MOST_BYTES:
             raise row.wrong(f"{buffer.name!r} has {count} elements, which is more than an import can hold")
         dtypes = [dtype for _, dtype in element.numbers]
         if keyword == "DATA":
@@ -332,7 +332,7 @@ class _Parser:
             if keyword == "BASE_MIP_LEVEL":
                 bound = bound._replace(lod=row.integer("the level"))
             else:
-                numbers[keyword] = [row.integer("a number of bytes") for _ in bound.names]
+                numbers[keyword] = [row.integer("a number of bytes", _WHOLE_SIZE) for _ in bound.names]
         offsets = [sum(pair) for pair in zip(*(numbers[keyword] for keyword in _OFFSETS), strict=True)]
         return bound._replace(offsets=offsets, sizes=numbers["DESCRIPTOR_RANGE"])
 

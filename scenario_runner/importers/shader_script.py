@@ -23,6 +23,8 @@ from scenario_runner.files.vk_formats import Format, format_named
 from scenario_runner.importers.item_folders import file_error
 from scenario_runner.importers.memory_layouts import Bytes, Element, Number, of_format
 
+MOST_BYTES: Final = 1 << 30
+"""The greatest size of a buffer."""
 FRAMEBUFFER: Final = "framebuffer"
 """The image that pipelines without a colour attachment draw into."""
 UNSUPPORTED_STAGES: Final = {
@@ -95,10 +97,10 @@ class Statement:
         return words
 
     def integer(self, meaning: str, least: int = 0) -> int:
-        """Take an integer of at least ``least``, also in hexadecimal."""
+        """Take an integer from ``least`` to 1 GiB, also in hexadecimal."""
         number = self.as_integer(self.word(meaning), meaning)
-        if number < least:
-            raise self.wrong(f"{meaning} must be at least {least}, not {number}")
+        if not least <= number <= MOST_BYTES:
+            raise self.wrong(f"{meaning} must be from {least} to {MOST_BYTES}, not {number}")
         return number
 
     def as_integer(self, word: str, meaning: str) -> int:
@@ -371,6 +373,11 @@ class Script:
     """The paths of all files that the script names."""
     features: set[str] = field(default_factory=set)
     extensions: set[str] = field(default_factory=set)
+
+    def add_buffer(self, name: str, element: Element, data: bytes) -> None:
+        """Add a buffer with content."""
+        content = numpy.frombuffer(data, numpy.uint8)
+        self.buffers[name] = Buffer(name, element, content, len(data) // element.size_bytes)
 
     def buffer_name(self, row: Statement) -> str:
         """Read the name of a buffer, or the name of the default framebuffer."""

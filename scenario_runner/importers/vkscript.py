@@ -10,8 +10,6 @@ from collections.abc import Callable, Iterator
 from copy import copy
 from typing import Final
 
-import numpy
-
 from scenario_runner.errors import UnsupportedError
 from scenario_runner.errors.text import Json
 from scenario_runner.files.vk_formats import find_format
@@ -19,10 +17,10 @@ from scenario_runner.importers.amber_commands import TOPOLOGIES, do, rectangle
 from scenario_runner.importers.memory_layouts import Element, Layout, of_format, of_numbers
 from scenario_runner.importers.shader_script import (
     FRAMEBUFFER,
+    MOST_BYTES,
     UNSUPPORTED_STAGES,
     Attached,
     Bound,
-    Buffer,
     Clear,
     Copy,
     Dispatch,
@@ -52,15 +50,15 @@ _TYPE: Final = re.compile(
 _SCALARS: Final = {"int": "int32", "uint": "uint32", "float": "float32", "double": "float64"}
 _VECTORS: Final = {"": "float32", "i": "int32", "u": "uint32", "d": "float64"}
 _GL_TYPES: Final = {
-    "byte": "8_SINT",
-    "ubyte": "8_UINT",
-    "short": "16_SINT",
-    "ushort": "16_UINT",
-    "int": "32_SINT",
-    "uint": "32_UINT",
-    "half": "16_SFLOAT",
-    "float": "32_SFLOAT",
-    "double": "64_SFLOAT",
+    "byte": (8, "SINT"),
+    "short": (16, "SINT"),
+    "int": (32, "SINT"),
+    "ubyte": (8, "UINT"),
+    "ushort": (16, "UINT"),
+    "uint": (32, "UINT"),
+    "half": (16, "SFLOAT"),
+    "float": (32, "SFLOAT"),
+    "double": (64, "SFLOAT"),
 }
 _GL_TOPOLOGIES: Final = {"GL_POINTS": "POINT_LIST", "GL_LINES": "LINE_LIST", "GL_TRIANGLES": "TRIANGLE_LIST"}
 _SETTING: Final = re.compile(
@@ -108,9 +106,8 @@ class _Parser:
             self._section(name, lines)
         for name, data in self._data.items():
             element = self._elements.get(name) or of_numbers("int8", 1, 1, "std430")
-            size_bytes = max(len(data), self._counts.get(name, 0) * element.size_bytes)
-            content = numpy.frombuffer(bytes(data).ljust(size_bytes, b"\0"), numpy.uint8)
-            self.script.buffers[name] = Buffer(name, element, content, size_bytes // element.size_bytes)
+            size_bytes = min(self._counts.get(name, 0) * element.size_bytes, MOST_BYTES)
+            self.script.add_buffer(name, element, bytes(data).ljust(size_bytes, b"\0"))
 
     def _section(self, name: str, lines: Lines) -> None:
         shader = _SHADER.fullmatch(name)
@@ -186,14 +183,12 @@ class _Parser:
                 column += row.values(words, element)
             row.end()
         for data, element, column in zip(self._pipeline.vertex_data, elements, columns, strict=True):
-            packed = element.pack(column)
-            count = len(packed) // element.size_bytes
-            self.script.buffers[data.buffer] = Buffer(data.buffer, element, packed, count)
+            self.script.add_buffer(data.buffer, element, element.pack(column).tobytes())
 
     def _indices(self, lines: Lines) -> None:
         element = of_numbers("uint32", 1, 1, "std430")
         values = [row.as_integer(word, "an index") for row in lines.statements for word in row.rest()]
-        self.script.buffers["indices"] = Buffer("indices", element, element.pack(values), len(values))
+        self.script.add_buffer("indices", element, element.pack(values).tobytes())
         self._pipeline.indices = "indices"
 
     def _test(self, lines: Lines) -> None:
@@ -345,8 +340,7 @@ class _Parser:
         offset, packed = self._values(row, element, self._constants)
         self._constants[offset : offset + len(packed)] = packed
         name = f"push_constants_{len(self.script.buffers)}"
-        content = numpy.frombuffer(bytes(self._constants), numpy.uint8)
-        self.script.buffers[name] = Buffer(name, element, content, len(content) // element.size_bytes)
+        self.script.add_buffer(name, element, bytes(self._constants))
         self._change(push_constants=name)
 
     def _set_data(self, row: Statement, name: str, element: Element) -> None:
@@ -357,8 +351,7 @@ class _Parser:
             data[offset : offset + len(packed)] = packed
             return
         source = f"{name}_data_{len(self.script.buffers)}"
-        content = numpy.frombuffer(packed, numpy.uint8)
-        self.script.buffers[source] = Buffer(source, element, content, len(packed) // element.size_bytes)
+        self.script.add_buffer(source, element, packed)
         self.script.commands.append(Copy(source, name, offset))
 
     def _relative_probe(self, row: Statement) -> None:
@@ -413,10 +406,10 @@ def _sections(path: str, text: str) -> Iterator[tuple[str, Lines]]:
 def _vertex_type(name: str) -> Element | None:
     """Return the layout of a format, or of a GL type and a GLSL type: float/vec3."""
     gl_type, _, type = name.partition("/")
-    if type and gl_type in _GL_TYPES:
+    if gl_type in _GL_TYPES:
         element = data_type(type)
-        count = len(element.numbers) if element else 0
-        name = "".join(f"{channel}{_GL_TYPES[gl_type].split('_')[0]}" for channel in "RGBA"[:count])
-        name += "_" + _GL_TYPES[gl_type].split("_")[1]
+        bits, kind = _GL_TYPES[gl_type]
+        channels = "".join(f"{channel}{bits}" for channel in "RGBA"[: len(element.numbers) if element else 0])
+        name = f"{channels}_{kind}"
     format = find_format(f"VK_FORMAT_{name}")
     return of_format(format) if format else None
