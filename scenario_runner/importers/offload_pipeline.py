@@ -6,7 +6,7 @@ Source: include/Support/Pipeline.h of github.com/llvm/offload-test-suite.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Annotated, Final, Literal, NamedTuple, Self, TypeAlias, TypeVar
 
 import numpy
@@ -298,42 +298,25 @@ def _read_yaml(text: str, path: str, first_line: int) -> tuple[Json, dict[str, i
 
     No tag and no alias is followed, so the result is as large as the text.
     """
-    reader = _Reader(path, first_line)
+    document: list[Json] = []
+    lines = {"": first_line}
+    open_values = [_Open(document, "", [])]
     text = re.sub(r",(?=\s*,)", "", text)  # the suite allows empty entries
     try:
-        return reader.read(yaml.parse(text, Loader=getattr(yaml, "CBaseLoader", yaml.BaseLoader)))
-    except yaml.MarkedYAMLError as error:
-        line = first_line + (error.problem_mark.line if error.problem_mark else 0)
-        raise file_error(path, f"the YAML cannot be read: {error.problem}", line=line) from error
-    except yaml.YAMLError as error:
-        raise file_error(path, f"the YAML cannot be read: {error}", line=first_line) from error
-
-
-class _Reader:
-    def __init__(self, path: str, first_line: int) -> None:
-        self._path = path
-        self._first_line = first_line
-
-    def read(self, events: Iterable[yaml.Event]) -> tuple[Json, dict[str, int]]:
-        document: list[Json] = []
-        lines = {"": self._first_line}
-        open_values = [_Open(document, "", [])]
-        for event in events:
-            line = self._first_line + event.start_mark.line
+        for event in yaml.parse(text, Loader=getattr(yaml, "CBaseLoader", yaml.BaseLoader)):
+            line = first_line + event.start_mark.line
             if isinstance(event, yaml.DocumentEndEvent):
                 break
             if isinstance(event, yaml.CollectionEndEvent):
                 open_values.pop()
             elif isinstance(event, yaml.AliasEvent):
-                raise file_error(self._path, f"has the alias *{event.anchor}", "write the value again", line=line)
+                raise file_error(path, f"has the alias *{event.anchor}", "write the value again", line=line)
             elif isinstance(event, yaml.NodeEvent):
-                value: Json = event.value if isinstance(event, yaml.ScalarEvent) else []
-                if isinstance(event, yaml.MappingStartEvent):
-                    value = {}
+                value = {} if isinstance(event, yaml.MappingStartEvent) else getattr(event, "value", [])
                 parent, pointer, keys = open_values[-1]
                 if isinstance(parent, dict) and not keys:
                     if not isinstance(value, str) or value in parent:
-                        raise file_error(self._path, f"has the key {value!r:.60} twice, or no text as a key", line=line)
+                        raise file_error(path, f"has the key {value!r:.60} twice, or no text as a key", line=line)
                     keys.append(value)
                     continue
                 if isinstance(parent, dict):
@@ -347,5 +330,10 @@ class _Reader:
                 if not isinstance(value, str):
                     open_values.append(_Open(value, pointer, []))
                 if len(open_values) > _MOST_LEVELS:
-                    raise file_error(self._path, f"nests more than {_MOST_LEVELS} levels", line=line)
-        return document[0] if document else None, lines
+                    raise file_error(path, f"nests more than {_MOST_LEVELS} levels", line=line)
+    except yaml.YAMLError as error:
+        mark = getattr(error, "problem_mark", None)
+        problem = getattr(error, "problem", None) or error
+        line = first_line + (mark.line if mark else 0)
+        raise file_error(path, f"the YAML cannot be read: {problem}", line=line) from error
+    return document[0] if document else None, lines
