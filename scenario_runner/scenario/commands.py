@@ -3,7 +3,7 @@
 `drawing` has the model of draws.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from operator import attrgetter
 from typing import Annotated, ClassVar, Literal
 
@@ -63,12 +63,6 @@ class BoundResource(Part):
     offset: U64 = Field(default=0, description="First byte that the shader sees of a buffer.")
     size: ByteCount | None = Field(default=None, description="Number of bytes of a buffer; by default the rest.")
 
-    @classmethod
-    def in_schema(cls, definition: dict[str, Json]) -> dict[str, Json]:
-        forms = super().in_schema(definition)
-        forms["anyOf"][0] = {"type": "string"}
-        return forms
-
 
 class Binding(Model):
     """A resource, or an array of resources, at a descriptor set and binding."""
@@ -115,18 +109,23 @@ _PARTS = frozenset({"offset", "size", "format", "resource_refs"})
 Bindings = Annotated[tuple[Binding, ...], Field(strict=False)]
 
 
-def binding_contradictions(bindings: Sequence[Binding], resources: Resources) -> Iterator[Diagnostic]:
-    """Find contradictions in the ``bindings`` of a command."""
+def binding_contradictions(
+    bindings: Sequence[Binding], resources: Resources, *, whole: bool = False
+) -> Iterator[Diagnostic]:
+    """Find contradictions in the ``bindings`` of a command. ``whole`` is true for a command of whole resources."""
     for index, first in repeated(map(attrgetter("set", "id"), bindings)):
         where = f"set {bindings[index].set}, id {bindings[index].id}"
         yield error("SR-CONFLICT-005", f"/bindings/{index}", f"{where} is already bound by entry {first}")
     for index, binding in enumerate(bindings):
-        if binding.lod or binding.offset or binding.size or binding.resource_refs or not binding.resource_ref:
-            yield from _part_contradictions(binding, f"/bindings/{index}", resources)
+        if whole or binding.lod or binding.offset or binding.size or binding.resource_refs or not binding.resource_ref:
+            yield from _part_contradictions(binding, f"/bindings/{index}", resources, whole=whole)
 
 
-def _part_contradictions(binding: Binding, pointer: str, resources: Resources) -> Iterator[Diagnostic]:
+def _part_contradictions(binding: Binding, pointer: str, resources: Resources, *, whole: bool) -> Iterator[Diagnostic]:
     """Find contradictions in a binding with parts of resources, or with an array."""
+    for key in sorted(_PARTS & binding.model_fields_set) if whole else ():
+        message = f"a graph or optical flow takes whole resources, got {key!r}"
+        yield error("SR-CONFLICT-011", f"{pointer}/{key}", message, "remove it")
     if not binding.resource_ref and not binding.resource_refs:
         yield error("SR-JSON-004", pointer, "the required key 'resource_ref' is missing")
     elif binding.resource_ref and binding.resource_refs:
@@ -154,14 +153,6 @@ def keys_without_effect(part: Model, uid: str, inside: str, resources: Resources
         if resource is not None and kind not in (None, resource.kind) and getattr(part, key) not in (field.default, 0):
             message = f"has no effect on the {resource.kind} {resource.uid!r:.100}"
             yield warning("SR-CONFLICT-002", f"{inside}/{key}", message)
-
-
-def whole_resources(places: Mapping[str, Binding]) -> Iterator[Diagnostic]:
-    """Report bindings to a part of a resource. Graphs and optical flows take whole resources."""
-    for inside, binding in places.items():
-        for key in sorted(_PARTS & binding.model_fields_set):
-            message = f"a graph or optical flow takes whole resources, got {key!r}"
-            yield error("SR-CONFLICT-011", f"{inside}/{key}", message, "remove it")
 
 
 def missing_level(inside: str, uid: str, lod: int | None, resources: Resources) -> Iterator[Diagnostic]:
@@ -235,8 +226,7 @@ class DispatchGraph(Command):
     implicit_barrier: ImplicitBarrier = True
 
     def contradictions(self, resources: Resources) -> Iterator[Diagnostic]:
-        yield from binding_contradictions(self.bindings, resources)
-        yield from whole_resources({f"/bindings/{index}": binding for index, binding in enumerate(self.bindings)})
+        yield from binding_contradictions(self.bindings, resources, whole=True)
         targets = [push_constant.shader_target for push_constant in self.push_constants]
         yield from target_contradictions(targets, "/push_constants", "shader_target")
         yield from substitution_contradictions(self.shader_substitutions, resources)
@@ -265,8 +255,7 @@ class DispatchSpirvGraph(Command):
         if shader is not None and shader.type != "SPIR-V":
             message = f"expected a shader of the type 'SPIR-V', got {shader.uid!r:.100} of the type {shader.type!r}"
             yield error("SR-GRAPH-011", "/graph_ref", message)
-        yield from binding_contradictions(self.bindings, resources)
-        yield from whole_resources({f"/bindings/{index}": binding for index, binding in enumerate(self.bindings)})
+        yield from binding_contradictions(self.bindings, resources, whole=True)
 
 
 ExecutionFlag = Literal[
@@ -339,12 +328,8 @@ class DispatchOpticalFlow(Command):
             where = f"set {bindings[index].set}, id {bindings[index].id}"
             message = f"{where} is already bound by {names[first]!r}"
             yield error("SR-CONFLICT-005", f"/bindings/{names[index]}", message)
-        yield from whole_resources({f"/bindings/{name}": binding for name, binding in images.items()})
         for name, binding in images.items():
-            if not binding.resource_ref:
-                yield from _part_contradictions(binding, f"/bindings/{name}", resources)
-        for name, binding in images.items():
-            yield from missing_level(f"/bindings/{name}", binding.resource_ref, binding.lod, resources)
+            yield from _part_contradictions(binding, f"/bindings/{name}", resources, whole=True)
 
 
 class MarkBoundary(Command):

@@ -174,7 +174,7 @@ class Part(Model):
     @classmethod
     def in_schema(cls, definition: dict[str, Json]) -> dict[str, Json]:
         description = definition.pop("description")
-        return {"description": description, "anyOf": [{"type": "string", "minLength": 1}, definition]}
+        return {"description": description, "anyOf": [{"type": "string"}, definition]}
 
 
 class Entry(Model):
