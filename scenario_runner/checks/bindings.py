@@ -201,6 +201,8 @@ def called(slot: Slot) -> str:
 def check_array(slot: Slot, binding: Binding, place: str) -> list[Diagnostic]:
     """Compare the number of bound resources with the number of descriptors that the shaders declare."""
     declared, count = slot.descriptor_count, len(binding.resource_refs) or 1
+    if declared == count == 1:
+        return []
     if declared and count > declared:
         has = f"an array of {declared}" if declared > 1 else "no array"
         message = f"{count} resources are bound to {called(slot)}, which is {has}"

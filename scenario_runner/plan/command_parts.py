@@ -11,6 +11,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections import Counter
 from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
+from itertools import chain
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -32,10 +33,9 @@ from scenario_runner.checks.bindings import (
     slots_of,
 )
 from scenario_runner.errors import ScenarioRunnerError
-from scenario_runner.files.vk_formats import format_named
+from scenario_runner.files.vk_formats import Format, format_named
 from scenario_runner.plan.plan import FramePlan, Operation, ResourcePlan
 from scenario_runner.plan.records import (
-    BufferPlan,
     Descriptor,
     DescriptorKind,
     ImageLayout,
@@ -236,7 +236,7 @@ class Declared(NamedTuple):
 
     uids: tuple[str, ...]
     slots: Slots
-    layouts: tuple[tuple[LayoutBinding, ...], ...] | None
+    layouts: Layouts | None
 
     def layouts_for(self, bound: Sequence[Descriptor], tables: Tables, pointer: str) -> Layouts:
         """Return the layouts for the descriptors of a command, and note the feature for arrays with gaps."""
@@ -302,14 +302,16 @@ def descriptors(
         slot, place = declared.slots.get((binding.set, binding.id)), f"{pointer}/bindings/{index}"
         if slot is None:
             _note_unused(declared, binding, missing, resources, place, problems)
-        elif slot.descriptor_count != 1 or binding.resource_refs:
-            problems.report(check_array(slot, binding, place))
-        for inside, element, part in binding.parts() if slot is not None and slot.kind in RESOURCE_OF else ():
+            continue
+        if slot.kind not in RESOURCE_OF:
+            continue  # the shader has an error
+        problems.report(check_array(slot, binding, place))
+        format = _texel_format(slot, binding, place, problems)
+        for inside, element, part in binding.parts():
             resource, place_of_part = resources.get(part.resource_ref), f"{place}{inside}"
-            if slot is not None and resource is not None:
-                descriptor = _descriptor(slot, binding, part, resource, place_of_part, problems)
-                is_readonly = part.resource_ref in readonly
-                _check_binding(slot, binding, descriptor, resource, is_readonly, place_of_part, problems)
+            if resource is not None:
+                descriptor = _descriptor(slot, part, resource, format, place_of_part, problems)
+                _check_binding(slot, binding, descriptor, resource, readonly, place_of_part, problems)
                 if slot.has_place:
                     descriptor_list.append(descriptor._replace(element=element))
     for slot in missing:
@@ -319,33 +321,13 @@ def descriptors(
     return tuple(descriptor_list) if len(problems.errors) == before else ()
 
 
-def _descriptor(
-    slot: Slot,
-    binding: Binding,
-    part: Binding | BoundResource,
-    resource: ResourcePlan,
-    place: str,
-    problems: Problems,
-) -> Descriptor:
-    """Return the descriptor for a bound part at the pointer ``place``, and note errors in the format of texels."""
-    kind: DescriptorKind = slot.kind  # type: ignore[assignment]
-    descriptor = Descriptor(binding.set, binding.id, kind, part.resource_ref)
-    if resource.kind == "image":
-        descriptor = descriptor._replace(level=_level(part.lod, kind, resource))
-    elif resource.kind == "buffer":
-        descriptor = descriptor._replace(offset_bytes=part.offset, size_bytes=part.size)
-    if slot.kind in TEXEL_BUFFERS and resource.kind == "buffer":
-        return _with_texels(descriptor, slot, binding, resource, place, problems)
-    if binding.format is not None and slot.kind not in TEXEL_BUFFERS:
-        message = f"a format has no meaning for {called(slot)}"
-        problems.error("SR-BIND-011", f"{place}/format", message, "remove it: only texel buffers need one")
-    return descriptor
-
-
-def _with_texels(
-    descriptor: Descriptor, slot: Slot, binding: Binding, buffer: BufferPlan, place: str, problems: Problems
-) -> Descriptor:
-    """Return the descriptor of a texel buffer, cut to whole texels, and note errors."""
+def _texel_format(slot: Slot, binding: Binding, place: str, problems: Problems) -> Format | None:
+    """Return the format of the texels at a binding; None for other variables and after an error."""
+    if slot.kind not in TEXEL_BUFFERS:
+        if binding.format is not None:
+            message = f"a format has no meaning for {called(slot)}"
+            problems.error("SR-BIND-011", f"{place}/format", message, "remove it: only texel buffers need one")
+        return None
     images = [variable.image for _, variable in slot.variables if variable.image is not None]
     format = next((known for image in images if (known := format_of(image.format)) is not None), None)
     if binding.format is not None:
@@ -353,19 +335,36 @@ def _with_texels(
             format = format_named(binding.format)
         except ScenarioRunnerError as error:
             problems.add_error(error, f"{place}/format")
-            return descriptor
-    before = len(problems.errors)
-    for shader, variable in slot.variables:
-        problems.report(check_texels(variable, shader, format, place))
-    if format is None or len(problems.errors) > before:
+            return None
+    findings = [check_texels(variable, shader, format, place) for shader, variable in slot.variables]
+    return format if problems.report(chain.from_iterable(findings)) else None
+
+
+def _descriptor(
+    slot: Slot,
+    part: Binding | BoundResource,
+    resource: ResourcePlan,
+    format: Format | None,
+    place: str,
+    problems: Problems,
+) -> Descriptor:
+    """Return the descriptor for a bound part at the pointer ``place``. A texel buffer is cut to whole texels."""
+    kind: DescriptorKind = slot.kind  # type: ignore[assignment]
+    descriptor = Descriptor(slot.set, slot.binding, kind, part.resource_ref)
+    if resource.kind == "image":
+        return descriptor._replace(level=_level(part.lod, kind, resource))
+    if resource.kind != "buffer":
         return descriptor
-    bound_bytes, texel_bytes = descriptor.bound_bytes(buffer), format.block_size_bytes
-    rest = bound_bytes % texel_bytes
+    descriptor = descriptor._replace(offset_bytes=part.offset, size_bytes=part.size)
+    if format is None:
+        return descriptor
+    bound_bytes = descriptor.bound_bytes(resource)
+    rest = bound_bytes % format.block_size_bytes
     if rest:
-        message = f"{bound_bytes} bytes of buffer {buffer.uid!r} are no whole number of texels of {format.name}"
-        if descriptor.size_bytes is not None or rest == bound_bytes:
-            help = f"use a multiple of {texel_bytes}"
-            problems.error("SR-BIND-011", f"{place}/size" if descriptor.size_bytes else place, message, help)
+        message = f"{bound_bytes} bytes of buffer {resource.uid!r} are no whole number of texels of {format.name}"
+        if part.size is not None or rest == bound_bytes:
+            help = f"use a multiple of {format.block_size_bytes}"
+            problems.error("SR-BIND-011", f"{place}/size" if part.size else place, message, help)
         else:
             problems.warn("SR-BIND-013", place, f"{message}; the last {rest} are not bound")
         descriptor = descriptor._replace(size_bytes=bound_bytes - rest)
@@ -421,7 +420,7 @@ def _check_binding(
     binding: Binding,
     descriptor: Descriptor,
     resource: Any,
-    readonly: bool,
+    readonly: Collection[str],
     place: str,
     problems: Problems,
 ) -> None:
@@ -433,7 +432,7 @@ def _check_binding(
         problems.error("SR-BIND-003", place if binding.resource_refs else f"{place}/resource_ref", message)
         return
     problems.report(check_type(slot, binding.descriptor_type, place))
-    if readonly and not binding.resource_refs:  # which entry of an array a shader writes is unknown
+    if uid in readonly and not binding.resource_refs:  # which entry of an array a shader writes is unknown
         problems.report(check_writes(slot, uid, place))
     block = slot.variable.block
     if expected_kind == "buffer" and block is not None and block.size_bytes > descriptor.bound_bytes(resource):
