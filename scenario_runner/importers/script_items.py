@@ -18,7 +18,7 @@ from scenario_runner.errors import UnsupportedError
 from scenario_runner.errors.text import Json, numbered
 from scenario_runner.files.vk_formats import Format
 from scenario_runner.importers.item_folders import CHECK, SCENARIO, file_error, write_json
-from scenario_runner.importers.memory_layouts import Bytes, content_of
+from scenario_runner.importers.memory_layouts import Bytes, Element, content_of
 from scenario_runner.importers.script_expectations import Expectations, JsonObject
 from scenario_runner.importers.shader_script import (
     FRAMEBUFFER,
@@ -83,6 +83,7 @@ class _Item:
         self._taken = {name.casefold() for name in script.buffers}
         self._uids: dict[object, str] = {}
         self._samplers: dict[str, JsonObject] = {}
+        self._texel_buffers: set[str] = set()
         pipelines = {
             id(row.pipeline): row.pipeline for row in script.commands if isinstance(row, Dispatch | Draw | Clear)
         }
@@ -253,6 +254,7 @@ class _Item:
             self._use(name)
             if bound.kind in ("uniform_texel_buffer", "storage_texel_buffer"):
                 format = self._format_of(name)
+                self._texel_buffers.add(name)
             elif bound.samplers:
                 self._set_sampler(name, bound.samplers[index % len(bound.samplers)], bound.lod)
             entry: JsonObject = {"resource_ref": name}
@@ -359,6 +361,8 @@ class _Item:
     def _buffer(self, buffer: Buffer) -> JsonObject:
         body: JsonObject = {"uid": buffer.name, "shader_access": "readwrite"}
         data = buffer.data
+        if data is not None and buffer.name in self._texel_buffers:
+            data = _without_padding(data, buffer.element)
         size_bytes = buffer.count * buffer.element.size_bytes if data is None else len(data)
         if size_bytes == 0:
             raise file_error(self._script.path, f"the buffer {buffer.name!r} has no size", "give it a size or content")
@@ -391,11 +395,16 @@ class _Item:
             body["src"] = self._file_name(buffer.name, ".png")
             shutil.copyfile(buffer.picture, os.path.join(self._folder, str(body["src"])))
         elif buffer.data is not None and buffer.data.any():
-            texels = buffer.data.reshape(height * width, -1)[:, : format.block_size_bytes]
-            array = numpy.ascontiguousarray(texels).view(numpy.dtype(format.numpy_dtype)).reshape(height, width, -1)
+            texels = _without_padding(buffer.data, buffer.element)
+            array = texels.view(numpy.dtype(format.numpy_dtype)).reshape(height, width, -1)
             body["src"] = self._file_name(buffer.name, ".npy")
             numpy.save(os.path.join(self._folder, str(body["src"])), array)
         return body | self._samplers.get(buffer.name, {})
+
+
+def _without_padding(data: Bytes, element: Element) -> Bytes:
+    """Return texels one after the other, as devices read them: three components have no padding."""
+    return data.reshape(-1, element.size_bytes)[:, : element.end].reshape(-1)
 
 
 def _written(row: Dispatch | Draw | Clear | Copy) -> set[str]:
