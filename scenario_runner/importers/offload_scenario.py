@@ -133,6 +133,11 @@ class ScenarioWriter:
             )
         for result in pipeline.results:
             actual, expected = _named(pipeline.buffers, result.actual), _named(pipeline.buffers, result.expected)
+            sizes = [[row.nbytes for row in buffer.rows()] for buffer in (actual, expected)]
+            if sizes[0] != sizes[1]:
+                raise ValueError(
+                    f"{actual.name!r:.60} has {sizes[0]!s:.60} bytes, {expected.name!r:.60} has {sizes[1]!s:.60}"
+                )
             for index, row in enumerate(expected.rows()):
                 self._expect(_uid(actual, index), row, _tolerance(result, expected.format), actual)
 

@@ -319,6 +319,10 @@ BAD = {
     "depth": (text_of(more=f"x: {'[' * 40}{']' * 40}"), ":19: nests more than 32 levels"),
     "twice": (text_of(more="Buffers: []"), ":19: has the key 'Buffers' twice, or no text as a key"),
     "name": (text_of(results=EXACT.replace("right", "left")), ":6: the pipeline is wrong: nothing is called 'left'"),
+    "sizes": (
+        text_of(buffers=BUFFERS.replace("FillSize: 12", "FillSize: 16")),
+        ":6: the pipeline is wrong: 'b' has [16] bytes, 'right' has [12]",
+    ),
     "section": (text_of(lines=RUNS.replace("%t/a.yaml", "%t/b.yaml")), ": has no section called 'b.yaml'"),
     "run": (text_of(lines=""), ": has no RUN line"),
     "sections": (RUNS, ": has no section called 'a.yaml'"),
