@@ -77,7 +77,7 @@ class Discovery:
             folder = os.path.abspath(path)
             self._searched = {}
             above = frozenset(os.path.realpath(parent) for parent in Path(folder).parents)
-            yield from self._folder(folder, above)
+            yield from self._folder(folder, os.path.realpath(folder), above)
         else:
             file = os.path.abspath(path)
             self._report_misspelt(os.path.dirname(file))
@@ -113,8 +113,8 @@ class Discovery:
                 path = os.path.join(folder, text)
             yield from self._path(path)
 
-    def _folder(self, folder: str, above: frozenset[str]) -> Iterator[Item]:
-        """Yield the items below a folder. ``above`` has the real paths of all parent folders."""
+    def _folder(self, folder: str, place: str, above: frozenset[str]) -> Iterator[Item]:
+        """Yield the items below a folder with the real path ``place``. ``above`` has the real paths above."""
         try:
             check_path(folder)
             with os.scandir(folder) as scan:
@@ -126,7 +126,6 @@ class Discovery:
             self._refuse_access(error)
             return
         names = frozenset(entry.name for entry in entries)
-        place = os.path.realpath(folder)
         if place in above:
             message = "the link leads to a parent folder, and is not followed"
             self._problems.found("SR-SUITE-007", folder, message, severity="warning")
@@ -148,7 +147,9 @@ class Discovery:
             if not _is_plain(name):
                 self._not_plain(folder, name)
             elif is_folder:
-                yield from self._folder(entry.path, above | {place})
+                may_lead_elsewhere = entry.is_symlink() or os.name == "nt"  # which has junctions
+                below = os.path.realpath(entry.path) if may_lead_elsewhere else os.path.join(place, name)
+                yield from self._folder(entry.path, below, above | {place})
             elif self._is_item(entry.path, names):
                 yield from self._item(entry.path, names)
 
