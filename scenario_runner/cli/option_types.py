@@ -5,7 +5,6 @@ import math
 import re
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from shutil import get_terminal_size
 from typing import Any, Final, NoReturn
 
 from scenario_runner.cli.console import show
@@ -31,8 +30,11 @@ class _Formatter(argparse.HelpFormatter):
     (from Python 3.14 on) until help is printed.
     """
 
+    columns = 100
+    """The width of help. `Parser.format_help` asks the terminal."""
+
     def __init__(self, prog: str) -> None:
-        super().__init__(prog, max_help_position=34, width=min(get_terminal_size((100, 24)).columns, 120))
+        super().__init__(prog, max_help_position=34, width=self.columns)
 
     def _set_color(self, *arguments: bool, **keys: object) -> None:
         self._colors = arguments, keys
@@ -56,6 +58,9 @@ class Parser(argparse.ArgumentParser):
 
     def format_help(self) -> str:
         """Return the description, examples, one line of usage, and the options."""
+        from shutil import get_terminal_size  # takes 3 ms of every run
+
+        _Formatter.columns = min(get_terminal_size((100, 24)).columns, 120)
         formatter = self._get_formatter()
         formatter.add_text(self.description)
         forms = {"*": "[{}…]", "+": "{}…", "?": "[{}]"}
