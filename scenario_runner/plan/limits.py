@@ -60,6 +60,7 @@ _ALIGNMENT_OF = {
     "uniform_texel_buffer": "minTexelBufferOffsetAlignment",
 }
 _ALIGNMENTS = tuple(dict.fromkeys(_ALIGNMENT_OF.values()))
+_OF_GROUPS = ("minStorageBufferOffsetAlignment", "minUniformBufferOffsetAlignment")
 _RANGE_OF = {"uniform_buffer": "maxUniformBufferRange", "storage_buffer": "maxStorageBufferRange"}
 _USUAL_ALIGNMENT = 256
 _ALIGNED = "multiples of 256 suit nearly all devices"
@@ -114,7 +115,7 @@ def exceeded_limits(plan: Plan, limits: Limits, device: str) -> list[Diagnostic]
     size = limits.get(SUBGROUP_SIZE)
     if isinstance(size, int) and size > 0:
         findings += [_uneven(pipeline, size, device) for pipeline in plan.pipelines if _is_uneven(pipeline, size)]
-    alignments = [limits.get(name) for name in _ALIGNMENTS]  # each buffer may be bound as storage or uniforms
+    alignments = [limits.get(name) for name in _OF_GROUPS]  # each buffer may be bound as storage or uniforms
     alignment = max([limit for limit in alignments if isinstance(limit, int) and limit], default=1)
     findings += misaligned_bindings(plan, limits, device)
     findings += [
@@ -139,7 +140,7 @@ def _uneven(pipeline: PipelinePlan, size: int, device: str) -> Diagnostic:
 
 def misaligned_bindings(plan: Plan, limits: Limits, device: str) -> Iterator[Diagnostic]:
     """Find bindings that begin in a buffer at no multiple of the device's alignment."""
-    for place, descriptor in parts_of_buffers(plan):
+    for place, descriptor in _bound_with_offset(plan):
         limit = limits.get(_ALIGNMENT_OF[descriptor.kind])
         if isinstance(limit, int) and limit and descriptor.offset_bytes % limit:
             message = f"{_bound_from(descriptor)}, which is no multiple of {limit}, as {device!r} needs it"
@@ -148,7 +149,7 @@ def misaligned_bindings(plan: Plan, limits: Limits, device: str) -> Iterator[Dia
 
 def unusual_offsets(plan: Plan) -> Iterator[Diagnostic]:
     """Warn of bindings with an offset that some devices refuse."""
-    for place, descriptor in parts_of_buffers(plan):
+    for place, descriptor in _bound_with_offset(plan):
         if descriptor.offset_bytes % _USUAL_ALIGNMENT:
             message = f"{_bound_from(descriptor)}, which some devices refuse"
             yield Diagnostic("SR-LIMIT-014", "warning", place, message, _ALIGNED)
@@ -158,21 +159,17 @@ def _bound_from(descriptor: Descriptor) -> str:
     return f"buffer {descriptor.uid!r} is bound from offset {descriptor.offset_bytes} on"
 
 
-def parts_of_buffers(plan: Plan) -> Iterator[tuple[str, Descriptor]]:
-    """Yield each binding of a part of a buffer, after the pointer of the first command with it."""
-    partial = {
-        number: [each for each in sets.descriptors if each.offset_bytes or each.size_bytes is not None]
-        for number, sets in enumerate(plan.descriptor_lists)
-    }
+def _bound_with_offset(plan: Plan) -> Iterator[tuple[str, Descriptor]]:
+    """Yield each descriptor with an offset in a buffer, after the place of the first command with it."""
+    lists = [[each for each in sets.descriptors if each.offset_bytes] for sets in plan.descriptor_lists]
     seen: set[Descriptor] = set()
-    for frame in plan.frames if any(partial.values()) else ():
+    for frame in plan.frames if any(lists) else ():
         for operation in frame.operations:
             if operation.kind == "dispatch" or operation.kind == "draw":
                 command = "dispatch_compute" if operation.kind == "dispatch" else "dispatch_fragment"
-                for descriptor in partial[operation.descriptors]:
-                    if descriptor not in seen:
-                        seen.add(descriptor)
-                        yield f"/commands/{operation.command}/{command}/bindings", descriptor
+                place = f"/commands/{operation.command}/{command}/bindings"
+                yield from ((place, each) for each in lists[operation.descriptors] if each not in seen)
+                seen.update(lists[operation.descriptors])
 
 
 def misaligned(plan: ResourcePlan, alignment: int, device: str) -> Diagnostic:

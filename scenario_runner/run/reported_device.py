@@ -59,7 +59,7 @@ def _limits_of(reported: Mapping[str, Json]) -> dict[str, Json]:
     for name in NAMES:
         value = limits.get(name, 0)
         numbers = value if isinstance(value, tuple) and len(value) == LENGTHS.get(name) else (value,)
-        if not all(type(number) is int or (type(number) is float and name in LENGTHS) for number in numbers):
+        if not all(type(number) is int or (type(number) is float and isinstance(value, tuple)) for number in numbers):
             raise TypeError(f"limits/{name} is {reported[name]!r:.80}")
     return limits
 
