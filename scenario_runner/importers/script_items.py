@@ -41,13 +41,8 @@ from scenario_runner.importers.shader_script import (
 _EXTENSIONS: Final = {"compute": ".comp", "vertex": ".vert", "fragment": ".frag"}
 _IMAGE_KINDS: Final = ("storage_image", "sampled_image", "combined_image_sampler")
 _WRITTEN_KINDS: Final = ("storage", "storage_texel_buffer", "storage_image")
-_NORMALIZED: Final = ("unorm", "snorm", "srgb")
 _DEPTH_BUFFER: Final = "depth_buffer"
 _DEPTH_FORMAT: Final = "D32_SFLOAT_S8_UINT"
-_EXACT_RTOL: Final = 1e-8
-"""Amber's tolerance for equal floats, 1e-6 percent."""
-_TEXEL_ATOL: Final = 0.002
-_ROUNDING: Final = 1e-6
 
 
 def write_item(script: Script, folder: str, expected_fail: str, assemble: Callable[[Shader], bytes]) -> None:
@@ -57,22 +52,21 @@ def write_item(script: Script, folder: str, expected_fail: str, assemble: Callab
     item = _Item(script, folder, assemble)
     item.add_commands()
     item.add_resources()
-    needs: JsonObject = {}
-    if script.features - {"robustBufferAccess"}:
-        needs["features"] = sorted(script.features - {"robustBufferAccess"})
-    if script.extensions:
-        needs["extensions"] = sorted(script.extensions)
-    check: JsonObject = {}
-    if item.outputs:
-        check["outputs"] = item.outputs
-    if needs:
-        check["needs"] = needs | {"at_least": True}
-    if "robustBufferAccess" in script.features:
-        check["robustness"] = True
-    if expected_fail:
-        check["expected_fail"] = expected_fail
+    features = sorted(script.features - {"robustBufferAccess"})
+    needs = _filled({"features": features, "extensions": sorted(script.extensions)})
+    check: JsonObject = {
+        "outputs": item.outputs,
+        "needs": needs and needs | {"at_least": True},
+        "robustness": "robustBufferAccess" in script.features,
+        "expected_fail": expected_fail,
+    }
     write_json(folder, SCENARIO, {"resources": item.resources, "commands": item.commands})
-    write_json(folder, CHECK, check)
+    write_json(folder, CHECK, _filled(check))
+
+
+def _filled(keys: JsonObject) -> JsonObject:
+    """Return the keys with a value that is not empty."""
+    return {key: value for key, value in keys.items() if value}
 
 
 class _Item:
@@ -199,18 +193,19 @@ class _Item:
         if key in self._uids:
             return self._uids[key]
         uid = self._uids[key] = self._new_name(shader.name)
-        body: JsonObject = {"uid": uid, "src": self._source(shader, stage), "stage": stage}
-        if shader.language == "HLSL":
-            body |= {"type": "HLSL", "include_dirs": ["."]}
-        if shader.target_env and shader.language == "GLSL":
-            body["build_options"] = f"--target-env {shader.target_env}"
-        if entry != "main":
-            body["entry"] = entry
-        if constants:
-            body["specialization_constants"] = [{"id": id, "value": value} for id, value in constants]
-        if is_full:
-            body["full_subgroups"] = True
-        self.resources.append({"shader": body})
+        is_hlsl, has_target = shader.language == "HLSL", shader.language == "GLSL" and shader.target_env
+        body: JsonObject = {
+            "uid": uid,
+            "src": self._source(shader, stage),
+            "stage": stage,
+            "type": "HLSL" if is_hlsl else "",
+            "include_dirs": ["."] if is_hlsl else [],
+            "build_options": f"--target-env {shader.target_env}" if has_target else "",
+            "entry": entry if entry != "main" else "",
+            "specialization_constants": [{"id": id, "value": value} for id, value in constants],
+            "full_subgroups": is_full,
+        }
+        self.resources.append({"shader": _filled(body)})
         return uid
 
     def _source(self, shader: Shader, stage: str) -> str:
