@@ -289,7 +289,8 @@ def check_texels(variable: DescriptorBinding, shader: str, format: Format | None
 
 
 def declared_otherwise(declared: Image, format: Format) -> bool:
-    """Return whether a storage image is declared with another format than ``format``, with texels of the same kind."""
+    """Return whether the shader declares a storage image's format as other than ``format``, but with the same kind of
+    texels."""
     expected = format_of(declared.format)
     return expected is not None and expected is not format and _same_texels(declared, format)
 

@@ -111,7 +111,7 @@ def _read_type(input_: StageVariable) -> Type:
 
 
 def _is_part(input_: StageVariable, output: StageVariable) -> bool:
-    """Return whether an input is a vector, and the output a longer one of the same numbers."""
+    """Return whether the input is a vector, and the output a longer vector with the same type of components."""
     read, written = _read_type(input_), output.type
     if not isinstance(read, Vector) or not isinstance(written, Vector):
         return False

@@ -44,7 +44,7 @@ def sandboxed(options: object) -> AbstractContextManager[None]:
 
 @contextmanager
 def json_output(options: argparse.Namespace) -> Iterator[None]:
-    """Write standard output to the file of --json=FILE. A report without a file goes to standard output, alone."""
+    """Redirect standard output to the file of --json=FILE. With --json alone, standard output holds only the report."""
     path, is_report = getattr(options, "json", None), options.command in REPORTERS
     if path is None or (path == STDOUT) != is_report:
         yield

@@ -246,8 +246,8 @@ def _pack(parser: Parser) -> None:
 
 
 def _reduce(parser: Parser) -> None:
-    """Write the smallest scenario that fails alike, for a bug report.
-    A failure is a crash, a time limit, an unexpected output or an error, or the failure that an option names.
+    """Reduce a failing scenario to the smallest one with the same failure, for a bug report.
+    By default, a failure is a crash, a timeout, an unexpected output or an error. An option can name another.
     """
     parser.epilog = "exit codes: 0: reduced; 1: FILE does not fail; others: docs/command_line.md"
     add(parser, "file FILE", "scenario file (JSON)")

@@ -111,7 +111,7 @@ def _no_device(report: Mapping[str, Json]) -> _Finding:
 
 
 def _guilty(report: Mapping[str, Json]) -> str | None:
-    """Advise to leave out the drivers that fail alone. Return None if no driver does."""
+    """Advise to leave out the drivers that fail even when loaded alone. Return None without such a driver."""
     tried = [driver for driver in report["drivers"] if not driver["usable"] and driver["devices_alone"] is not None]
     sound = [driver["path"] for driver in report["drivers"] if driver["usable"]]
     if not tried:

@@ -319,7 +319,7 @@ def places_of(text: str) -> "Places":
 
 @lru_cache(4)
 def faults(text: str, path: str) -> tuple[tuple[Diagnostic, ...], bool]:
-    """Scan a text once for all combinations of parameters."""
+    """Return the cached result of `scan`, which all combinations of parameters share."""
     problems, is_broken = scan(text, path)
     return tuple(problems), is_broken
 

@@ -71,7 +71,7 @@ class Statement:
         return self._words.pop(0).strip('"')
 
     def expect(self, *words: str) -> str:
-        """Take the next word, one of some words."""
+        """Take the next word. Raises an error unless it is one of ``words``."""
         found = self.word(" or ".join(words))
         if found not in words:
             raise self.wrong(f"unexpected {found!r}, expected {' or '.join(words)}")

@@ -136,7 +136,7 @@ def in_program_order(program: Program, vgf: Vgf) -> Vgf:
 
 
 def _with_ends(vgf: Vgf, program: Program, inputs: Mapping[int, Slot], outputs: Mapping[int, Slot]) -> Vgf:
-    """Give a model these inputs and outputs, which the program's values number, in the program's order."""
+    """Set a model's inputs and outputs, in the program's order. The keys are the numbers of the program's values."""
     ins = [value for value in dict.fromkeys(program.inputs) if value in inputs]
     outs = [value for value in dict.fromkeys(program.outputs) if value in outputs]
     return vgf._replace(

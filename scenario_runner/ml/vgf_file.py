@@ -329,7 +329,7 @@ def _sparsity(constant: Constant) -> int:
 
 
 def read_model(path: str) -> tuple[Vgf, Identity]:
-    """Read a VGF file as `read_vgf` does, unless the file is unchanged since a model of it was kept.
+    """Return the kept model of an unchanged VGF file, or read the file with `read_vgf`.
 
     Return the model and the identity of the file.
     """

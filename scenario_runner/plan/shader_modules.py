@@ -382,7 +382,7 @@ class _Matrix(NamedTuple):
     use: int
 
     def as_use(self) -> MatrixUse:
-        """Return the need for this type alone; integers may have any sign."""
+        """Return the device's requirement for this type, without the other operands. Integers may have any sign."""
         names = self.names(None)
         rows, columns = self.rows, self.columns
         words = f"{rows} x {columns} {self.component}" + (" of a workgroup" if self.scope == _WORKGROUP else "")

@@ -66,7 +66,7 @@ class NpySource(_FileSource):
     """A .npy file's payload."""
 
     def __init__(self, path: str) -> None:
-        """Read the header. Raise FileError, which begins with the path."""
+        """Read the header. Raise FileError with a message that begins with the path."""
         self.arguments = (path,)
         with SourceFile(path) as file:
             self.header = self.facts = parse_header(file)
@@ -192,7 +192,7 @@ class ImageFileSource(_FileSource):
     """An image's first levels."""
 
     def __init__(self, path: str, format: Format, width: int, height: int, mips: int) -> None:
-        """Compare the header with the scenario's declaration. Raise FileError, which begins with the path."""
+        """Compare the header with the declaration. Raise FileError with a message that begins with the path."""
         self.arguments = path, format, width, height, mips
         with open_image(*self.arguments) as reader:
             self.levels = self.facts = reader.mip_count

@@ -128,7 +128,7 @@ def captured_files(plan: Plan, folder: str, repeat: int) -> Iterator[dict[str, d
 
 
 def _extensions(plan: ResourcePlan) -> list[str]:
-    """Return the extensions for a resource in all formats."""
+    """Return the file extensions for a resource: one for each file format that can hold it."""
     if not plan.is_image:
         return [codec_for(plan.kind).extension]
     fitting = [codec.extension for codec in CODECS if codec.holds(plan.format, plan.mips)]

@@ -50,9 +50,9 @@ _MOST_NAME_BYTES = 100
 class PipelineCaching:
     """Keeps pipelines in files below the existing ``folder``, by default in ``cache_dir`` or the user's cache folder.
 
-    ``clear`` removes a scenario's file before first use. With ``fail_on_miss``, a run with a loaded file raises
-    PipelineCacheMissError for each pipeline missing from the file, and writes no file. ``creations`` has the driver's
-    feedback about the last run's new pipelines. A Runner creates each pipeline once.
+    ``clear`` removes a scenario's file before its first run. With ``fail_on_miss``, a run that loaded a file raises
+    PipelineCacheMissError if the file lacks a pipeline, and the file stays unchanged. A Runner creates each pipeline
+    once; ``creations`` has the driver's feedback about the pipelines that the last run created.
     """
 
     required = staticmethod(feedback_required)

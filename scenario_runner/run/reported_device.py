@@ -87,7 +87,7 @@ class _ReportedFeatures(FeatureTable):
 
 
 class ReportedDevice:
-    """Answers `vulkan.capabilities`' questions to a physical device from a report."""
+    """A device from a doctor report, with the members of a physical device that `vulkan.capabilities` reads."""
 
     def __init__(self, report: dict[str, Json]) -> None:
         self.name = str(report["name"])

@@ -113,7 +113,7 @@ class Arrays(Mapping[str, "numpy.ndarray[Any, Any]"]):
     def array(self, uid: str, dtype: Any = "int8", shape: tuple[int, ...] = (-1,)) -> numpy.ndarray[Any, Any]:
         """Return a resource's bytes as an array with ``dtype`` and ``shape``, without a copy.
 
-        Raises KeyError for a resource not read back, and ValueError for another size.
+        Raises KeyError for a resource not read back, and ValueError if its bytes do not fill ``dtype`` and ``shape``.
         """
         return numpy.frombuffer(self._bytes(uid), dtype=dtype).reshape(shape)
 

@@ -128,7 +128,10 @@ def _words(text: str) -> list[str]:
 
 
 def _macro(kind: str, text: str) -> tuple[str, tuple[str, str | bool]]:
-    """Return the name alone, and (name with parameters, value). Raises ValueError with a whole message."""
+    """Parse -D or -U: return the macro's name, and the pair (name with parameters, value).
+
+    The value is True for -DNAME without a value, and False for -U. Raises ValueError with a whole message.
+    """
     match = re.match(r"([A-Za-z_][A-Za-z0-9_]*)(\([A-Za-z0-9_ ,.]*\))?(=)?", text)
     rest = text[match.end() :] if match else text
     if match is None or (rest and not match[3]) or (kind == "-U" and text != match[1]):

@@ -182,7 +182,7 @@ class ItemRun(Sink, ABC):
             self.runner.also_enabled = (*needs.features, *needs.extensions)
 
     def _allows_more(self, needs: Needs) -> bool:
-        """Return whether the item may need more than ``needs``: the needs of a whole suite are such a minimum."""
+        """Return whether ``needs`` is a minimum: with ``at_least``, or from the defaults of a suite."""
         return needs.at_least or "needs" in self.expectations.defaults
 
 

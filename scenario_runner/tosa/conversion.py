@@ -280,7 +280,7 @@ def _types(shader: CustomOperation) -> Iterator[_Problem]:
 
 
 def _order(function: Function) -> Iterator[_Problem]:
-    """Check that values are defined once and before their use, which no converter does for shaders alone."""
+    """Check that values are defined once and before their use. No converter checks a model of shaders only."""
     known: dict[str, str] = {}
     steps: list[tuple[CustomOperation | None, Sequence[Value], Sequence[Value]]] = [(None, (), function.arguments)]
     steps += [(operation, operation.operands, operation.results) for operation in function.operations]

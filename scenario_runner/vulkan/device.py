@@ -48,7 +48,7 @@ class LruCache(Generic[_Object]):
         self._entries: dict[Hashable, tuple[_Object, ExitStack]] = {}
 
     def get(self, content: Hashable, make: Callable[[ExitStack], _Object]) -> _Object:
-        """Return the object with this content, created now if it is new."""
+        """Return the stored object for ``content``, or create it with ``make``."""
         entry = self._entries.pop(content, None)
         if entry is None:
             with ExitStack() as failed:

@@ -395,7 +395,7 @@ def _contents_collide(image: Image, other: Resource) -> bool:
 
 
 def _disagreement(image: Image, other: Any) -> str:
-    """Describe how another member would see a LINEAR image's padding as data; empty if it does not.
+    """Describe how another member of the memory group would read a LINEAR image's padding as data; "" if it would not.
 
     A buffer as large as the padded image is expected to know the padding. A tensor of the image's shape has the image's
     strides. Any other tensor sees packed bytes, like images of other widths.

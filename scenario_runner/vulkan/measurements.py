@@ -240,8 +240,8 @@ def instrumentation_required(physical: PhysicalDevice, disabled_extensions: Coll
 class Instrumentation:
     """The shader instrumentation of a run; ``blocks`` has each measured basic block's values.
 
-    A block has the scenario command's index and the shader's uid (or label); None if a result cannot be assigned to a
-    command.
+    Each block names the scenario command by index, and the shader by uid or label. Both are None if the driver's result
+    matches no command.
     """
 
     def __init__(self, device: Device, plan: Plan, stack: ExitStack) -> None:

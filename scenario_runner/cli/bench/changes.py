@@ -60,7 +60,8 @@ def chances(changes: Sequence[Sequence[float]]) -> list[float]:
 
 
 class Change(NamedTuple):
-    """A row of both sides: two medians over processes, and the median ratio of pairs of processes."""
+    """A measured row before and after: the two medians over processes, and the median ratio after/before of paired
+    processes."""
 
     row: Row
     before_ns: float

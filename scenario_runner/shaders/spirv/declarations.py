@@ -85,7 +85,7 @@ class Declarations:
         self._nulls: dict[int, Value] = {}
 
     def _require(self, id: int, user: int) -> None:
-        """Build ``id``, which the instruction at offset ``user`` names, and all operands."""
+        """Build the constant or type ``id``, operands first. The instruction at offset ``user`` uses this id."""
         definitions, words = self.index.definitions, self.index.words
         if id not in self._built and definitions.get(id, user) < user:
             missing: dict[int, int] = {}  # offset → id
@@ -161,7 +161,7 @@ class Declarations:
         return tuple(parts)
 
     def variable_type(self, id: int, at: int) -> Type:
-        """Return the type that the variable ``id``, declared by the instruction at an offset, points to."""
+        """Return the type behind a variable's pointer. The instruction at offset ``at`` declares the variable."""
         index = self.index
         pointer = index.definition(index.words[at + 1], f"the type of the variable {id}")
         if index.opcode(pointer) != op.TYPE_POINTER:

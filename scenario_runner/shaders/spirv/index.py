@@ -278,7 +278,7 @@ _PARTITIONED_OPERATIONS: Final = (6, 7, 8)  # PartitionedReduceNV and both scans
 
 
 def idle_partitions(index: Index) -> set[int]:
-    """Return the offsets that declare partitioned subgroup operations, if no instruction is such an operation.
+    """Return the offsets that declare partitioned subgroup operations, if no instruction uses the declaration.
 
     dxc declares them for each reduction in a subgroup (WaveActiveSum).
     """

@@ -142,7 +142,8 @@ def change_formats(index: Index, formats: Mapping[int, str]) -> ChangedFormats |
 
 
 class _Change:
-    """New types for values, besides the types that other values keep. ``formats`` are the image formats by id."""
+    """A module with new image types for some values; all other values keep their types. ``formats`` maps ids of values
+    to the new format."""
 
     def __init__(self, index: Index, uses: ImageUses, formats: Mapping[int, str]) -> None:
         self._index = index

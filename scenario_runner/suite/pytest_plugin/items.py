@@ -88,7 +88,7 @@ _KEY: Final = pytest.StashKey[Session]()
 
 
 def begin(config: pytest.Config) -> None:
-    """Make the session of a run of pytest, which closes the session. Raises pytest.UsageError."""
+    """Open the session of a pytest run; pytest closes it at the end. Raises pytest.UsageError for wrong options."""
     try:
         session = config.stash[_KEY] = Session(config)
     except ScenarioRunnerError as error:
