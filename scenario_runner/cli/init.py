@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from math import prod
 from typing import Final
 
-from scenario_runner.checks.bindings import Slot, check_image, declared_size, slots_of
+from scenario_runner.checks.bindings import TEXEL_BUFFERS, Slot, check_image, declared_size, slots_of
 from scenario_runner.checks.entry_points import MODELS, find_entry_point
 from scenario_runner.cli.arguments import parse
 from scenario_runner.cli.shader import module_of, request_for
@@ -93,7 +93,12 @@ def _entries(options: argparse.Namespace, folder: str) -> tuple[list[Json], dict
             uid = uids.make(slot.variable.name or f"binding_{slot.binding}")
             resources.append(_resource(slot, uid, extent, options.file))
         texture = uid if slot.kind == "sampled_image" else texture
-        bindings.append({"set": slot.set, "id": slot.binding, "resource_ref": uid})
+        binding: dict[str, Json] = {"set": slot.set, "id": slot.binding, "resource_ref": uid}
+        if slot.descriptor_count != 1:  # an array, or one of any length
+            binding["resource_refs"] = [binding.pop("resource_ref")] * max(1, slot.descriptor_count)
+        if slot.kind in TEXEL_BUFFERS:
+            binding["format"] = format_name(slot.variable)
+        bindings.append(binding)
     command: dict[str, Json] = {"shader_ref": shader["uid"], "rangeND": groups, "bindings": bindings}
     if entry.interface.push_constants is not None:
         command["push_data_ref"] = uids.make("push_constants")
@@ -158,6 +163,8 @@ def _resource(slot: Slot, uid: str, extent: Sequence[int], path: str) -> dict[st
     if variable.tensor is not None:
         kind, shape = "tensor", variable.tensor.shape or (-1,) * (variable.tensor.rank or 1)
         body |= {"dims": [_LEAST_EXTENT if length < 1 else length for length in shape], "format": format_name(variable)}
+    elif slot.kind in TEXEL_BUFFERS:
+        body["size"] = prod(extent) * format_named(format_name(variable)).block_size_bytes
     elif variable.block is None:
         kind, name = "image", format_name(variable)
         _refuse_errors(check_image(variable, slot.shader, uid, format_named(name), ""), path)

@@ -69,6 +69,19 @@ def test_images(program: Program, tmp_path: Path) -> None:
     assert numpy.load(tmp_path / "out" / "result.npy").shape == (1, 4, 8, 4)
 
 
+def test_arrays_and_texel_buffers(program: Program, tmp_path: Path) -> None:
+    """All entries of an array are one resource, and a texel buffer gets a format."""
+    declared = "layout(binding = 0) uniform samplerBuffer texels; layout(binding = 1) buffer B { vec4 b; } both[2];"
+    (tmp_path / "fetch.comp").write_text(glsl("both[0].b = texelFetch(texels, 3) + both[1].b;", declared))
+    program.succeed("init", "fetch.comp")
+    bindings = entries(tmp_path / "fetch.json")["command"]["bindings"]
+    assert bindings == [
+        {"set": 0, "id": 0, "resource_ref": "texels", "format": "VK_FORMAT_R32G32B32A32_SFLOAT"},
+        {"set": 0, "id": 1, "resource_refs": ["both", "both"]},
+    ]
+    program.succeed("fetch.json")
+
+
 def test_hlsl_and_spirv(program: Program, tmp_path: Path) -> None:
     """HLSL gets the first entry point, and a module the type SPIR-V. Paths start from the scenario's folder."""
     (tmp_path / "add.hlsl").write_text(HLSL)
@@ -108,13 +121,13 @@ def test_existing_files_stay(program: Program, tmp_path: Path, existing: str) ->
 
 
 def test_unsuitable_shaders(program: Program, tmp_path: Path) -> None:
-    """Another stage, a missing entry point and an array of textures are errors, and nothing is written."""
+    """Another stage, a missing entry point and a texture in three dimensions are errors, and nothing is written."""
     (tmp_path / "a.frag").write_text("#version 450\nvoid main() {}\n")
-    array = "layout(binding = 0) uniform sampler2D many[2];\nlayout(binding = 1) buffer B { vec4 b; };"
-    (tmp_path / "many.comp").write_text(glsl("b = texelFetch(many[1], ivec2(0), 0);", array))
+    volume = "layout(binding = 0) uniform sampler3D volume;\nlayout(binding = 1) buffer B { vec4 b; };"
+    (tmp_path / "volume.comp").write_text(glsl("b = texelFetch(volume, ivec3(0), 0);", volume))
     before = files_in(tmp_path)
     assert "a.frag has no compute shader\n" in program.fail(2, "init", "a.frag").err
-    assert "an array of descriptors; a scenario binds one resource" in program.fail(6, "init", "many.comp").err
+    assert "is declared as 3D" in program.fail(3, "init", "volume.comp").err
     (tmp_path / "add.hlsl").write_text(HLSL)
     assert "the entry points are: second" in program.fail(5, "init", "add.hlsl", "--entry", "none").err
     (tmp_path / "add.hlsl").unlink()
