@@ -38,6 +38,8 @@ def test_each_verdict_has_its_outcome(run_pytest: RunPytest, tmp_path: Path) -> 
         ("fail", wrong),
     ):
         write_scenario(folder / name / "scenario.json", expected=expected)
+    write_scenario(folder / "fails.json", expected=wrong, expected_fail="a bug")
+    write_scenario(folder / "mended.json", expected=right, expected_fail="a bug")
     write_scenario(folder / "skipped.json")
     write_scenario(folder / "unsupported.json", needs={"extensions": ["VK_TEST_that_no_device_has"]})
     write_scenario(folder / "missing.json", needs={"no_such_key": 1})
@@ -60,6 +62,8 @@ def test_each_verdict_has_its_outcome(run_pytest: RunPytest, tmp_path: Path) -> 
         "suite/improved/scenario.json::improved": "FAILED",
         "suite/fail/scenario.json::fail": "FAILED",
         "suite/missing.json::missing": "FAILED",
+        "suite/fails.json::fails": "XFAIL",
+        "suite/mended.json::mended": "FAILED",
         "suite/known/scenario.json::known": "XFAIL",
         "suite/accepted/scenario.json::accepted": "XFAIL",
     }, ended.out
@@ -76,7 +80,7 @@ def test_each_verdict_has_its_outcome(run_pytest: RunPytest, tmp_path: Path) -> 
     assert (tmp_path / "results" / "suite" / "fail").is_dir()
     suite = ElementTree.parse(tmp_path / "junit.xml").getroot()[0]
     counts = {name: suite.get(name) for name in ("tests", "failures", "errors", "skipped")}
-    assert counts == {"tests": "9", "failures": "3", "errors": "0", "skipped": "4"}
+    assert counts == {"tests": "11", "failures": "4", "errors": "0", "skipped": "5"}
     case = next(each for each in suite.iter("testcase") if each.get("name") == "fail")
     assert "[3]: expected 2" in (case.findtext("failure") or "")
     assert {each.get("name") for each in case.iter("property")} == {"verdict", "device", "driver"}
