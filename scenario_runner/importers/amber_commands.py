@@ -38,6 +38,7 @@ _METRICS: Final = {"RMSE_BUFFER": ("rmse", 1.0), "EQ_HISTOGRAM_EMD_BUFFER": ("hi
 """Metrics of comparisons, each with a factor: Amber divides by 256 bins, scenarios by 255."""
 _COMPARATORS: Final = ("EQ", "NE", "LT", "LE", "GT", "GE")
 _MOST_TOLERANCES: Final = 4
+_MOST_OF_CHANNEL: Final = 255
 _MOST_COMMANDS: Final = 10_000
 _MOST_CELLS: Final = 1_000_000
 _CLEAR: Final = ([0.0, 0.0, 0.0, 0.0], 1.0)
@@ -142,7 +143,7 @@ class CommandParser:
 
     def _clear_color(self, row: Statement) -> None:
         pipeline = self._script.pipeline(row)
-        color = [row.integer("a colour from 0 to 255") / 255 for _ in range(4)]
+        color = _color(row, 4)
         self._clear[pipeline.name] = color, self._clear.get(pipeline.name, _CLEAR)[1]
 
     def _clear_depth(self, row: Statement) -> None:
@@ -177,9 +178,9 @@ class CommandParser:
         row.expect("SIZE")
         rect = start, y, row.integer("the width"), row.integer("the height")
         count = len(row.expect("EQ_RGB", "EQ_RGBA")) - len("EQ_")
-        color = [row.integer("a colour from 0 to 255") / 255 for _ in range(count)]
+        color = _color(row, count)
         tolerances = self._tolerances(row)
-        self._script.commands.append(Texels(name, rect, color, tolerances, 1 / 255, row.line))
+        self._script.commands.append(Texels(name, rect, color, tolerances, 1 / _MOST_OF_CHANNEL, row.line))
 
     def _expect_values(self, row: Statement, name: str, start: int) -> None:
         tolerances = self._tolerances(row)
@@ -204,6 +205,14 @@ class CommandParser:
         if not 1 <= len(tolerances) <= _MOST_TOLERANCES:
             raise row.wrong(f"there are {len(tolerances)} tolerances, expected 1 to {_MOST_TOLERANCES}")
         return tolerances
+
+
+def _color(row: Statement, count: int) -> list[float]:
+    """Read channels from 0 to 255 as numbers from 0 to 1."""
+    channels = [row.integer("a channel") for _ in range(count)]
+    if max(channels) > _MOST_OF_CHANNEL:
+        raise row.wrong(f"a channel must be from 0 to {_MOST_OF_CHANNEL}, not {max(channels)}")
+    return [channel / _MOST_OF_CHANNEL for channel in channels]
 
 
 def rectangle(rect: tuple[float, float, float, float], size: tuple[int, int]) -> tuple[float, ...]:

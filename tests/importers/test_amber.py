@@ -386,6 +386,7 @@ WRONG = {
         PAINT + "EXPECT picture IDX 4 0 SIZE 5 4 EQ_RGB 0 0 0\nRUN pipeline DRAW_RECT POS 0 0 SIZE 1 1",
         "28: the rectangle ends outside of the 8 x 4 texels",
     ),
+    "channel": ("CLEAR_COLOR pipeline 0 0 256 0", "15: a channel must be from 0 to 255, not 256"),
     "offset": ("EXPECT numbers IDX 2 EQ 1", "15: the offset 2 is no multiple of the 4 bytes of an element"),
 }
 
