@@ -6,6 +6,7 @@ Names are imported when they are first used: a program that only wants one part 
 
 TYPE_CHECKING = False  # typing takes milliseconds, in which Ctrl-C would show a traceback
 if TYPE_CHECKING:
+    from scenario_runner.cli.suites.python_suite import test as test
     from scenario_runner.errors import ScenarioRunnerError as ScenarioRunnerError
     from scenario_runner.errors.diagnostic import Diagnostic as Diagnostic
     from scenario_runner.errors.version import __version__ as __version__
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
     from scenario_runner.scenario import loads as loads
     from scenario_runner.tosa.conversion import ConvertedModel as ConvertedModel
     from scenario_runner.tosa.conversion import convert as convert
+    from scenario_runner.validation import validate as validate
+    from scenario_runner.vulkan.instance import devices as devices
 
 _HOME = {
     "__version__": "errors.version",
@@ -35,9 +38,12 @@ _HOME = {
     "Scenario": "scenario",
     "ScenarioRunnerError": "errors",
     "convert": "tosa.conversion",
+    "devices": "vulkan.instance",
     "from_dict": "scenario",
     "load": "scenario",
     "loads": "scenario",
+    "test": "cli.suites.python_suite",
+    "validate": "validation",
 }
 
 __all__ = sorted(_HOME)

@@ -175,7 +175,7 @@ class Runner(DeviceSession):
             self._destroy()
 
     def __repr__(self) -> str:
-        name = self._device_name
+        name = self.device_name
         return "<Runner, no device opened>" if name is None else f"<Runner on {name!r}>"
 
     def plan(
@@ -228,7 +228,7 @@ class Runner(DeviceSession):
         outputs: Collection[str] | None = None,
         output_dir: StrPath | None = None,
         capture_dir: StrPath | None = None,
-        write_files: bool = True,
+        write_files: bool | None = None,
         repeat: int = 1,
         keep_state: bool = False,
         dry_run: bool = False,
@@ -243,9 +243,10 @@ class Runner(DeviceSession):
 
         ``inputs`` replaces resources' initial content. ``outputs`` names the resources to return (a uid, or
         several); the default is every resource with a ``dst`` or writable by shaders. The run writes the files named by
-        ``dst`` unless ``write_files`` is false, relative to ``output_dir`` (default: the scenario's folder). ``repeat``
-        counts iterations. Each iteration starts with the inputs again, unless ``keep_state``. ``timings`` measures the
-        run: see `Result.timings`.
+        ``dst``, relative to ``output_dir`` (default: the scenario's folder). ``write_files`` decides about files; the
+        default is true, but for a scenario given in code only with ``output_dir``. ``repeat`` counts iterations. Each
+        iteration starts with the inputs again, unless ``keep_state``. ``timings`` measures the run: see
+        `Result.timings`.
 
         Raises a subclass of ScenarioRunnerError. A failed run writes no outputs; earlier frames' captures stay.
         """
@@ -292,7 +293,7 @@ class Runner(DeviceSession):
             from scenario_runner.run.dump_files import DumpFiles
             from scenario_runner.scenario.loader import as_scenario
 
-            files = DumpFiles(as_scenario(scenario), plan, dump, options, lambda: self._device_name)
+            files = DumpFiles(as_scenario(scenario), plan, dump, options, lambda: self.device_name)
             sinks: tuple[Sink, ...] = (OutputFiles(files.whole), files) if write_files else (files,)
             self._execute(files.plan, sinks, options, timings, capture_dir)
         return plan

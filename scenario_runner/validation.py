@@ -83,6 +83,17 @@ class Options(NamedTuple):
     strict: bool = False
 
 
+def validate(
+    path: str | os.PathLike[str], *, hazards: bool = False, strict: bool = False, sandbox: bool = False
+) -> Validation:
+    """Find all errors and warnings about a scenario file, without a device.
+
+    ``hazards`` looks for missing barriers, ``strict`` turns warnings into errors, and ``sandbox`` refuses files outside
+    of the scenario's folder. ``findings`` of the result has each finding, and ``exit_code`` is 0 for a valid file.
+    """
+    return validate_file(path, Options(hazards=hazards, strict=strict, sandbox=sandbox))
+
+
 def validate_file(
     path: str | os.PathLike[str], options: Options | None = None, load: Callable[[Any], Scenario] = load
 ) -> Validation:

@@ -1,5 +1,7 @@
 """The Python API: Runner and Result."""
 
+import json
+from contextlib import chdir
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +22,7 @@ from scenario_runner.scenario import (
     SpecializationConstant,
 )
 from tests.program import run_python
-from tests.scenes import Scene, assemble, glsl, kernel
+from tests.scenes import ADD, Scene, assemble, glsl, kernel
 
 TWO = "layout(binding = 0) buffer A { float a[]; };\nlayout(binding = 1) buffer B { float b[]; };\n"
 SCALE = glsl(
@@ -64,8 +66,9 @@ def test_scenario_built_in_code(runner: Runner, tmp_path: Path, monkeypatch: pyt
     result = runner.run(in_code(x, 2.5, 0.5))
     assert sorted(result) == ["y"]
     assert (result.array("y", "f4") == x * 2.5 + 0.5).all()
-    assert result["y"].dtype == numpy.int8
-    assert result["y"].shape == (16,)
+    assert result["y"].dtype == numpy.float32
+    assert result["y"].shape == (4,)
+    assert result.array("y").shape == (16,)
     assert (result.array("y", "f4", (2, 2)) == (x * 2.5 + 0.5).reshape(2, 2)).all()
     assert (result.frames[0].array("y", "f4") == x * 2.5 + 0.5).all()
     assert list(tmp_path.iterdir()) == []
@@ -237,9 +240,59 @@ def test_public_names() -> None:
 def test_public_names_of_a_runner() -> None:
     """A Runner has only its documented public names."""
     methods = {"close", "plan", "prepare", "release", "run", "run_into", "run_to_files"}
-    facts = {"frame_captures", "live_objects", "physical_device", "printed", "validation_messages"}
-    settings = {"compiler", "renderdoc", "sandbox", "strict", "timeout_s"}
+    facts = {"device_name", "frame_captures", "live_objects", "physical_device", "printed", "validation_messages"}
+    settings = {"also_enabled", "compiler", "renderdoc", "sandbox", "strict", "timeout_s"}
     assert {name for name in dir(Runner()) if not name.startswith("_")} == methods | facts | settings
+
+
+def test_results_have_the_type_of_the_shader(scene: Scene) -> None:
+    """A buffer has the number type in the shader, and int8 where shaders give several types. `array` gives bytes."""
+    both = "layout(binding = 0) buffer F { float f[]; };\nlayout(binding = 0) buffer U { uint u[]; };"
+    scene.shader("half", glsl("f[0] = 0.5;", "layout(binding = 0) buffer B { float f[]; };"))
+    scene.shader("two", glsl("u[1] = floatBitsToUint(f[0]);", both)).buffer("x", size=8).buffer("y", size=8)
+    scene.buffer("odd", size=6).dispatch("half", ["x"], [1]).dispatch("two", ["y"], [1]).dispatch("half", ["odd"], [1])
+    with Runner() as runner:
+        assert runner.device_name is None
+        for result in (runner.run(scene.write()), runner.prepare(scene.write()).run()):
+            assert (result["x"].dtype, result["x"].tolist()) == (numpy.float32, [0.5, 0.0])
+            assert (result["y"].dtype, result["y"].shape) == (numpy.int8, (8,))
+            assert (result["odd"].dtype, result["odd"].shape) == (numpy.int8, (6,))
+            assert result.array("x").tobytes() == numpy.float32([0.5, 0]).tobytes()
+        assert runner.device_name == runner.physical_device.name
+
+
+def test_data_in_code_writes_no_file(scene: Scene) -> None:
+    """A scenario given in code writes files only with an output folder, or where the call asks for them."""
+    scene.shader("add", ADD).buffer("x", size=16, dst="x.npy").dispatch("add", ["x"], [4])
+    tree = json.loads(scene.write().read_text())
+    tree["resources"][0]["shader"]["src"] = str(scene.folder / "add.comp")
+    with Runner() as runner, chdir(scene.folder):
+        assert runner.run(tree)["x"].tolist() == [1, 1, 1, 1]
+        runner.prepare(tree).run()
+        assert not (scene.folder / "x.npy").exists()
+        runner.run(tree, output_dir="out")
+        assert (scene.folder / "out" / "x.npy").exists()
+        runner.run(tree, write_files=True)
+        assert (scene.folder / "x.npy").exists()
+
+
+def test_devices_checks_and_suites(scene: Scene) -> None:
+    """The devices, the findings about a file, and the results of a suite come from the top level."""
+    (default,) = [device for device in scenario_runner.devices() if device.is_default]
+    with Runner() as runner:
+        assert (default.index, default.name) == (runner.physical_device.index, runner.physical_device.name)
+    scene.shader("add", ADD).buffer("x", size=16).dispatch("add", ["x"], [4])
+    path = scene.write()
+    assert scenario_runner.validate(path) == (str(path), (), 2, 1, 0)
+    scene.file("broken.json", '{"resources": [], "commands": 1}')
+    assert [one.code for one in scenario_runner.validate(scene.folder / "broken.json").findings] == ["SR-JSON-005"]
+    scene.file("check.json", '{"outputs": {"x": {"values": [1, 1, 1, 2], "dtype": "uint32"}}}')
+    suite = scenario_runner.test(str(path), root=str(scene.folder), jobs=1, retries=0)
+    assert (suite.passed, suite.exit_code) == (False, 1)
+    assert {name: result.verdict for name, result in suite.results.items()} == {"scenario.json": "Fail"}
+    assert "suite failed: 1 of 1 item" in suite.output
+    with pytest.raises(UsageError, match="unrecognized arguments: --jops"):
+        scenario_runner.test(str(path), jops=1)
 
 
 def test_every_error_names_its_scenario(scene: Scene, fault_layer: dict[str, str]) -> None:

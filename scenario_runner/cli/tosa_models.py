@@ -64,6 +64,8 @@ def convert(options: argparse.Namespace) -> None:
     if to_stdout:
         sys.stdout.buffer.writelines(converted.parts)
         sys.stdout.buffer.flush()
+    else:
+        print(f"wrote {one_line(options.output)}")
 
 
 def attributes(options: argparse.Namespace) -> None:

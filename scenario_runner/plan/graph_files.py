@@ -305,7 +305,8 @@ class GraphFiles:
         known: dict[str, Shape] = {}
         for resource in self.scenario.resources:
             if isinstance(resource, Tensor):
-                shape = _content_shape(self.scenario, resource, inputs) if resource.uid in open_uids else resource.dims
+                is_open = resource.uid in open_uids
+                shape = _content_shape(self.scenario, resource, inputs) if is_open else tuple(resource.dims)
                 if shape is not None:
                     known[resource.uid] = shape or (1,)
         shapes: dict[str, Shape] = {}

@@ -102,7 +102,7 @@ class OpticalFlowResolver(CommandResolver):
         for name, image in images.items():
             latest: Any = tables.resources[image.plan.uid]
             tables.resources[image.plan.uid] = latest._replace(usage=latest.usage.union(_USAGE[_CONNECTIONS[name]]))
-        flags: tuple[str, ...] = command.execution_flags
+        flags: tuple[str, ...] = tuple(command.execution_flags)
         if pipeline not in self._started:
             self._started.add(pipeline)
             flags = self._first_flags(flags, pointer)

@@ -149,7 +149,7 @@ def _graph_constants(command: DispatchSpirvGraph, context: CommandContext) -> di
     for number, uid in enumerate(command.graph_constants):
         source, constant = context.push_constants.sources.get(uid), context.scenario.resource(uid)
         if source is not None and isinstance(constant, GraphConstant):
-            description = TensorDescription(format_named(constant.format).value, constant.dims)
+            description = TensorDescription(format_named(constant.format).value, tuple(constant.dims))
             constants[number] = GraphConstantPlan(number, description, _data(source))
     return constants
 

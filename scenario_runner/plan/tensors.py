@@ -69,9 +69,13 @@ class TensorResolver(ResourceResolver):
         format = tensor_format(resource.format, f"{pointer}/format", problems)
         if format is None:
             return None
-        known = inferred if is_open(resource) else resource.dims
+        known = inferred if is_open(resource) else tuple(resource.dims)
         source = source_of(context.scenario, resource, context.inputs, known, format)
-        if source is not None and inferred is not None and not _holds(resource.dims, source, uid, pointer, problems):
+        if (
+            source is not None
+            and inferred is not None
+            and not _holds(tuple(resource.dims), source, uid, pointer, problems)
+        ):
             return None
         # planning the graph tells why it gives no shape to a deferred tensor
         shape = None if uid in context.deferred else _shape(resource, pointer, inferred, problems)
@@ -121,7 +125,7 @@ def _shape(
         message = f"tensor {tensor.uid!r} of the shape {list(shape)} is too large"
         problems.error("SR-TENSOR-005", f"{pointer}/dims", message)
         return None
-    return shape
+    return tuple(shape)
 
 
 def report_unknown_shape(tensor: Any, pointer: str, problems: Problems) -> None:
@@ -137,10 +141,11 @@ def values_of_constant(context: ResourceContext, constant: GraphConstant, pointe
     format = tensor_format(constant.format, f"{pointer}/format", context.problems)
     if format is None:
         return None
-    source = source_of(context.scenario, constant, {}, constant.dims, format)
+    shape = tuple(constant.dims)
+    source = source_of(context.scenario, constant, {}, shape, format)
     assert source is not None, "the model requires a source of constants"
     what = f"graph constant {constant.uid!r}"
-    return source if check_content(source, format, constant.dims, what, pointer, context.problems) else None
+    return source if check_content(source, format, shape, what, pointer, context.problems) else None
 
 
 def check_content(

@@ -118,7 +118,7 @@ class DeviceSession:
         return self._validation_messages
 
     @property
-    def _device_name(self) -> str | None:
+    def device_name(self) -> str | None:
         """The physical device's name; None before the first run."""
         return None if self._opened is None else self._opened[1].name
 

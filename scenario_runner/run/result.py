@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from contextvars import copy_context
-from functools import partial
+from functools import cache, partial
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy
@@ -15,10 +15,12 @@ from scenario_runner.errors import UsageError
 from scenario_runner.errors.diagnostic import Diagnostic
 from scenario_runner.errors.text import close_match, counted, listed
 from scenario_runner.files.byte_data import ArrayLike
+from scenario_runner.files.elements import ELEMENTS
 from scenario_runner.files.input import is_model
 from scenario_runner.files.npy import pack_depths
 from scenario_runner.files.sandbox import allowing
 from scenario_runner.files.vk_formats import ML_DTYPES, Format, ml_dtype
+from scenario_runner.plan.accesses import Accesses
 from scenario_runner.plan.plan import FramePlan, Plan
 from scenario_runner.plan.records import CompilerOptions
 from scenario_runner.plan.resolve import resolve, with_inputs
@@ -36,12 +38,15 @@ if TYPE_CHECKING:
 # List titles → lines.
 Notes: TypeAlias = "Mapping[str, Sequence[object]]"
 StrPath = str | os.PathLike[str]
+# Returns the number types that shaders give to buffers, by uid.
+Types: TypeAlias = "Callable[[], Mapping[str, str]]"
 
 
 class Arrays(Mapping[str, "numpy.ndarray[Any, Any]"]):
     """Arrays by uid.
 
-    A buffer is 1-D int8, like the file in ``dst``; `array` gives it another type. An image is the first mip level as
+    A buffer is 1-D and has the number type that all shaders give it, such as float32, or else int8. `array` returns the
+    bytes, also as another type. An image is the first mip level as
     (height, width, items), with the same type as in a .npy file: an item for each component, or an unsigned integer for
     a packed format. `level` returns the other levels. A tensor keeps its shape and type; bfloat16 and float8 are types
     from the package ml_dtypes.
@@ -49,15 +54,19 @@ class Arrays(Mapping[str, "numpy.ndarray[Any, Any]"]):
     An unknown uid raises KeyError, which lists all uids.
     """
 
-    def __init__(self, data: dict[str, bytearray], plan: Plan) -> None:
+    def __init__(self, data: dict[str, bytearray], plan: Plan, types: Types) -> None:
         self._data = data
         self._plan = plan
+        self._types = types
 
     def __getitem__(self, uid: str) -> numpy.ndarray[Any, Any]:
-        self._bytes(uid)
+        data = self._bytes(uid)
         plan = self._plan.resources[uid]
         if plan.npy is None:
             return self.level(uid)
+        if plan.format is None:
+            element = ELEMENTS.get(self._types().get(uid, ""))
+            return self.array(uid, element.type if element and not len(data) % element.size_bytes else "int8")
         descr, shape = plan.npy
         return self.array(uid, _dtype(plan.format, descr), shape)
 
@@ -144,8 +153,8 @@ def _dtype(format: Format | None, descr: str) -> object:
 class Frame(Arrays):
     """The captures at a frame boundary. ``iteration`` counts the repetitions from 0."""
 
-    def __init__(self, data: dict[str, bytearray], plan: Plan, frame_id: int, iteration: int) -> None:
-        super().__init__(data, plan)
+    def __init__(self, data: dict[str, bytearray], plan: Plan, types: Types, frame_id: int, iteration: int) -> None:
+        super().__init__(data, plan, types)
         self.frame_id = frame_id
         self.iteration = iteration
 
@@ -164,11 +173,12 @@ class Result(Arrays):
         self,
         data: dict[str, bytearray],
         plan: Plan,
+        types: Types,
         frames: list[Frame],
         timings: Timings | None = None,
         printed: tuple[Printed, ...] = (),
     ) -> None:
-        super().__init__(data, plan)
+        super().__init__(data, plan, types)
         self.frames = frames
         self.warnings: tuple[Diagnostic, ...] = plan.warnings
         self.timings = timings
@@ -193,18 +203,24 @@ class Collector(Sink):
 
     captures = True
 
-    def __init__(self, plan: Plan) -> None:
+    def __init__(self, plan: Plan, types: Types | None = None) -> None:
         self._plan = plan
+        self._types = types or types_in(plan)
         self.data: dict[str, bytearray] = {}
         self.frames: list[Frame] = []
 
     def frame(self, iteration: int, frame: FramePlan) -> Receive:
         data: dict[str, bytearray] = {}
-        self.frames.append(Frame(data, self._plan, frame.frame_id, iteration))
+        self.frames.append(Frame(data, self._plan, self._types, frame.frame_id, iteration))
         return partial(_keep, data)
 
     def outputs(self) -> Receive:
         return partial(_keep, self.data)
+
+
+def types_in(plan: Plan) -> Types:
+    """Return a function that reads the number types of buffers from the shaders, once."""
+    return cache(lambda: Accesses(plan).elements())
 
 
 def _keep(data: dict[str, bytearray], uid: str, view: memoryview) -> None:
@@ -259,17 +275,21 @@ class Prepared:
         execute: Execute,
         by_uid: Callable[[Inputs], Mapping[str, ArrayLike]],
         forget: Callable[[object], None],
+        writes_files: bool = True,
     ) -> None:
         """``plan_with`` plans other inputs, ``by_uid`` names them, and ``execute`` carries out a plan.
 
-        ``forget`` destroys the objects that the Runner keeps for this scenario.
+        ``forget`` destroys the objects that the Runner keeps for this scenario. ``writes_files`` is the default of
+        ``write_files``.
         """
+        self._writes_files = writes_files
         self._scenario = scenario
         self._plan = plan_with({})
         self._plan_with = plan_with
         self._execute = execute
         self._by_uid = by_uid
         self._forget = forget
+        self._types = types_in(self._plan)
         self._ran = False
         self._context = copy_context()  # with the Runner's sandbox, if any
 
@@ -283,7 +303,7 @@ class Prepared:
         inputs: object = None,
         *more: object,
         capture_dir: StrPath | None = None,
-        write_files: bool = True,
+        write_files: bool | None = None,
         repeat: int = 1,
         keep_state: bool = False,
         dry_run: bool = False,
@@ -308,13 +328,15 @@ class Prepared:
         options: RunOptions,
         timings: Timings | None,
         capture_dir: StrPath | None,
-        write_files: bool,
+        write_files: bool | None,
     ) -> Result:
         """Carry out a plan, and keep outputs and captures in memory."""
-        collector = Collector(plan)
+        if write_files is None:
+            write_files = self._writes_files
+        collector = Collector(plan, self._types)
         sinks = (collector, OutputFiles(plan)) if write_files else (collector,)
         printed = self._execute(plan, sinks, options, timings, capture_dir)
-        return Result(collector.data, plan, collector.frames, timings, printed)
+        return Result(collector.data, plan, self._types, collector.frames, timings, printed)
 
     def placed_errors(self) -> AbstractContextManager[None]:
         """Give errors in a block their places in the scenario."""
@@ -324,7 +346,7 @@ class Prepared:
         self,
         inputs: Mapping[str, ArrayLike],
         capture_dir: StrPath | None,
-        write_files: bool,
+        write_files: bool | None,
         options: RunOptions,
         timings: Timings | None,
     ) -> Result:
@@ -377,4 +399,5 @@ def prepare(
         with phases.phase("plan"):
             return resolve(loaded, {**own, **changed}, outputs, output_dir, compiler)
 
-    return Prepared(loaded, plan_with, execute, uids, forget)
+    writes_files = loaded.path is not None or output_dir is not None
+    return Prepared(loaded, plan_with, execute, uids, forget, writes_files)

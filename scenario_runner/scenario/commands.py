@@ -19,6 +19,7 @@ from scenario_runner.scenario.entries import (
     ByteCount,
     Command,
     ImplicitBarrier,
+    Items,
     Model,
     OptionalReference,
     Part,
@@ -89,7 +90,7 @@ class Binding(Model):
         description="VkFormat of the texels in a texel buffer; by default the format that the shader declares.",
     )
     resource_refs: BeyondReference[
-        Annotated[tuple[BoundResource, ...], Field(strict=False, min_length=1, max_length=65_536)]
+        Annotated[Items[BoundResource], Field(strict=False, min_length=1, max_length=65_536)]
     ] = Field(default=(), description="Resources for an array of descriptors, instead of resource_ref.")
 
     @classmethod
@@ -106,7 +107,7 @@ class Binding(Model):
 
 
 _PARTS = frozenset({"offset", "size", "format", "resource_refs"})
-Bindings = Annotated[tuple[Binding, ...], Field(strict=False)]
+Bindings = Annotated[Items[Binding], Field(strict=False)]
 
 
 def binding_contradictions(
@@ -171,7 +172,7 @@ class DispatchCompute(Command):
 
     shader_ref: Reference = Field(description="uid of a compute shader.")
     bindings: Bindings = Field(description="The resources of the shader, each at its own set and binding.")
-    rangeND: Annotated[tuple[U32, ...], Field(strict=False, min_length=1, max_length=3)] = Field(  # noqa: N815
+    rangeND: Annotated[Items[U32], Field(strict=False, min_length=1, max_length=3)] = Field(  # noqa: N815
         description="Number of workgroups in x, y and z; omitted dimensions are 1."
     )
     push_data_ref: OptionalReference = Field(
@@ -216,7 +217,7 @@ class DispatchGraph(Command):
 
     graph_ref: Reference = Field(description="uid of a graph resource (a VGF file).")
     bindings: Bindings = Field(description="Inputs and outputs of the graph.")
-    push_constants: Annotated[tuple[PushConstantMap, ...], Field(strict=False)] = Field(
+    push_constants: Annotated[Items[PushConstantMap], Field(strict=False)] = Field(
         default=(), description="Push constants of the shaders in the graph."
     )
     shader_substitutions: ShaderSubstitutions = Field(
@@ -300,7 +301,7 @@ class DispatchOpticalFlow(Command):
     performance_level: Literal["unknown", "slow", "medium", "fast"] = Field(
         default="medium", description="Performance level: a faster one is less accurate."
     )
-    execution_flags: Annotated[tuple[ExecutionFlag, ...], Field(strict=False)] = Field(
+    execution_flags: Annotated[Items[ExecutionFlag], Field(strict=False)] = Field(
         default=(),
         description="Changes of the images since the previous optical flow of the session, each flag at most once.",
     )

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from inspect import Parameter, Signature
 from types import ModuleType
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Final, Literal, Self, TypeVar, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Final, Literal, Self, TypeAlias, TypeVar, get_type_hints
 
 from pydantic import AfterValidator, Field, ValidationError, model_validator
 from pydantic_core import PydanticCustomError
@@ -132,8 +132,19 @@ RequiredPath = Annotated[str, Field(min_length=1), AfterValidator(_path)]
 # A path, absolute or relative to the scenario's folder; an empty string means none.
 OptionalPath = Annotated[str | None, AfterValidator(lambda text: _path(text) if text else None)]
 
+if TYPE_CHECKING:
+    Items: TypeAlias = Sequence[T]
+else:
+
+    class Items:
+        """``Items[T]`` is a tuple. Type checkers accept each sequence, as the models do with ``strict=False``."""
+
+        def __class_getitem__(cls, item: object) -> object:
+            return tuple[item, ...]
+
+
 # strict=False accepts a list for the tuple. The items stay strict.
-References = Annotated[tuple[Reference, ...], Field(strict=False)]
+References = Annotated[Items[Reference], Field(strict=False)]
 
 ImplicitBarrier = Annotated[
     bool,

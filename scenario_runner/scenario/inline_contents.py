@@ -11,7 +11,7 @@ from typing import Annotated, Literal, Self
 from pydantic import BeforeValidator, Discriminator, Field, Tag, WithJsonSchema, model_validator
 
 from scenario_runner.errors.text import Json
-from scenario_runner.scenario.entries import U64, Model, OptionalPath, RequiredPath, wrong
+from scenario_runner.scenario.entries import U64, Items, Model, OptionalPath, RequiredPath, wrong
 from scenario_runner.scenario.json_model import OBJECT, PATH
 
 # Item type → `struct` code for a number with as many bits.
@@ -53,7 +53,7 @@ def finite_number(value: Json) -> Json:
 
 
 Number = Annotated[int | float, BeforeValidator(finite_number)]
-_Pair = Annotated[tuple[Number, ...], Field(strict=False, min_length=2, max_length=2)]
+_Pair = Annotated[Items[Number], Field(strict=False, min_length=2, max_length=2)]
 
 
 def flattened(values: list[Json]) -> tuple[tuple[int, ...], list[Json]]:

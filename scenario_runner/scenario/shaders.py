@@ -11,6 +11,7 @@ from scenario_runner.errors.text import Json
 from scenario_runner.scenario.entries import (
     U32,
     BeyondReference,
+    Items,
     Model,
     Reference,
     RequiredPath,
@@ -42,7 +43,7 @@ class SpecializationConstant(Model):
     )
 
 
-SpecializationConstants = Annotated[tuple[SpecializationConstant, ...], Field(strict=False)]
+SpecializationConstants = Annotated[Items[SpecializationConstant], Field(strict=False)]
 
 
 class Shader(Sourced):
@@ -66,7 +67,7 @@ class Shader(Sourced):
     build_options: str = Field(
         default="", description="Compiler options as on a command line, such as -DN=4 -Iinclude."
     )
-    include_dirs: Annotated[tuple[RequiredPath, ...], Field(strict=False)] = Field(
+    include_dirs: Annotated[Items[RequiredPath], Field(strict=False)] = Field(
         default=(), description="Folders for included files, relative to the scenario's folder."
     )
     push_constants_size: PushConstantsSize = Field(
@@ -111,7 +112,7 @@ class Shader(Sourced):
         yield from constant_contradictions(self.specialization_constants, "/specialization_constants")
 
 
-def constant_contradictions(constants: tuple[SpecializationConstant, ...], inside: str) -> Iterator[Diagnostic]:
+def constant_contradictions(constants: Sequence[SpecializationConstant], inside: str) -> Iterator[Diagnostic]:
     """Report constants that get a value twice."""
     for index, first in repeated(map(attrgetter("id"), constants)):
         message = f"the constant {constants[index].id} already has a value in entry {first}"
@@ -140,7 +141,7 @@ class ShaderSubstitution(Model):
     target: str = Field(min_length=1, description="Name of the placeholder's module or segment.")
 
 
-ShaderSubstitutions = Annotated[tuple[ShaderSubstitution, ...], Field(strict=False)]
+ShaderSubstitutions = Annotated[Items[ShaderSubstitution], Field(strict=False)]
 
 
 def substitution_contradictions(
@@ -171,7 +172,7 @@ class Graph(Sourced):
 
     uid: Uid
     src: RequiredPath | None = Field(default=None, description="Path of the VGF file.")
-    specialization_constants_map: Annotated[tuple[SpecializationConstantMap, ...], Field(strict=False)] = Field(
+    specialization_constants_map: Annotated[Items[SpecializationConstantMap], Field(strict=False)] = Field(
         default=(), description="Specialization constants of the shaders in the graph."
     )
     shader_substitutions: ShaderSubstitutions = Field(
@@ -201,7 +202,7 @@ class GraphConstant(Sourced):
 
     uid: Uid
     dims: Annotated[
-        tuple[Annotated[int, Field(ge=1, le=2**63 - 1)], ...], Field(strict=False, min_length=1, max_length=6)
+        Items[Annotated[int, Field(ge=1, le=2**63 - 1)]], Field(strict=False, min_length=1, max_length=6)
     ] = Field(description="Shape, one to six dimensions.")
     format: str = Field(min_length=1, description="VkFormat with one component, such as VK_FORMAT_R8_SINT.")
     src: RequiredContent | None = Field(

@@ -14,6 +14,7 @@ from scenario_runner.scenario.entries import (
     ByteCount,
     Command,
     ImplicitBarrier,
+    Items,
     Part,
     Reference,
     Resources,
@@ -24,7 +25,7 @@ from scenario_runner.scenario.resources import Image
 
 _FILLED = frozenset({"buffer", "image"})
 Channels = Annotated[
-    tuple[Number, ...],
+    Items[Number],
     Field(strict=False, min_length=1, max_length=4),
     BeforeValidator(lambda value: value if isinstance(value, list | tuple) else [value]),
 ]

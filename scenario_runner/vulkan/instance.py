@@ -23,7 +23,7 @@ import threading
 import zlib  # noqa: F401
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, nullcontext, suppress
-from typing import TYPE_CHECKING, Literal, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias, TypeVar
 
 from scenario_runner import errors
 from scenario_runner.errors import log
@@ -386,3 +386,41 @@ def _search_path(deployed: str) -> Iterator[None]:
         folder = os.path.dirname(manifest_path(deployed, GRAPH_LAYER))
         stack.enter_context(with_environment(name, os.pathsep.join(filter(None, (folder, others)))))
         yield
+
+
+class DeviceInfo(NamedTuple):
+    """A Vulkan device of this machine. ``problem`` says why scenarios cannot run on it; None for a usable device."""
+
+    index: int  # type: ignore[assignment]  # tuple.index gives way to the word of Vulkan
+    name: str
+    type: str
+    vulkan: str
+    driver: str
+    uuid: str
+    problem: str | None
+    is_default: bool
+
+
+def devices() -> list[DeviceInfo]:
+    """List the Vulkan devices, and mark the default of `Runner`. Raises NoDeviceError without a driver."""
+    instance = Instance()
+    try:
+        found = instance.physical_devices
+        default = None  # stays None if no device is usable
+        with suppress(errors.NoDeviceError):
+            default = choose(found, None).index
+        return [
+            DeviceInfo(
+                device.index,
+                device.name,
+                device.type,
+                vulkan_loader.version_text(device.api_version),
+                device.driver,
+                device.uuid,
+                device.unusable_because(),
+                device.index == default,
+            )
+            for device in found
+        ]
+    finally:
+        instance.close()

@@ -13,11 +13,11 @@ PACKAGE = Path(__file__).resolve().parents[2] / "scenario_runner"
 # From the top to the bottom. A part imports parts below its own line only.
 LAYERS: tuple[tuple[str, ...], ...] = (
     ("__main__",),
+    ("__init__",),  # the public names
     ("cli",),
     ("reduce",),
     ("suite",),
     ("doctor",),
-    ("__init__",),  # the public names; nothing of ours but the command line may use them
     ("tosa",),
     ("importers",),
     ("runner",),

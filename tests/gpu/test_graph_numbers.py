@@ -242,7 +242,7 @@ def test_an_operand_that_is_an_input(program: Program, tmp_path: Path, name: str
     assert code == 6
     assert re.match(
         rf"error: model\.vgf: .*: the operator {name.upper()} with the id \d+ takes {operand} from an input, not from a"
-        r" constant; the ML emulation layers, .* end the process over such an operand\n",
+        r" constant; the ML emulation layers, .* end the process over such an operand \[SR-FEATURE-002\]\n",
         err,
     )
     assert f"help: make {operand} a constant of the model" in err

@@ -194,7 +194,10 @@ def test_without_the_layer(squares: Path, program: Program) -> None:
     env = {"VK_LAYER_PATH": str(squares.parent)}
     done = program("--printf", squares.name, env=env)
     assert done.code == program("--validation", squares.name, env=env).code == UnsupportedError.exit_code
-    assert re.match(r"error: .*the validation layer VK_LAYER_KHRONOS_validation is not installed\n  help: ", done.err)
+    assert re.match(
+        r"error: .*the validation layer VK_LAYER_KHRONOS_validation is not installed \[SR-FEATURE-002\]\n  help: ",
+        done.err,
+    )
     assert not squares.with_name("b.out.npy").exists()
 
 

@@ -169,12 +169,12 @@ def test_a_result_shows_what_it_holds(runner: Runner) -> None:
     result = runner.run(scenario())
     assert repr(result).splitlines() == [
         "Result of <scenario>: 2 arrays, 1 frame",
-        "  'squares'  buffer                int8   (12,)",
-        "  'picture'  image R8G8B8A8_UNORM  uint8  (2, 5, 4)",
+        "  'squares'  buffer                float32  (3,)",
+        "  'picture'  image R8G8B8A8_UNORM  uint8    (2, 5, 4)",
     ]
     assert repr(result.frames[0]).splitlines() == [
         "Frame 7 of iteration 0: 1 array",
-        "  'squares'  buffer  int8  (12,)",
+        "  'squares'  buffer  float32  (3,)",
     ]
     assert repr(runner.run(from_dict({"resources": [], "commands": []}))) == "Result of <scenario>: 0 arrays"
 

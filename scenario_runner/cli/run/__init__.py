@@ -5,7 +5,7 @@ import faulthandler
 import os
 import sys
 from collections.abc import Sequence
-from contextlib import closing, nullcontext, suppress
+from contextlib import nullcontext, suppress
 from functools import partial
 from typing import TYPE_CHECKING, Final, NoReturn, TypeAlias
 
@@ -32,8 +32,7 @@ from scenario_runner.errors import (
 from scenario_runner.errors.diagnostic import Diagnostic
 from scenario_runner.errors.text import counted
 from scenario_runner.files.input import is_model
-from scenario_runner.vulkan.instance import Instance, choose
-from scenario_runner.vulkan.vulkan_loader import version_text
+from scenario_runner.vulkan.instance import devices
 
 if TYPE_CHECKING:
     from scenario_runner.cli.run.isolated_runner import IsolatedRunner
@@ -256,15 +255,10 @@ def list_devices(options: argparse.Namespace) -> None:
 
     Raises NoDeviceError if the machine has no device.
     """
-    with closing(Instance()) as instance:
-        devices = instance.physical_devices
-        if not devices:
-            raise NoDeviceError("there are no Vulkan devices", help="'scenario-runner doctor' shows what is missing")
-        default = None  # stays None if no device is usable
-        with suppress(NoDeviceError):
-            default = choose(devices, None).index
-        for device in devices:
-            reason = device.unusable_because()
-            note = f" - not usable: {reason}" if reason else " - default" if device.index == default else ""
-            api = f"Vulkan {version_text(device.api_version)}"
-            print(f"{device.index}: {device.name} ({device.type}, {api}, {device.driver}) uuid {device.uuid}{note}")
+    found = devices()
+    if not found:
+        raise NoDeviceError("there are no Vulkan devices", help="'scenario-runner doctor' shows what is missing")
+    for device in found:
+        note = f" - not usable: {device.problem}" if device.problem else " - default" if device.is_default else ""
+        about = f"{device.type}, Vulkan {device.vulkan}, {device.driver}"
+        print(f"{device.index}: {device.name} ({about}) uuid {device.uuid}{note}")

@@ -10,6 +10,7 @@ from scenario_runner.cli.arguments import value_of
 from scenario_runner.cli.console import show_table
 from scenario_runner.cli.options import GRAPH_REPORTS
 from scenario_runner.errors import UsageError
+from scenario_runner.errors.text import one_line
 from scenario_runner.plan.accesses import DumpTarget
 from scenario_runner.run.capture_tools import set_up_gfxreconstruct
 from scenario_runner.run.dump_files import DumpRequest
@@ -79,6 +80,10 @@ def show_times(timings: Timings, reports: GraphReportFiles) -> None:
     for graph, number, operator, time_ms in reports.operator_times:
         shapes = " ".join("?" if shape is None else "x".join(map(str, shape)) or "scalar" for shape in operator.shapes)
         operators[graph, str(number), operator.name, operator.label, shapes] += time_ms
+    graphs = {graph for graph, *_ in operators}
+    if len(graphs) == 1:  # one title instead of a column
+        print(f"  graph {one_line(graphs.pop())}:")
+        operators = {("", *row): time_ms for (_, *row), time_ms in operators.items()}
     _show_slowest(("graph", "#", "operator", "name", "output"), operators, timings.repeat)
 
 
