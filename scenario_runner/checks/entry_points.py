@@ -16,6 +16,7 @@ from scenario_runner.errors.diagnostic import Diagnostic, error, warning
 from scenario_runner.scenario import SpecializationConstant
 from scenario_runner.shaders.spirv import EntryPoint, Interface, Module
 from scenario_runner.shaders.spirv._generated import opcodes as op
+from scenario_runner.shaders.spirv._generated.enumerants import CAPABILITIES
 from scenario_runner.shaders.spirv.access import PUSH_CONSTANT, STORAGE_BUFFER, UNIFORM, WORKGROUP
 from scenario_runner.shaders.spirv.block_layout import BASE, SCALAR, check_layout
 from scenario_runner.shaders.spirv.declarations import Declarations
@@ -165,17 +166,17 @@ _ARRAYS = {
 
 def array_features(interface: Interface, uid: str) -> Iterator[Need]:
     """Find features for indices into arrays of descriptors. Compilers often omit the capabilities."""
-    uses = array_uses(interface)
+    uses, declared = array_uses(interface), interface.declarations.index.capabilities
     for binding in interface.bindings:
         use, name = uses.get(binding.variable), _ARRAYS.get(binding.kind)
         if use is None or name is None:
             continue
         what = f"shader {uid!r}, which picks from the array {binding.name!r} by an index,"
-        if use.dynamic:
-            structure = "VkPhysicalDeviceVulkan12Features" if "Texel" in name else "VkPhysicalDeviceFeatures"
-            yield structure, f"shader{name}ArrayDynamicIndexing", what
-        if use.non_uniform:
-            yield "VkPhysicalDeviceVulkan12Features", f"shader{name}ArrayNonUniformIndexing", what
+        for way, is_used in (("DynamicIndexing", use.dynamic), ("NonUniformIndexing", use.non_uniform)):
+            is_core = way == "DynamicIndexing" and "Texel" not in name
+            if is_used and not any(CAPABILITIES.get(number) == f"{name}Array{way}" for number in declared):
+                structure = "VkPhysicalDeviceFeatures" if is_core else "VkPhysicalDeviceVulkan12Features"
+                yield structure, f"shader{name}Array{way}", what
 
 
 _FLOAT_CONTROLS = {
