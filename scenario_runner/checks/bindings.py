@@ -130,7 +130,7 @@ def slots_of(stages: Stages, pointer: str) -> tuple[dict[tuple[int, int], Slot],
             continue
         others = [member for member in deciding if member[1].kind != kind] if len(deciding) > 1 else []
         if others:
-            if kind in SAMPLED and all(other.kind in SAMPLED for _, other in others):
+            if SAMPLED.issuperset(variable.kind for _, variable in deciding):
                 kind = "combined_image_sampler"
             elif used:
                 other_uid, other = others[0]

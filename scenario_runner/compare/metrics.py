@@ -269,7 +269,7 @@ def flip(pairs: Sequence[Pair]) -> float:
         return 0.0
     import flip_evaluator
 
-    kind = "HDR" if pairs[0].actual.dtype.kind == "f" else "LDR"
+    kind = "HDR" if numpy.issubdtype(pairs[0].actual.dtype, numpy.floating) else "LDR"
     if kind == "HDR" and (expected.astype("f8") @ _LUMINANCES).max() < _LEAST_LUMINANCE:
         raise ValueError("the expected picture is black at every exposure: choose another metric")
     _, mean, _ = flip_evaluator.evaluate(expected, actual, kind, computeMeanError=True, applyMagma=False)

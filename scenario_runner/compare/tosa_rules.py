@@ -272,7 +272,8 @@ def _library() -> Any:
 def _native(array: Array, element: Element) -> Array:
     """Convert a rule's array to native byte order. Raises ValueError for a wrong type."""
     native = array.dtype.newbyteorder("=")
-    if native != "f8" if element.is_float else native.kind not in "biu":
+    fits = native == "f8" if element.is_float else issubclass(native.type, numpy.integer | numpy.bool_)
+    if not fits:
         raise ValueError(f"{array.dtype} is no {'float64 (precise mode)' if element.is_float else element.name}")
     return numpy.asarray(array, native, order="C")
 

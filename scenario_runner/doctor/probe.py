@@ -255,14 +255,22 @@ def _members(struct: Handle) -> dict[str, object]:
     }
 
 
-def _value(value: Handle, kind: Handle) -> object:
-    if kind.kind == "array":
-        if kind.item.cname == "char":
-            return _text(value)
-        if kind.item.cname in ("uint8_t", "unsigned char"):
-            return bytes(ffi.buffer(value)).hex()
-        return [_value(item, kind.item) for item in value]
-    return _members(value) if kind.kind == "struct" else value
+def _value(value: Handle, type: Handle) -> object:
+    match type.kind:
+        case "array":
+            return _items(value, type.item)
+        case "struct":
+            return _members(value)
+    return value
+
+
+def _items(array: Handle, type: Handle) -> object:
+    """Return an array of this type of items: characters as text, bytes in hexadecimal, others as a list."""
+    if type.cname == "char":
+        return _text(array)
+    if type.cname in ("uint8_t", "unsigned char"):
+        return bytes(ffi.buffer(array)).hex()
+    return [_value(item, type) for item in array]
 
 
 if __name__ == "__main__":

@@ -336,7 +336,7 @@ class Reader:
         if view.sampler is not None and view.descriptor_type != COMBINED_IMAGE_SAMPLER:
             message = f"{view.name} has a sampler, which {descriptor_type} does not use"
             self._warning("SR-CONFLICT-002", f"/{view.name}_sampler", message, "remove it")
-        if view.logical_type.lower() in ("tensor", "image", "buffer") and view.logical_type.lower() != view.kind:
+        if view.logical_type.lower() in {"tensor", "image", "buffer"} - {view.kind}:
             message = f"{shown(view.logical_type)} has no effect: {view.name}_vkdescriptortype is {descriptor_type}"
             help = f"write '{view.kind.title()}', or leave it out"
             self._warning("SR-CONFLICT-002", f"/{view.name}_type", message, help)

@@ -101,7 +101,7 @@ def _reads_as(element: Scalar, format: Format) -> bool:
 
     Words of 32 bits may hold anything, since smaller types need device features.
     """
-    if (element.kind == "uint" and element.width_bits == 32) or format.is_packed or format.is_compressed:
+    if element == Scalar("uint", 32) or format.is_packed or format.is_compressed:
         return True
     kind = _NUMBERS.get(format.numeric)
     return kind is None or (element.kind == kind and element.width_bits == format.channel_bits[0])
