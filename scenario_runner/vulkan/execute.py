@@ -389,7 +389,7 @@ _READBACK = (
 
 
 def _content(plan: Plan) -> Hashable:
-    """Reduce a plan to the facts that decide its Vulkan objects. Images without content are filled in another way."""
+    """Reduce a plan to the facts that `Execution` makes objects from. Images without content are filled differently."""
     resources = plan.resources.values()
     shapes = [(resource._replace(source=None), resource.source is None) for resource in resources]
     pipelines = plan.pipelines, plan.graph_pipelines, plan.graphics_pipelines, *plan.declared.items()
