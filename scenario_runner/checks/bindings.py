@@ -204,7 +204,7 @@ def check_array(slot: Slot, binding: Binding, place: str) -> list[Diagnostic]:
     if declared == count == 1:
         return []
     if declared and count > declared:
-        has = f"an array of {declared}" if declared > 1 else "no array"
+        has = f"an array of {declared}" if declared > 1 else "not an array"
         message = f"{count} resources are bound to {called(slot)}, which is {has}"
         return [error("SR-BIND-007", f"{place}/resource_refs", message, "remove the others")]
     gaps = {*range(declared or count)}.difference(element for _, element, _ in binding.parts())
@@ -334,16 +334,16 @@ def check_tensor(
     findings = []
     dims = shape or (1,)  # a scalar is bound as a tensor of rank 1
     if declared.rank is not None and declared.rank != len(dims):
-        rank = f"has the shape {list(shape)}, which is of rank {len(dims)}"
-        message = f"{what} has the rank {declared.rank}; tensor {uid!r} {rank}"
+        bound = f"the bound tensor {uid!r} has the shape {list(shape)} of rank {len(dims)}"
+        message = f"{what} has the rank {declared.rank}; {bound}"
         findings.append(error("SR-TENSOR-001", place, message))
     elif declared.shape is not None and any(
         size > 0 and size != expected_size for size, expected_size in zip(dims, declared.shape, strict=False)
     ):
-        message = f"{what} has the shape {list(declared.shape)}; tensor {uid!r} has {list(shape)}"
+        message = f"{what} has the shape {list(declared.shape)}; the bound tensor {uid!r} has {list(shape)}"
         findings.append(error("SR-TENSOR-003", place, message))
     if not holds(format, declared.element):
-        message = f"{what} has elements of {declared.element}; tensor {uid!r} is of {format.name}"
+        message = f"{what} has elements of {declared.element}; the bound tensor {uid!r} is of {format.name}"
         findings.append(error("SR-TENSOR-002", place, message, "both must be the same type"))
     return findings
 

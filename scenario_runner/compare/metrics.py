@@ -310,7 +310,7 @@ class Metric(NamedTuple):
         if self.images:
             (plane, *others) = planes
             if not plane.has_texels:
-                yield "SR-EXPECT-009", "is a metric of images, but this output is no image", None
+                yield "SR-EXPECT-009", "is a metric of images, but this output is not an image", None
             elif others:
                 message = f"compares one picture, but this output has {len(planes)} (mip levels, depth and stencil)"
                 yield "SR-EXPECT-009", message, None

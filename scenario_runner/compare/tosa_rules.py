@@ -149,7 +149,7 @@ def rule_problems(mode_name: str, parameters: Parameters, *, has_bounds: bool) -
         pointer, is_number = f"/tosa/parameters/{escape(name)}", isinstance(value, int | float)
         if name not in known:
             help = f"its parameters: {listed(known)}" if known else "it has none"
-            message = f"{name!r:.60} is no parameter of {mode_name}{close_match(name, known)}"
+            message = f"{name!r:.60} is not a parameter of {mode_name}{close_match(name, known)}"
             yield Diagnostic("SR-EXPECT-002", "error", pointer, message, help)
         elif isinstance(value, bool) != (name in _FLAGS) or not is_number or not abs(value) <= sys.float_info.max:
             message = f"expected {'true or false' if name in _FLAGS else 'a finite number'}, got {value!r:.60}"
@@ -274,7 +274,7 @@ def _native(array: Array, element: Element) -> Array:
     native = array.dtype.newbyteorder("=")
     fits = native == "f8" if element.is_float else issubclass(native.type, numpy.integer | numpy.bool_)
     if not fits:
-        raise ValueError(f"{array.dtype} is no {'float64 (precise mode)' if element.is_float else element.name}")
+        raise ValueError(f"{array.dtype} is not {'float64 (precise mode)' if element.is_float else element.name}")
     return numpy.asarray(array, native, order="C")
 
 
@@ -283,7 +283,7 @@ def _tensor(array: Array, rule: TosaRule) -> _Tensor:
     shape, (code, name) = rule.expected.shape, DATA_TYPES[rule.data_type]
     code, size = (_FP64, 8) if array.dtype == "f8" else (code, ELEMENTS[name].size_bytes)
     if array.size != rule.expected.size or array.itemsize != size:
-        raise ValueError(f"{array.dtype} of shape {array.shape} is no {rule.data_type} of shape {shape}")
+        raise ValueError(f"{array.dtype} of shape {array.shape} is not {rule.data_type} of shape {shape}")
     return _Tensor(b"output", (ctypes.c_int32 * len(shape))(*shape), len(shape), code, array.ctypes.data, array.nbytes)
 
 

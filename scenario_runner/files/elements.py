@@ -86,8 +86,10 @@ class Element(NamedTuple):
             limits = numpy.iinfo("u1" if self.name == "bool" else self.dtype)
             least, greatest = int(limits.min), 1 if self.name == "bool" else int(limits.max)
             for value in values:
-                if not least <= value <= greatest or value != int(value):
-                    raise ValueError(f"{value!r:.60} is no value of {self.name}: {least} to {greatest}")
+                if not least <= value <= greatest:
+                    raise ValueError(f"{value!r:.60} is not in the range of {self.name}, {least} to {greatest}")
+                if value != int(value):
+                    raise ValueError(f"{value!r:.60} is not an integer, so {self.name} cannot hold it")
             return numpy.array([int(value) for value in values], self.dtype).tobytes()
         precise = numpy.asarray(values, "<f8")
         with numpy.errstate(over="ignore"):  # numbers beyond the range become infinity
@@ -227,7 +229,7 @@ def _special(text: str, element: Element) -> bytes:
             raise ValueError(f"{text!r} has more bits than {element.name}")
         return bits.to_bytes(element.size_bytes, "little")
     if not element.is_float:
-        raise ValueError(f"{text!r} is no value of {element.name}")
+        raise ValueError(f"{text!r} is not an integer, so {element.name} cannot hold it")
     return element.encoded([float(text)])
 
 

@@ -189,7 +189,7 @@ class CommandParser:
         element = self._script.buffers[name].element
         values = row.values(row.rest(), element)
         if start % element.size_bytes:
-            raise row.wrong(f"the offset {start} is no multiple of the {element.size_bytes} bytes of an element")
+            raise row.wrong(f"the offset {start} is not a multiple of the {element.size_bytes} bytes of an element")
         self._script.commands.append(
             Values(name, start, values, element, tolerances[0] if tolerances else None, row.line)
         )

@@ -92,7 +92,7 @@ def find_files(paths: Iterable[str], extensions: tuple[str, ...]) -> Iterator[Fo
         files = [path] if os.path.isfile(path) else sorted(_files_below(path, extensions))
         if not files:
             expected = " or ".join(extensions)
-            message = f"has no file that ends in {expected}" if os.path.isdir(path) else "is no file or folder"
+            message = f"has no file that ends in {expected}" if os.path.isdir(path) else "is not a file or folder"
             yield file_error(path, message, "name the tests, or folders with tests")
         for file in files:
             name = os.path.relpath(file, root or os.curdir).replace(os.sep, "/")

@@ -267,7 +267,7 @@ def _decided(node: ast.expr, is_negated: bool) -> _Cases:
             return frozenset().union(*parts)
         return frozenset(frozenset().union(*cases) for cases in product(*parts))
     if not isinstance(node, ast.Constant) or not isinstance(node.value, str):
-        raise ValueError(f"{node} is no word")
+        raise ValueError(f"{node} is not a word")
     word = node.value
     if word in _FEATURES or word in _DEVICES or word.startswith("VK_"):
         return frozenset({frozenset({(word, not is_negated)})})

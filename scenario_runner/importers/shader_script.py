@@ -135,7 +135,7 @@ class Statement:
         try:
             return float(int(word, 16) if word.lower().startswith("0x") else float(word))
         except (OverflowError, ValueError):
-            raise self.wrong(f"{word!r} is no number") from None
+            raise self.wrong(f"{word!r} is not a number") from None
 
     def end(self) -> None:
         """Check that no word is left."""

@@ -319,7 +319,7 @@ class _Parser:
         """Read an offset and values, and make room for them in the data."""
         offset = row.integer("the offset")
         if offset % element.size_bytes:
-            raise row.wrong(f"the offset {offset} is no multiple of the {element.size_bytes} bytes of an element")
+            raise row.wrong(f"the offset {offset} is not a multiple of the {element.size_bytes} bytes of an element")
         packed = element.pack(row.values(row.rest(), element)).tobytes()
         data.extend(bytes(max(0, offset + len(packed) - len(data))))
         return offset, packed

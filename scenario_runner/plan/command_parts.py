@@ -361,7 +361,7 @@ def _descriptor(
     bound_bytes = descriptor.bound_bytes(resource)
     rest = bound_bytes % format.block_size_bytes
     if rest:
-        message = f"{bound_bytes} bytes of buffer {resource.uid!r} are no whole number of texels of {format.name}"
+        message = f"{bound_bytes} bytes of buffer {resource.uid!r} are not a whole number of texels of {format.name}"
         if part.size is not None or rest == bound_bytes:
             help = f"use a multiple of {format.block_size_bytes}"
             problems.error("SR-BIND-011", f"{place}/size" if part.size else place, message, help)

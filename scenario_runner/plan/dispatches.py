@@ -59,7 +59,9 @@ class DispatchResolver(CommandResolver):
         context, shader = self.context, self.context.shaders[command.shader_ref]
         place = f"{context.scenario.command_pointer(index)}/rangeND"
         if not all(workgroups):
-            message = f"shader {shader.uid!r} runs in {' x '.join(map(str, workgroups))} workgroups, which is none"
+            message = (
+                f"shader {shader.uid!r} runs in {' x '.join(map(str, workgroups))} workgroups, so no invocation runs"
+            )
             help = "write at least 1 in each entry, or remove the command"
             context.problems.warn("SR-DISPATCH-001", place, message, help)
         parts = [part for binding in command.bindings for _, _, part in binding.parts()]

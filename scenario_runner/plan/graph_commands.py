@@ -180,7 +180,7 @@ class VgfDispatch:
         push_constants = self._push_constants(segment, name, shader)
         workgroups = segment.dispatch_shape
         if 0 in workgroups:
-            inside.error("SR-GRAPH-006", "", f"it has {workgroups} workgroups, which is none")
+            inside.error("SR-GRAPH-006", "", f"it has {workgroups} workgroups, so no invocation runs")
         if declared.layouts is None or push_constants is None:
             return None
         assert context.image_uses is not None, "graphs may have images inside"
@@ -341,7 +341,7 @@ class Values:
         if kind == "tensor":
             if agrees(shape or (1,), plan.dims):
                 return None
-            return "SR-TENSOR-003", f"has the shape {list(shape)}; tensor {plan.uid!r} has {list(plan.shape)}"
+            return "SR-TENSOR-003", f"has the shape {list(shape)}; the bound tensor {plan.uid!r} has {list(plan.shape)}"
         if agrees(shape[-3:-1], (plan.height, plan.width)):
             return None
         has = f"image {plan.uid!r} has {plan.width} by {plan.height}"

@@ -51,7 +51,7 @@ def sampler_of(image: Image, format: Format, pointer: str, problems: Problems) -
     if name != "CUSTOM_EXT":
         return plan._replace(border_color=f"{kind_of_format}_{name}")
     if kind != kind_of_format:
-        texels = "integers" if kind_of_format == "INT" else "no integers"
+        texels = "integers" if kind_of_format == "INT" else "not integers"
         what = f"border color {image.border_color} does not fit image {image.uid!r} of {format.name}"
         help = f"use {kind_of_format}_CUSTOM_EXT"
         problems.error("SR-IMAGE-008", f"{pointer}/border_color", f"{what}, whose texels are {texels}", help)

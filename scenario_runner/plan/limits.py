@@ -143,7 +143,7 @@ def misaligned_bindings(plan: Plan, limits: Limits, device: str) -> Iterator[Dia
     for place, descriptor in _bound_with_offset(plan):
         limit = limits.get(_ALIGNMENT_OF[descriptor.kind])
         if isinstance(limit, int) and limit and descriptor.offset_bytes % limit:
-            message = f"{_bound_from(descriptor)}, which is no multiple of {limit}, as {device!r} needs it"
+            message = f"{_bound_from(descriptor)}, which is not a multiple of {limit}, as {device!r} needs it"
             yield Diagnostic("SR-LIMIT-012", "error", place, message, _ALIGNED)
 
 

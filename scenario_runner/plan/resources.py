@@ -120,7 +120,7 @@ def _check_offset(plan: ResourcePlan, problems: Problems) -> None:
     if plan.offset_bytes % item_size_bytes:
         what = f"memory group {plan.group!r} places {plan.uid!r} at offset {plan.offset_bytes}"
         message = f"{what}, which no device allows: expected a multiple of {item_size_bytes}"
-        help = "multiples of 256 suit nearly all devices; a run tells the alignment of its device"
+        help = "multiples of 256 suit nearly all devices; a run shows the alignment that its device needs"
         problems.error("SR-MEMORY-002", f"{plan.pointer}/memory_group/offset", message, help)
 
 
@@ -129,7 +129,7 @@ def _check_images(group: str, members: list[ResourcePlan], images: list[ImagePla
         if image.mips > 1:
             what = f"image {image.uid!r} has {image.mips} mip levels and shares the memory of group {group!r}"
             help = "images that share memory have one level"
-            message = f"{what}; where its levels lie is known to the device alone"
+            message = f"{what}; only the device knows where its levels lie"
             problems.error("SR-MEMORY-003", f"{image.pointer}/mips", message, help)
     optimal = [image for image in images if image.tiling == "OPTIMAL"]
     kinds = {plan.kind for plan in members}
@@ -142,7 +142,7 @@ def _check_images(group: str, members: list[ResourcePlan], images: list[ImagePla
 
 def _refuse_tiling(plan: ImagePlan | TensorPlan, group: str, what: str, problems: Problems) -> None:
     shares = f"{plan.kind} {plan.uid!r} has OPTIMAL tiling and shares the memory of group {group!r}"
-    message = f"{shares}; where its {what} is known to the device alone"
+    message = f"{shares}; only the device knows where its {what}"
     problems.error("SR-MEMORY-004", f"{plan.pointer}/tiling", message, "leave tiling out, or use LINEAR")
 
 
@@ -264,7 +264,7 @@ def content_source(
         try:
             return _encoded(values, dtype)
         except ValueError as reason:
-            fail("SR-DATA-002", key, f"has items of {dtype}: {reason}")
+            fail("SR-DATA-002", key, f"has a wrong value: {reason}")
 
     size_bytes = count * item_size
     source = GeneratedSource(dtype, descr, shape, size_bytes, size_bytes)
@@ -273,7 +273,7 @@ def content_source(
     if content.fill is not None:
         _, repeated = flattened(content.fill if isinstance(content.fill, list) else [content.fill])
         if count % len(repeated):
-            fail("SR-DATA-001", "/fill", f"has {count} items, no multiple of the {len(repeated)} that are repeated")
+            fail("SR-DATA-001", "/fill", f"has {count} items, not a multiple of the {len(repeated)} repeated ones")
         return source._replace(pattern=encoded(repeated, "/fill"))
     convert = float if "float" in dtype else lambda value: int(value) if value == int(value) else value
     if content.series is not None:
@@ -300,11 +300,11 @@ def _shape(
     if shape is None and resource.kind == "buffer":
         shape = (resource.size // item_size,)
         if resource.size % item_size:
-            fail("SR-DATA-001", "", f"has {resource.size} bytes: no whole number of items of {dtype}")
+            fail("SR-DATA-001", "", f"has {resource.size} bytes: not a whole number of items of {dtype}")
     if shape is None:
         shape = given or (() if content.count is None else (content.count,))
         if not shape:
-            fail("SR-DATA-003", "", "has no size: nothing says the number of its items", "add 'count'")
+            fail("SR-DATA-003", "", "has no size: 'src' does not give the number of items", "add 'count' to 'src'")
     count, held = prod(shape), content.count if given is None else len(flat)
     if held not in (None, count):
         key = "/count" if given is None else "/values"
@@ -320,7 +320,7 @@ def _type_of(format: Format, fail: Callable[..., NoReturn]) -> str:
 
     if format.numpy_dtype is None:
         help = "use a .dds file"
-        fail("SR-DATA-004", "", f"has the format {format.name}, whose blocks are no items that numbers stand for", help)
+        fail("SR-DATA-004", "", f"has the block-compressed format {format.name}, so numbers cannot fill it", help)
     return element_of_format(format).name
 
 

@@ -122,14 +122,15 @@ def _shape(
             return None
         shape = inferred
     if len(shape) > _MOST_DIMENSIONS or prod(shape) > _MOST_ELEMENTS:
-        message = f"tensor {tensor.uid!r} of the shape {list(shape)} is too large"
+        most = f"{_MOST_DIMENSIONS} dimensions and {_MOST_ELEMENTS} elements"
+        message = f"tensor {tensor.uid!r} has the shape {list(shape)}; a tensor has at most {most}"
         problems.error("SR-TENSOR-005", f"{pointer}/dims", message)
         return None
     return tuple(shape)
 
 
 def report_unknown_shape(tensor: Any, pointer: str, problems: Problems) -> None:
-    """Note an error for a tensor with open dimensions no graph tells."""
+    """Note an error for a tensor with open dimensions that no graph defines."""
     what = f"tensor {tensor.uid!r} has the shape {list(tensor.dims)}"
     message = f"{what}, and no graph of the scenario tells its dimensions of 0 or less"
     help = "give the shape, or bind the tensor to a graph whose shapes are fixed or follow from its inputs'"

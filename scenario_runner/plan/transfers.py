@@ -52,7 +52,7 @@ class TransferResolver(CommandResolver):
             return None
         what = f"a fill of {resource.kind} {resource.uid!r}"
         if resource.kind == "buffer" and target.size_bytes % _WORD_BYTES:
-            message = f"{what} has the size {target.size_bytes}, which is no multiple of {_WORD_BYTES}"
+            message = f"{what} has the size {target.size_bytes}, which is not a multiple of {_WORD_BYTES}"
             help = f"give a size of {target.size_bytes // _WORD_BYTES * _WORD_BYTES}"
             error("SR-COPY-001", f"{pointer}/size", message, help)
         try:
@@ -124,7 +124,7 @@ class TransferResolver(CommandResolver):
             error("SR-COPY-001", pointer, message)
             return None
         if place.offset % alignment:
-            message = f"the offset {place.offset} in buffer {resource.uid!r} is no multiple of {alignment}"
+            message = f"the offset {place.offset} in buffer {resource.uid!r} is not a multiple of {alignment}"
             error("SR-COPY-001", f"{pointer}/offset", message)
         return TransferPart(resource.uid, place.offset, size or left)
 

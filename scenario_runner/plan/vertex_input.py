@@ -98,7 +98,7 @@ class VertexInputPlanner:
     def _check_kind(self, format: Format, shader: str, input_: StageVariable, place: str) -> None:
         """Check that a format has the kind of numbers that an input takes."""
         if format.is_compressed or format.aspects != ("color",):
-            self._error("SR-DRAW-001", place, f"{format.name} is no format of vertices: it has blocks or depths")
+            self._error("SR-DRAW-001", place, f"{format.name} is not a format for vertices: it has blocks or depths")
             return
         given = TEXEL_KINDS.get(format.numeric, "float"), max(format.channel_bits) == _WIDE
         taken = input_.scalar.kind, input_.scalar.width_bits == _WIDE

@@ -173,7 +173,9 @@ def wrong_destinations(plan: Plan) -> Iterator[Diagnostic]:
         pointer = f"{resource.pointer}/dst"
         if file_key(path) in inputs:
             message = f"the dst {path!r} of resource {uid!r} is a file that the scenario reads"
-            yield Diagnostic("SR-FILE-003", "error", pointer, message, "choose another name: it would be overwritten")
+            yield Diagnostic(
+                "SR-FILE-003", "error", pointer, message, "choose another name: a run would overwrite the file"
+            )
             continue
         try:
             codec_of(path, resource.kind)

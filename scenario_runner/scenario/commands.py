@@ -318,7 +318,7 @@ class DispatchOpticalFlow(Command):
     def contradictions(self, resources: Resources) -> Iterator[Diagnostic]:
         longer, hint = max(self.width, self.height), self.mean_flow_l1_norm_hint
         if hint >= longer:
-            message = f"expected less than the larger of width and height, {longer}, got {hint}"
+            message = f"expected less than {longer} (the larger of width and height), got {hint}"
             yield error("SR-CONFLICT-008", "/mean_flow_l1_norm_hint", message)
         for index, _ in repeated(self.execution_flags):
             message = f"the flag {self.execution_flags[index]!r} is given twice"

@@ -360,9 +360,12 @@ class ImageBarrier(Barrier):
             first, many = getattr(part, base), getattr(part, count)
             has = f"the image {image.uid!r:.100} has {total} {name if total > 1 else name[:-1]}"
             if first >= total:
-                yield error("SR-CONFLICT-010", f"/subresource_range/{base}", f"{has}, got the first one {first}")
+                message = f"{has}, so {base} must be less than {total}, got {first}"
+                yield error("SR-CONFLICT-010", f"/subresource_range/{base}", message)
             elif many != _REMAINING and first + many > total:
-                yield error("SR-CONFLICT-010", f"/subresource_range/{count}", f"{has}, got {many} from {first} on")
+                yield error(
+                    "SR-CONFLICT-010", f"/subresource_range/{count}", f"{has}, got {many} from number {first} on"
+                )
 
 
 class TensorBarrier(Barrier):

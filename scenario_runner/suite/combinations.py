@@ -124,9 +124,9 @@ def problems_of(
         for name, value in entry.items():
             if name not in texts:
                 close = did_you_mean(close_names(name, parameters, most=1))
-                yield problem(f"/exclude/{index}/{name}", f"{name!r:.60} is no parameter{close}")
+                yield problem(f"/exclude/{index}/{name}", f"{name!r:.60} is not a parameter{close}")
             elif json.dumps(value) not in texts[name]:
-                yield problem(f"/exclude/{index}/{name}", f"{json.dumps(value):.60} is no value of {name!r}")
+                yield problem(f"/exclude/{index}/{name}", f"{json.dumps(value):.60} is not a value of {name!r}")
 
 
 def scenario_path(item: Item) -> str | ParameterizedFile:

@@ -102,7 +102,7 @@ class ItemRun(Sink, ABC):
         """Convert a model, since an error of the conversion is expected. Raises ExpectationError without the model."""
         check_path(model)
         if not os.path.isfile(model):
-            raise ExpectationError(self.expectations.problem("SR-EXPECT-007", "/convert", f"{model}: is no file"))
+            raise ExpectationError(self.expectations.problem("SR-EXPECT-007", "/convert", f"{model}: is not a file"))
         from scenario_runner.tosa.conversion import convert  # takes a fifth of a worker's start, for few items
 
         convert(model)

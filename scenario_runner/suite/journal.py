@@ -187,12 +187,12 @@ def _opened(path: str) -> int:
 
 def _checked(result: Result) -> Result:
     if not is_verdict(result.verdict):
-        raise ValueError(f"verdict: {result.verdict!r} is no verdict")
+        raise ValueError(f"verdict: {result.verdict!r} is not a verdict")
     for number, attempt in enumerate(result.attempts):
         if not 0 <= attempt.seconds < math.inf:
-            raise ValueError(f"attempts/{number}: seconds: {attempt.seconds} is no time")
+            raise ValueError(f"attempts/{number}: seconds: {attempt.seconds} is not a time")
         if not all(isinstance(diagnostic.get("message", ""), str) for diagnostic in attempt.diagnostics):
-            raise ValueError(f"attempts/{number}: diagnostics: a message is no text")
+            raise ValueError(f"attempts/{number}: diagnostics: a message is not text")
     return result
 
 
@@ -373,7 +373,7 @@ def _header(text: bytes, path: str) -> Header:
         fields = json.loads(text)
         version = fields["journal"]
     except (ValueError, TypeError, KeyError, RecursionError):
-        refuse("SR-SUITE-011", path, 'the file is no journal: the first line has no "journal"', line=1)
+        refuse("SR-SUITE-011", path, 'the file is not a journal: the first line has no "journal"', line=1)
     if version != VERSION:
         message = f"the journal has version {version!r}, expected {VERSION}"
         refuse("SR-SUITE-011", path, message, "read it with the version of this program that wrote it", line=1)

@@ -121,7 +121,7 @@ def _add_line(text: str, place: Place, baseline: Baseline) -> None:
     try:
         expected = expected_status(status)
     except ValueError:
-        wrong = f"{status!r} is no status" if status else "the status is missing, expected 'name,status'"
+        wrong = f"{status!r} is not a status" if status else "the status is missing, expected 'name,status'"
         refuse("SR-SUITE-002", place.path, wrong, f"statuses: {', '.join(STATUSES)}", place.line)
     name = columns[0]
     if name in baseline:

@@ -152,7 +152,7 @@ def find_tests(paths: Iterable[str]) -> Iterator[FoundTest | ScenarioRunnerError
                 yield _wrong(folder, f"has no {DESCRIPTION}", "generate the test again")
                 count = -1
         if count == len(names):
-            message = f"has no test: no folder in it has a {DESCRIPTION}" if os.path.isdir(root) else "is no folder"
+            message = f"has no test: no folder in it has a {DESCRIPTION}" if os.path.isdir(root) else "is not a folder"
             yield _wrong(path, message, "name folders that tosa_verif_conformance_generator wrote")
 
 

@@ -259,7 +259,9 @@ def _problems(function: Function) -> Iterator[_Problem]:
         if operation.is_shader:
             yield from _types(operation)
             continue
-        message = f"the custom operation {operation.name!r} of the domain {operation.domain!r:.100} is no Vulkan shader"
+        message = (
+            f"the custom operation {operation.name!r} of the domain {operation.domain!r:.100} is not a Vulkan shader"
+        )
         help = "shaders have the domain_name 'com.arm.VulkanCustomShader'"
         yield "SR-CUSTOM-035", "warning", operation, f"{message}: it is left to the converter", help
     if function.is_only_shaders:

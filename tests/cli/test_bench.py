@@ -68,7 +68,7 @@ def test_forms_for_other_tools(program: Program, adding: Scene) -> None:
     assert {row["unit"] for row in rows} == {"ns"}
     assert all(isinstance(row["value"], float) and re.fullmatch(r"± \d+", row["range"]) for row in rows)
     ended = program("bench", "--compare", "b.json", "b.json")
-    assert (ended.code, ended.err.splitlines()[0]) == (4, "error: b.json: is no measurement of bench")
+    assert (ended.code, ended.err.splitlines()[0]) == (4, "error: b.json: is not a measurement of bench")
 
 
 def test_several_scenarios(program: Program, adding: Scene) -> None:

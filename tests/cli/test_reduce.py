@@ -158,9 +158,9 @@ def test_expectations_that_are_wrong(program: Program, scene: Scene, without_too
     scene.buffer("b", size=16).buffer("x", size=16).write()
     (scene.folder / "check.json").write_text('{"outputs": {"c": {"values": [1], "dtype": "uint32"}}}')
     ended = program.succeed("reduce", "scenario.json", "--output", "out", env=without_tool)
-    assert "fails in each run: /outputs/c: 'c' is no output of the scenario" in ended.out
+    assert "fails in each run: /outputs/c: 'c' is not an output of the scenario" in ended.out
     assert len(scenario(scene.folder / "out")["resources"]) < 2
-    assert "'c' is no output of the scenario" in program("test", "out", "--retries", "0").out
+    assert "'c' is not an output of the scenario" in program("test", "out", "--retries", "0").out
 
 
 def hazard(scene: Scene) -> Scene:

@@ -71,7 +71,7 @@ def test_a_suite_is_judged_and_repeated(suite: Path, program: Program) -> None:
     assert re.search(r"^Fail suite/wrong.json: x: .*\n  scenario-runner test suite/wrong.json$", ended.out, re.M)
     assert "Missing suite/unknown.json: " in ended.out
     assert "error: " in ended.err
-    assert "/outputs/y: 'y' is no output of the scenario [SR-EXPECT-004]" in ended.err
+    assert "/outputs/y: 'y' is not an output of the scenario [SR-EXPECT-004]" in ended.err
     assert ended.out.splitlines()[-1] == "suite failed: 2 of 4 items unexpected"
     results = suite.parent / "r"
     failures = [["suite/unknown.json", "Missing"], ["suite/wrong.json", "Fail"]]
@@ -213,7 +213,7 @@ def test_the_journal_to_resume_is_none(suite: Path, program: Program) -> None:
     journal.write_text("other\n")
     ended = program("test", "suite/good.json", "--results", "r", "--resume")
     assert (ended.code, ended.out.splitlines()[-1]) == (4, "suite passed, but had problems (exit code 4)")
-    assert ended.err.startswith("error: r/journal.jsonl:1: the file is no journal")
+    assert ended.err.startswith("error: r/journal.jsonl:1: the file is not a journal")
     assert program("report", "r").out == "1 Pass\nsuite passed: 1 item\n"
     assert (journal.parent / "journal.previous.jsonl").read_text() == "other\n"
     journal.write_text(journal.read_text().splitlines(keepends=True)[0])
@@ -286,7 +286,7 @@ def test_an_update_overwrites_no_input(tmp_path: Path, program: Program, reader:
         ("empty", 2, "error: no scenario was found in 'empty'"),
         ("suite --strict --skips bad", 2, "error: bad:1: invalid pattern 'a('"),
         ("suite --strict --skips none --list", 2, "error: none:1: 'nowhere' matches no scenario of the suite"),
-        ("suite --strict", 3, "error: suite/unknown.check.json:1:19: /outputs/y: 'y' is no output of the scenario"),
+        ("suite --strict", 3, "error: suite/unknown.check.json:1:19: /outputs/y: 'y' is not an output of the scenario"),
         ("suite --skips gone", 4, "error: gone: the list does not exist"),
         ("suite --baseline bad", 2, "error: bad:1: the status is missing"),
         ("suite --results r", 4, "error: r/journal.jsonl: another suite writes to this journal"),

@@ -85,7 +85,7 @@ def test_alignment(scene: Scene, runner: Runner, kind: str) -> None:
     problem = scene.refusal(runner.run, UnsupportedError)
     assert problem.code == "SR-LIMIT-012"
     assert problem.pointer == "/commands/0/dispatch_compute/bindings"
-    assert "buffer 'x' is bound from offset 4 on, which is no multiple of " in problem.message
+    assert "buffer 'x' is bound from offset 4 on, which is not a multiple of " in problem.message
     (finding,) = found(scene.write())
     assert (finding.code, finding.severity) == ("SR-LIMIT-014", "warning")
     assert finding.message == "buffer 'x' is bound from offset 4 on, which some devices refuse"

@@ -217,7 +217,7 @@ def test_several_resources_for_one_variable(scene: Scene, shader_cache: Path) ->
     scene_of(scene, "o[i] = v[i];", f"layout(binding = 0) buffer B {{ uint v[]; }}; {OUT}", array("x", "y"))
     (finding,) = found(scene.write())
     assert (finding.code, finding.pointer) == ("SR-BIND-007", "/commands/0/dispatch_compute/bindings/0/resource_refs")
-    assert finding.message.endswith("which is no array")
+    assert finding.message.endswith("which is not an array")
     scene.commands[0]["dispatch_compute"]["bindings"][0]["resource_refs"] = ["x"]
     assert found(scene.write()) == []
 

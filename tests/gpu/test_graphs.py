@@ -251,7 +251,11 @@ def test_from_a_spirv_module(ml: Runner, scene: Scene) -> None:
 @pytest.mark.parametrize(
     "x, y, message",
     [
-        ([1, 8, 6, 4], [1, 9, 3, 4], r"of graph 'any' has the shape \[1, 8, 3, 4\]; tensor 'y' has \[1, 9, 3, 4\]$"),
+        (
+            [1, 8, 6, 4],
+            [1, 9, 3, 4],
+            r"of graph 'any' has the shape \[1, 8, 3, 4\]; the bound tensor 'y' has \[1, 9, 3, 4\]$",
+        ),
         (
             [1, 8, 6, 4],
             [-1, 9, -1, 4],

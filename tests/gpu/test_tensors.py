@@ -269,12 +269,12 @@ void main() {
 @pytest.mark.parametrize(
     "keys, message",
     [
-        ({"dims": [5, 7, 1]}, "has the rank 2; tensor 'x' has the shape [5, 7, 1], which is of rank 3"),
+        ({"dims": [5, 7, 1]}, "has the rank 2; the bound tensor 'x' has the shape [5, 7, 1] of rank 3"),
         (
             {"dims": [5, 7], "format": "VK_FORMAT_R32_SINT"},
-            "has elements of float32; tensor 'x' is of VK_FORMAT_R32_SINT",
+            "has elements of float32; the bound tensor 'x' is of VK_FORMAT_R32_SINT",
         ),
-        ({"dims": [5, 7], "format": "VK_FORMAT_R16_SFLOAT"}, "has elements of float32; tensor 'x' is of"),
+        ({"dims": [5, 7], "format": "VK_FORMAT_R16_SFLOAT"}, "has elements of float32; the bound tensor 'x' is of"),
         ({"size": 140}, "buffer"),
     ],
 )

@@ -131,7 +131,7 @@ WRONG: dict[str, tuple[str, dict[str, Any], str, str, str]] = {
     ),
     "half a texel": (
         "samplerBuffer t;", texels("x", "R32G32_SFLOAT", size=12), "SR-BIND-011", "/size",
-        "12 bytes of buffer 'x' are no whole number of texels of VK_FORMAT_R32G32_SFLOAT",
+        "12 bytes of buffer 'x' are not a whole number of texels of VK_FORMAT_R32G32_SFLOAT",
     ),
     "an image": (
         "samplerBuffer t;", texels("i", "R8_UNORM"), "SR-BIND-003", "/resource_ref",
@@ -169,7 +169,8 @@ def test_format_at_another_variable(scene: Scene, shader_cache: Path) -> None:
         (
             "SR-BIND-013",
             f"{place}/0",
-            "30 bytes of buffer 'x' are no whole number of texels of VK_FORMAT_R32G32_SFLOAT; the last 6 are not bound",
+            "30 bytes of buffer 'x' are not a whole number of texels of VK_FORMAT_R32G32_SFLOAT; the last 6 are not"
+            " bound",
         ),
         (
             "SR-BIND-011",

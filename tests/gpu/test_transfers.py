@@ -219,11 +219,11 @@ WRONG: dict[str, tuple[dict[str, Any], str, str, str]] = {
     ),
     "fill from an odd offset": (
         {"fill": {"resource_ref": "y", "value": 1, "offset": 2, "size": 4}},
-        "SR-COPY-001", "/offset", "the offset 2 in buffer 'y' is no multiple of 4",
+        "SR-COPY-001", "/offset", "the offset 2 in buffer 'y' is not a multiple of 4",
     ),
     "fill of an odd size": (
         {"fill": {"resource_ref": "y", "value": 1, "size": 6}},
-        "SR-COPY-001", "/size", "a fill of buffer 'y' has the size 6, which is no multiple of 4",
+        "SR-COPY-001", "/size", "a fill of buffer 'y' has the size 6, which is not a multiple of 4",
     ),
     "several numbers for a buffer": (
         {"fill": {"resource_ref": "y", "value": [1, 2]}},
@@ -283,7 +283,7 @@ WRONG: dict[str, tuple[dict[str, Any], str, str, str]] = {
     ),
     "an offset between texels": (
         {"copy": {"from": place("x", offset=2), "to": place("i", lod=1), "size": 16}},
-        "SR-COPY-001", "/from/offset", "the offset 2 in buffer 'x' is no multiple of 4",
+        "SR-COPY-001", "/from/offset", "the offset 2 in buffer 'x' is not a multiple of 4",
     ),
     "a compressed level": (
         {"copy": {"from": "b", "to": "x"}},

@@ -387,7 +387,7 @@ WRONG = {
         "28: the rectangle ends outside of the 8 x 4 texels",
     ),
     "channel": ("CLEAR_COLOR pipeline 0 0 256 0", "15: a channel must be from 0 to 255, not 256"),
-    "offset": ("EXPECT numbers IDX 2 EQ 1", "15: the offset 2 is no multiple of the 4 bytes of an element"),
+    "offset": ("EXPECT numbers IDX 2 EQ 1", "15: the offset 2 is not a multiple of the 4 bytes of an element"),
 }
 
 

@@ -33,7 +33,7 @@ def test_paths_without_tests(tmp_path: Path) -> None:
     errors = [each.problems[0] for each in find_files([empty, nothing], (".a", ".b")) if isinstance(each, FileError)]
     assert [(each.code, str(each)) for each in errors] == [
         ("SR-IMPORT-001", f"{empty}: has no file that ends in .a or .b"),
-        ("SR-IMPORT-001", f"{nothing}: is no file or folder"),
+        ("SR-IMPORT-001", f"{nothing}: is not a file or folder"),
     ]
 
 

@@ -136,7 +136,7 @@ def test_wrong_expectations_end_it_before_it_runs(doubled: Scene, run: Run) -> N
     outcome = run(outputs={"y": {}, "x": {"file": "no.npy"}})
     assert (outcome.status, outcome.exit_code) == ("Missing", 3)
     assert [each["code"] for each in outcome.diagnostics] == ["SR-EXPECT-004", "SR-EXPECT-007"]
-    assert "/outputs/y: 'y' is no output of the scenario" in outcome.reason
+    assert "/outputs/y: 'y' is not an output of the scenario" in outcome.reason
     assert outcome.reason.endswith("(and 1 more)")
     assert run(output={}).diagnostics[0]["code"] == "SR-EXPECT-002"
 

@@ -116,11 +116,11 @@ def test_a_shard_that_did_not_end(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "change, message",
     [
-        ({"verdict": "Passed"}, "verdict: 'Passed' is no verdict"),
+        ({"verdict": "Passed"}, "verdict: 'Passed' is not a verdict"),
         ({"more": 1}, "more: Extra inputs are not permitted"),
         ({"item": {"id": "a"}}, "item/path: Field required"),
         ({"attempts": [{"status": "Pass", "seconds": "1"}]}, "attempts/0/seconds: Input should be a valid number"),
-        ({"attempts": [{"status": "Pass", "seconds": float("nan")}]}, "attempts/0: seconds: nan is no time"),
+        ({"attempts": [{"status": "Pass", "seconds": float("nan")}]}, "attempts/0: seconds: nan is not a time"),
         ({"attempts": [{"status": "Fail", "diagnostics": [{"message": 1}]}]}, "attempts/0: diagnostics: a message is"),
     ],
 )
@@ -146,8 +146,8 @@ def test_a_line_that_no_suite_writes(tmp_path: Path, change: dict[str, object], 
     "text, message",
     [
         ("", "the journal is empty"),
-        ("\0\n", "the file is no journal"),
-        ("[" * 100_000, "the file is no journal"),
+        ("\0\n", "the file is not a journal"),
+        ("[" * 100_000, "the file is not a journal"),
         ('{"journal": 1}\n', "the journal has version 1, expected 2"),
         ('{"journal": 2}\n', "the header of the journal is wrong: program: Field required"),
         (' {"journal": 2}\n', "the header of the journal is wrong: program: Field required"),
@@ -380,7 +380,7 @@ def test_words_of_a_baseline(word: str, status: str) -> None:
 
 @pytest.mark.parametrize("word", ["", "fail", "Broken", "UnexpectedImprovement(Odd)"])
 def test_other_words_are_refused(word: str) -> None:
-    """A word that is no status is an error."""
+    """A word that is not a status is an error."""
     with pytest.raises(ValueError, match=r".*"):
         expected_status(word)
 

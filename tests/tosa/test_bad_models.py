@@ -111,8 +111,8 @@ def test_another_domain(shader_cache: Path) -> None:
     """A custom operation of another domain is named and left to the converter, with its options."""
     text = model(custom("%1", ["%x"], "", name="Other", domain="com.arm.Other"))
     left = (
-        "<memory>:2: the custom operation 'Other' of the domain 'com.arm.Other' is no Vulkan shader: it is left to the"
-        " converter"
+        "<memory>:2: the custom operation 'Other' of the domain 'com.arm.Other' is not a Vulkan shader: it is left to"
+        " the converter"
     )
     with pytest.raises(UnsupportedError) as caught:
         convert(text.encode())

@@ -96,7 +96,7 @@ def test_a_model_that_is_gone(program: Program, tests: Path) -> None:
     (tests.parent / "suite" / REFUSED / "test.tosa").unlink()
     ended = program("test", "suite", "--retries", "0", exit_code=1)
     assert f"Missing suite/{REFUSED}/scenario.json: " in ended.out
-    assert f"{REFUSED}/test.tosa: is no file" in ended.out
+    assert f"{REFUSED}/test.tosa: is not a file" in ended.out
 
 
 def test_files_of_unsigned_tensors(program: Program, tests: Path, tmp_path: Path) -> None:
@@ -180,7 +180,7 @@ def test_folders_without_tests(program: Program, tests: Path, tmp_path: Path) ->
     and a second test of one name."""
     (tmp_path / "empty").mkdir()
     ended = program("import", "tosa", "nowhere", "empty", "--output", "suite", exit_code=FileError.exit_code)
-    assert "error: nowhere: is no folder [SR-TOSA-001]\n" in ended.err
+    assert "error: nowhere: is not a folder [SR-TOSA-001]\n" in ended.err
     assert "error: empty: has no test: no folder in it has a desc.json [SR-TOSA-001]\n" in ended.err
     assert not (tmp_path / "suite").exists()
 

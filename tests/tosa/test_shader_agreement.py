@@ -138,10 +138,10 @@ def test_tensors() -> None:
     assert examined(right, types=values((2, 2))) == []
     wrong = right | {"output_0_vkformat": "VK_FORMAT_R16_SFLOAT"}
     assert messages(examined(wrong, types=values((4,), (2, 2)))) == [
-        "SR-TENSOR-001 /input_0_vkformat: tensor 'x' at set 0, binding 0 in shader 'scale' has the rank 2; tensor"
-        " 'input_0' has the shape [4], which is of rank 1",
+        "SR-TENSOR-001 /input_0_vkformat: tensor 'x' at set 0, binding 0 in shader 'scale' has the rank 2; the"
+        " bound tensor 'input_0' has the shape [4] of rank 1",
         "SR-TENSOR-002 /output_0_vkformat: tensor 'y' at set 0, binding 1 in shader 'scale' has elements of float32;"
-        " tensor 'output_0' is of VK_FORMAT_R16_SFLOAT",
+        " the bound tensor 'output_0' is of VK_FORMAT_R16_SFLOAT",
         "SR-CUSTOM-016 /output_0_vkformat: output_0 is VK_FORMAT_R16_SFLOAT, but the value has elements of f32",
     ]
 

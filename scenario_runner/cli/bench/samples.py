@@ -195,7 +195,7 @@ def read_measurement(path: str) -> Measurement:
     except OSError as error:
         raise FileError(f"{path}: cannot be read: {reason_of(error)}") from error
     except (ValueError, RecursionError, KeyError, TypeError) as error:
-        raise FileError(f"{path}: is no measurement of bench", help=help) from error
+        raise FileError(f"{path}: is not a measurement of bench", help=help) from error
 
 
 def refuse_own_file(path: str, samples: ScenarioSamples) -> None:

@@ -318,7 +318,7 @@ def _with_texels(bound: Bound, image: ImagePlan) -> Bound:
     height, width = level[0].shape[:2]
     rect = expected.rect or (0, 0, width, height)
     if 0 in rect[2:] or rect[0] + rect[2] > width or rect[1] + rect[3] > height:
-        message = f"{list(rect)} (x, y, width, height) is no part of the {width}x{height} texels"
+        message = f"{list(rect)} (x, y, width, height) is not a part of the {width}x{height} texels"
         raise bound.error("SR-EXPECT-008", "/rect", message)
     elements = _elements_of(level, image)
     if expected.normalized:

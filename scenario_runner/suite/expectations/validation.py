@@ -76,7 +76,7 @@ def bind(
         if name not in outputs and not outputs.leaves_out(name) and is_new(name):
             names = [output for output in outputs if ("/" in output) == ("/" in name)] or list(outputs)
             there = f"outputs: {listed(names[:20])}" if names else "the scenario has no resource with a dst"
-            message = f"{name!r:.100} is no output of the scenario{close_match(name, outputs)}"
+            message = f"{name!r:.100} is not an output of the scenario{close_match(name, outputs)}"
             help = f"{there}; a resource with a 'dst' is an output"
             problems.append(expectations.problem("SR-EXPECT-004", expectations.pointer_to(name), message, help))
     if any(map(outputs.leaves_out, (*files, *check.outputs))):
@@ -106,7 +106,7 @@ def _unequal(bound: Bound, outputs: Outputs) -> tuple[Diagnostic, ...]:
     if name is None:
         return ()
     if name not in outputs:
-        message = f"{name!r:.100} is no output of the scenario{close_match(name, outputs)}"
+        message = f"{name!r:.100} is not an output of the scenario{close_match(name, outputs)}"
         return bound.error("SR-EXPECT-004", "/equals", message).problems
     one, other = (_described(output) for output in (bound.output, outputs[name]))
     if one == other or None in (one, other):
@@ -144,7 +144,7 @@ def _stored(
         others += (f"the key {key!r}" for key in sources[0] if all(sources))
         unknown = next((path for path in unnamed if not is_known(path)), None)
         if name is None:
-            code, message = "SR-EXPECT-004", f"belongs to {stem!r:.100}, which is no output of the scenario"
+            code, message = "SR-EXPECT-004", f"belongs to {stem!r:.100}, which is not an output of the scenario"
             message += close_match(stem, by_file)
             help = "a resource with a 'dst' is an output; captured frames are in folders such as 'frame_0'"
         elif unknown is not None:
@@ -288,7 +288,7 @@ def _declared_element(bound: Bound) -> Element | None:
         element = element_of_format(resource.format)
         message = f"is {dtype!r}, but the tensor is {element.name!r}" if dtype not in (None, element.name) else ""
     elif element is not None and size % element.size_bytes:
-        message = f"the output has {size} bytes, no whole number of {dtype}"
+        message = f"the output has {size} bytes, not a whole number of {dtype}"
     if message:
         raise bound.error("SR-EXPECT-008", "/dtype", message)
     is_file = bound.expected.values is None and bound.expected.equals is None
@@ -348,7 +348,7 @@ def _check_element(bound: Bound, element: Element | None) -> None:
     fields = bound.expected.model_fields_set
     message = help = ""
     if element is None and fields - {"file"}:
-        message, help = "has elements that are no numbers", "give the type of the elements as 'dtype'"
+        message, help = "has elements that are not numbers", "give the type of the elements as 'dtype'"
     elif element is not None and element.name == "int8" and fields & _BY_VALUE:
         key = min(fields & _BY_VALUE)
         message = f"has no 'dtype': {key!r} would compare single bytes (int8)"
