@@ -104,6 +104,7 @@ class _Parser:
         self.script.buffers[FRAMEBUFFER] = framebuffer()
         for name, lines in _sections(path, text):
             self._section(name, lines)
+        self.script.buffers[FRAMEBUFFER].size = self._pipeline.size
         for name, data in self._data.items():
             element = self._elements.get(name) or of_numbers("int8", 1, 1, "std430")
             size_bytes = min(self._counts.get(name, 0) * element.size_bytes, MOST_BYTES)
