@@ -176,7 +176,7 @@ def test_arrays_that_do_not_fit() -> None:
         (np.ones(4, "f4"), rule._replace(bounds=np.ones(3))),
         (np.ones(4, "f4"), rule._replace(expected=np.ones(3))),
     ):
-        with pytest.raises(ValueError, match="is no FP32 of shape"):
+        with pytest.raises(ValueError, match="is not FP32 of shape"):
             judge(actual, wrong)
 
 
@@ -202,8 +202,8 @@ def test_rules_that_are_none() -> None:
         (TosaRule("ULP", "FP32", ones, None, {"ulp": "1"}), "expected a finite number, got '1'"),  # type: ignore[dict-item]
         (TosaRule("REDUCE_PRODUCT", "FP32", ones), "REDUCE_PRODUCT needs the parameter 'n'"),
         (TosaRule("PRECOMPUTED", "FP32", ones), "PRECOMPUTED needs 'bounds'"),
-        (TosaRule("EXACT", "FP32", ones.astype("f4")), r"float32 is no float64 \(precise mode\)"),
-        (TosaRule("EXACT", "INT32", ones.astype("f4")), "float32 is no int32"),
+        (TosaRule("EXACT", "FP32", ones.astype("f4")), r"float32 is not float64 \(precise mode\)"),
+        (TosaRule("EXACT", "INT32", ones.astype("f4")), "float32 is not int32"),
     ):
         with pytest.raises(ValueError, match=message):
             judge(np.ones(2, "f4"), rule)
