@@ -7,7 +7,7 @@ of JSON. The pool checks these lines, since a driver may damage the worker's mem
     ["ready", Device]                                       after the start
     ["devices", requests]                                   after the start for several devices; the worker ends
     ["failed", is for good, code, message, help]            after a failed start; the worker ends
-    ["limit", seconds, who set them]                        for an item with another time limit
+    ["limit", seconds, origin]                              for an item with another time limit
     ["used", names]                                         for the next workers to preload
     ["done", outcome, State, seconds]                       after an item
 """

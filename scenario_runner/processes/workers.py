@@ -101,7 +101,7 @@ class Workers(Generic[Item]):
         self._numbers = count(1)
         self._is_stopping = self._is_now = False
         self._devices: tuple[Device, ...] = ()
-        self._room = 2
+        self._room = 1 + max(1, options.jobs)
         self._pool = pool or PoolProcess()
         self._tell(options)
 
@@ -136,7 +136,7 @@ class Workers(Generic[Item]):
                 while not self._is_stopping and len(self._running) < self._room and (pair := next(queue, None)):
                     jobs.append(Job(next(self._numbers), *pair))
                     self._running[jobs[-1].number] = pair
-                    if len(self._running) == 1:  # the iterator may take long to find the next item
+                    if not self._devices:  # the pool starts, and the iterator may take long to find the next item
                         self._tell(jobs)
                         jobs = []
                 if jobs:

@@ -352,6 +352,6 @@ def test_a_compiler_is_found_from_every_folder(tmp_path: Path, monkeypatch: pyte
     """The command has the absolute path of a compiler. A plain name stays, since PATH finds it."""
     monkeypatch.chdir(tmp_path)
     for path, word in (("bin/glslang", f"--glslang={tmp_path}/bin/glslang"), ("glslang", "--glslang=glslang")):
-        options = parse(["test", "--glslang", path, "a"])
+        options = parse(["test", "--glslang", path, "."])
         settle(options)
         assert options.repeating.options == (word,)

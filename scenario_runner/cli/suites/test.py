@@ -7,6 +7,7 @@ import time
 from argparse import Namespace
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, nullcontext, suppress
+from functools import partial
 from importlib.util import find_spec
 from itertools import chain, islice
 from socket import gethostname
@@ -48,7 +49,7 @@ if TYPE_CHECKING:
 UNEXPECTED: Final = 1
 """The exit code for unexpected failures."""
 
-# Before the first item runs, the suite reads this many items' expectations: all, in small suites.
+# Before the first result, the suite checks the expectations of so many items: all, in small suites.
 _CHECKED_AHEAD: Final = 1000
 # Arguments of Runner that WorkerOptions have already.
 _WORKER_ARGUMENTS: Final = ("device", "timeout_s")
@@ -66,8 +67,7 @@ def main(options: Namespace) -> int:
         if find_spec(package) is None:
             raise ModuleNotFoundError(name=package)
     set_up_logging(options.log_level)
-    needs_folder = options.reports or options.watch
-    results: AbstractContextManager[str] = temporary_folder() if needs_folder else nullcontext("")
+    results: AbstractContextManager[str] = temporary_folder() if options.reports or options.watch else nullcontext("")
     if options.results is not None:
         results = nullcontext(os.path.abspath(options.results))
     with results as folder:
@@ -349,9 +349,7 @@ class _Suite:
             self._drivers[result.driver] = None
 
     def _workers(self) -> SuiteWorkers | ClusterWorkers:
-        def note(text: str) -> None:
-            self._display.note("warning", text)
-
+        note = partial(self._display.note, "warning")
         if self._kept_workers:
             workers = self._kept_workers.pop()
             workers.listen(self._display.started, note)
@@ -368,12 +366,14 @@ class _Suite:
 
     def _count_items(self, ahead: Sequence[Item], items: Iterable[Item]) -> Iterator[Item]:
         """Yield all items, then tell the display the total. ``ahead`` are the first items."""
-        count = 0
-        for item in chain(ahead, items):
-            yield item
+        first = ahead[: self._options.jobs or 1]
+        yield from first
+        if len(ahead) <= _CHECKED_AHEAD and not self._options.strict:
+            self._check_expectations(ahead)  # the first items run meanwhile, and have no results yet
+        count = len(first)
+        for item in chain(ahead[count:], items):
             count += 1
-            if count == 1 and len(ahead) <= _CHECKED_AHEAD and not self._options.strict:
-                self._check_expectations(ahead)  # the first item runs meanwhile, and has no result yet
+            yield item
         self._total = count
         self._display.start(count)
 
