@@ -21,7 +21,6 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run a command line and return the exit code. The docstring of `errors` lists the codes."""
     try:
         words = sys.argv[1:] if argv is None else argv
-        keep_absolute_paths(words)
         options = parse(words)
         if options.command in ("run", "compare-layers") and options.action != "versions":
             last_words.announce_crashes(_only_file(options))
@@ -32,6 +31,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         mixed = mixed_packages_problem()
         if mixed:
             write("warning", mixed, MIXED_PACKAGES_FIX)
+        keep_absolute_paths(words)
         work: Callable[[argparse.Namespace], int | None] = getattr(_module_of(options), options.action)
         with _annotations(options) as options.annotations, sandboxed(options), json_output(options):
             code = work(options) or 0

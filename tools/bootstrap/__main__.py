@@ -47,8 +47,8 @@ def set_up(checkout: Path, level: str, key: str) -> None:
             environment.create()
         environment.install_package(level)
         environment.write_stamps(level, key, ["the machine was not looked at yet"])
-    if level == "test" and installation.has_arm_wheels():
-        environment.install_glslc()
+    if installation.has_arm_wheels():
+        environment.install_glslc()  # for shaders with tensors
 
     report = examine(environment.python)
     lack = look(report, level)
@@ -60,8 +60,7 @@ def set_up(checkout: Path, level: str, key: str) -> None:
                 say(str(error))
         report = examine(environment.python)
         lack = look(report, level)
-    if level == "run" and "glslang" in lack.needed and installation.has_arm_wheels():
-        environment.install_glslc()
+    if level == "run" and "glslang" in lack.needed and environment.glslc.exists():
         lack = Lack(tuple(each for each in lack.needed if each != "glslang"), ("glslang", *lack.welcome), lack.hint)
     paths = [path for path in find(report, level).values() if path and path.startswith("/")]
     if environment.glslc.exists():

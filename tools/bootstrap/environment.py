@@ -81,11 +81,14 @@ class Environment:
     def install_package(self, level: str) -> None:
         """Install the package, editable, with the dependencies for runs or tests.
 
-        The tests need the extras ``ml`` (11 MB), ``hlsl`` (15 MB), ``convert`` (21 MB), ``cluster`` (4 MB) and ``tosa``
-        (25 MB).
+        A run has the extra ``ml`` (11 MB), so that each example runs. The tests also need ``hlsl`` (15 MB), ``convert``
+        (21 MB), ``cluster`` (4 MB) and ``tosa`` (25 MB).
         """
-        extras = "" if level == "run" else f"[dev,hlsl,cluster{',ml,convert' if installation.has_arm_wheels() else ''}]"
-        size = "about 40 MB" if level == "run" else "about 150 MB"
+        names = [] if level == "run" else ["dev", "hlsl", "cluster"]
+        if installation.has_arm_wheels():
+            names += ["ml"] if level == "run" else ["ml", "convert"]
+        extras = f"[{','.join(names)}]" if names else ""
+        size = "about 50 MB" if level == "run" else "about 150 MB"
         # The path is relative to the checkout, so that brackets and spaces in the checkout's name do not matter.
         target = ["--editable", f".{extras}"]
         self.whole.unlink()
