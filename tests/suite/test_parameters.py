@@ -298,7 +298,7 @@ def test_a_parameter_that_nothing_uses(program: Program, tmp_path: Path) -> None
     assert [(problem.code, problem.severity) for problem in check(items[0])] == [("SR-EXPECT-014", "warning")]
     ended = program("test", ".")
     assert ended.out.endswith("suite passed: 2 items\n")
-    assert ended.err.count("/a.check.json:3:8: /parameters/m: the parameter 'm' is used nowhere [SR-EXPECT-014]") == 1
+    assert ended.err.count("a.check.json:3:8: /parameters/m: the parameter 'm' is used nowhere [SR-EXPECT-014]") == 1
 
 
 def test_an_unknown_combination(tmp_path: Path) -> None:

@@ -257,7 +257,7 @@ def test_placeholders(program: Program, tmp_path: Path) -> None:
     """convert, vgf show, vgf scenario, run: substitutions name operations, all of one name at once, or modules."""
     (tmp_path / "model.mlir").write_text(placeholders())
     ended = program("convert", "model.mlir", "-o", "model.vgf")
-    assert (ended.code, ended.out, ended.err) == (0, "", "")
+    assert (ended.code, ended.out, ended.err) == (0, "wrote model.vgf\n", "")
     shown = program("vgf", "show", "model.vgf").out
     assert shown.count("placeholder") == 3
     assert "  0  Swish            compute  graph_partition_0  0      1       8x1x1" in shown
