@@ -151,6 +151,8 @@ def emulation_obstacle(physical: PhysicalDevice) -> str | None:
     return f"it lacks {' and '.join(lacking)}, which the layers need" if lacking else None
 
 
+_VERSIONS = frozenset({CORE, *(f"VkPhysicalDeviceVulkan{version}Features" for version in (11, 12, 13, 14))})
+"""The feature structures of Vulkan versions. No two of their features exclude each other."""
 # Vulkan forbids enabling it beside the successor.
 _SUPERSEDED = frozenset({"VkPhysicalDeviceBufferDeviceAddressFeaturesEXT"})
 # Old names of capabilities that a newer extension includes.
@@ -260,6 +262,17 @@ def enabled_for(
     if "VK_KHR_portability_subset" in physical.extensions:
         extensions.add("VK_KHR_portability_subset")  # every device that has it must be opened with it
     return Enabled(frozenset(needs.features), frozenset(extensions), draws or graphics)
+
+
+def shader_features(physical: PhysicalDevice, disabled: Collection[str]) -> Enabled:
+    """Find all features of Vulkan versions that a SPIR-V capability can ask for, as far as the device has them.
+
+    A device that is opened again gets them, since opening takes long and more kinds of shaders may follow.
+    """
+    alternatives = (alternative for each in CAPABILITIES.values() for alternative in each)
+    asked = [(str(name), str(rest[0])) for kind, name, *rest in alternatives if kind == "feature" and name in _VERSIONS]
+    found = physical.features.available((*asked, _EXTENDED_TYPES, *_STORES), disabled)
+    return Enabled.of(feature for feature in found if feature.extension is None)
 
 
 class _Needs:

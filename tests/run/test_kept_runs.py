@@ -347,3 +347,19 @@ def moved(resource: Any, step: int) -> Any:
     if resource.kind == "buffer" and len(data) % 4 == 0:
         descr, shape = "u4", (-1,)
     return numpy.roll(numpy.frombuffer(data, descr).reshape(shape), step)
+
+
+def test_a_device_opened_again_suits_later_shaders(own: Runner, tmp_path: Path) -> None:
+    """The second shader that needs a feature opens the device again; the third shader finds a device with all features.
+
+    Pipelines of the earlier device are gone, and those of the present device are kept.
+    """
+    pipelines = []
+    for number, type in enumerate(("uint", "double", "int64_t", "int16_t")):
+        code = f"a[0] = uint({type}(a[0] + 7)) + {number};"
+        header = f"#extension GL_EXT_shader_explicit_arithmetic_types : require\n{ONE}"
+        scene = Scene(tmp_path / type).shader("s", glsl(code, header)).buffer("a", size=4)
+        result = own.run(scene.dispatch("s", ["a"], [1]).write())
+        assert result["a"].view("u4") == 7 + number
+        pipelines.append(own.live_objects["pipeline"])
+    assert pipelines == [1, 1, 2, 3]
