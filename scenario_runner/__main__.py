@@ -1,6 +1,8 @@
 """``python -m scenario_runner`` and the ``scenario-runner`` command."""
 
 import _signal  # type: ignore[import-not-found]  # see signals.py
+import gc
+import os
 import sys
 
 _ALLOCATIONS_BETWEEN_COLLECTIONS = 50_000
@@ -15,9 +17,6 @@ def console() -> None:
     # during imports, Python's handler would print a traceback
     if _signal.getsignal(_signal.SIGINT) != _signal.SIG_IGN:
         _signal.signal(_signal.SIGINT, _signal.SIG_DFL)
-    import gc
-    import os
-
     from scenario_runner.cli import console, main
     from scenario_runner.processes import signals
 

@@ -77,6 +77,13 @@ def _pipeline_caching(cache: bool | StrPath | PipelineCaching, cache_dir: str | 
     return PipelineCaching(None if cache is True else cache, cache_dir=cache_dir)
 
 
+def _loaded(scenario: AnyScenario) -> Scenario:
+    """Return a scenario, which a path or data gives. Raise FileError and ScenarioError."""
+    from scenario_runner.scenario.loader import as_scenario
+
+    return as_scenario(scenario)
+
+
 def _path_of(scenario: AnyScenario) -> str | None:
     """Return a scenario's file for messages; None for data and scenarios without a file."""
     return os.fspath(scenario) if isinstance(scenario, str | os.PathLike) else getattr(scenario, "path", None)
@@ -188,10 +195,9 @@ class Runner(DeviceSession):
     ) -> Plan:
         """Plan a run without a device; see `plan.resolve.resolve`."""
         from scenario_runner.plan.resolve import resolve
-        from scenario_runner.scenario.loader import as_scenario
 
         with self._reading(scenario, output_dir):
-            return resolve(as_scenario(scenario), inputs, outputs, output_dir, self.compiler)
+            return resolve(_loaded(scenario), inputs, outputs, output_dir, self.compiler)
 
     def prepare(
         self,
@@ -291,9 +297,8 @@ class Runner(DeviceSession):
                 self._execute(plan, (OutputFiles(plan),), options, timings, capture_dir)
                 return plan
             from scenario_runner.run.dump_files import DumpFiles
-            from scenario_runner.scenario.loader import as_scenario
 
-            files = DumpFiles(as_scenario(scenario), plan, dump, options, lambda: self.device_name)
+            files = DumpFiles(_loaded(scenario), plan, dump, options, lambda: self.device_name)
             sinks: tuple[Sink, ...] = (OutputFiles(files.whole), files) if write_files else (files,)
             self._execute(files.plan, sinks, options, timings, capture_dir)
         return plan
@@ -355,9 +360,7 @@ class Runner(DeviceSession):
         except ScenarioRunnerError as error:
             unplaced = any(problem.path is None and problem.pointer is not None for problem in error.problems)
             if unplaced and not isinstance(scenario, Mapping):
-                from scenario_runner.scenario.loader import as_scenario
-
-                as_scenario(scenario).place_problems(error)
+                _loaded(scenario).place_problems(error)
             error.at(path=_path_of(scenario))
             raise
 

@@ -18,7 +18,6 @@ from scenario_runner.errors.diagnostic import Diagnostic, escape, warning
 from scenario_runner.errors.text import Json, close_match, listed
 from scenario_runner.files.json_text import has_null
 from scenario_runner.scenario.entries import Model, built
-from scenario_runner.scenario.fast_reading import Entries
 from scenario_runner.scenario.inline_contents import tells_shape
 from scenario_runner.scenario.json_model import (
     OTHER_NAMES,
@@ -31,7 +30,7 @@ from scenario_runner.scenario.json_model import (
     shown,
     unknown_key,
 )
-from scenario_runner.scenario.kinds import COMMANDS, RESOURCES, Kind
+from scenario_runner.scenario.kinds import COMMANDS, RESOURCES, Entries, Kind
 from scenario_runner.scenario.scenario import MAX_PROBLEMS, with_article
 
 _ROOT = ("resources", "commands")

@@ -20,7 +20,7 @@ from pydantic_core import PydanticCustomError
 from scenario_runner.errors import ScenarioError
 from scenario_runner.errors.diagnostic import Diagnostic
 from scenario_runner.errors.text import Json
-from scenario_runner.scenario.json_model import ModelBase
+from scenario_runner.scenario.json_model import ModelBase, problems_in_code
 
 _FIELDS = "\n\n    Fields:"
 _BEYOND_REFERENCE: Final = "beyond the reference runner's format"
@@ -65,8 +65,6 @@ class Model(ModelBase):
             try:
                 super().__init__(**self.completed(values))
             except ValidationError as error:
-                from scenario_runner.scenario.json_model import problems_in_code
-
                 raise ScenarioError(problems_in_code(type(self), error)) from None
 
         # pydantic then parses without a call of this __init__, which is slow.

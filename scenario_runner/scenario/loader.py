@@ -2,7 +2,7 @@
 
 1. `files.input` reads the bytes; this file decodes them.
 2. `files.parameters` puts the values of parameters into the text, and `files.json_text` parses it.
-3. `models` validates the entries. A right file goes straight on to step 5.
+3. `kinds` validates the entries. A right file goes straight on to step 5.
 4. `diagnosis` accepts dialects with warnings, and collects the problems of all other entries.
 5. `Scenario` checks the references between entries.
 """
@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import errno
 import os
+import reprlib
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
@@ -29,8 +30,7 @@ from scenario_runner.files.input import (
 )
 from scenario_runner.files.json_text import LimitError, check_values, faults, parse, places_of
 from scenario_runner.files.parameters import is_value, replaced, unset, unused, with_parameters
-from scenario_runner.scenario.fast_reading import Entries, read_models
-from scenario_runner.scenario.kinds import COMMANDS, RESOURCES
+from scenario_runner.scenario.kinds import COMMANDS, RESOURCES, Entries, read_models
 from scenario_runner.scenario.scenario import MAX_PROBLEMS, NO_FILE, Scenario, check_entries, limited
 
 if TYPE_CHECKING:
@@ -107,8 +107,6 @@ def loads(
     parameters = parameters or {}
     for name, value in parameters.items():
         if not is_value(value):
-            import reprlib  # cuts deep values
-
             expected = "a number, a boolean, a string or a list"
             raise UsageError(f"the parameter {name!r} is {reprlib.repr(value):.60}, expected {expected}")
     if base_dir is None:

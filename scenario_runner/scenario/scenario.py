@@ -10,6 +10,8 @@ from dataclasses import dataclass, field
 from scenario_runner.errors import ScenarioError, ScenarioRunnerError, error_of
 from scenario_runner.errors.diagnostic import Diagnostic, error, warning
 from scenario_runner.errors.text import Json, close_match
+from scenario_runner.files.json_text import places_of
+from scenario_runner.files.parameters import with_parameters
 from scenario_runner.scenario.entries import Command, Resource
 from scenario_runner.scenario.kinds import COMMANDS, RESOURCES
 
@@ -184,9 +186,6 @@ class Scenario:
         """Add the file, line and column to a diagnostic with a pointer into this scenario."""
         if self.text is None or problem.pointer is None:  # built in code
             return problem._replace(path=self.path)
-        from scenario_runner.files.json_text import places_of  # only wrong scenarios need them
-        from scenario_runner.files.parameters import with_parameters
-
         return places_of(self.text).placed(with_parameters(problem, self.parameters), self.path or NO_FILE)
 
     def place_problems(self, error: ScenarioRunnerError) -> None:

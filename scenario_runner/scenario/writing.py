@@ -204,7 +204,9 @@ def _array(resource: Any, content: ArrayLike) -> numpy.ndarray[Any, Any]:
     try:
         array = array_of(content, resource.uid)
         if not isinstance(array, numpy.ndarray):
-            array = _from_bytes(resource, array)
+            dtype, shape = _layout(resource)
+            array = numpy.frombuffer(memoryview(array).tobytes(), dtype)
+            array = array.reshape(shape) if prod(shape) == array.size else array
     except (TypeError, ValueError, BufferError) as error:
         raise ScenarioError(f"{what} cannot be written to a file: {error}", code="SR-JSON-009") from error
     if array.dtype.hasobject:
@@ -212,19 +214,15 @@ def _array(resource: Any, content: ArrayLike) -> numpy.ndarray[Any, Any]:
     return array.astype(array.dtype.newbyteorder("<"), copy=False)
 
 
-def _from_bytes(resource: Any, content: ArrayLike) -> numpy.ndarray[Any, Any]:
-    """Return bytes as an array with the resource's type and shape."""
-    import numpy
-
-    data = memoryview(content).tobytes()
+def _layout(resource: Any) -> tuple[str, tuple[int, ...]]:
+    """Return the type and shape of an array with the resource's content; -1 is any number of bytes."""
     format = _format(resource) if isinstance(resource, Image | Tensor | GraphConstant) else None
     if format is None or format.numpy_dtype is None:
-        return numpy.frombuffer(data, "int8")
+        return "int8", (-1,)
     shape = tuple(resource.dims)
     if isinstance(resource, Image):
         shape = (shape[2], shape[1], format.numpy_items)
-    array = numpy.frombuffer(data, format.numpy_dtype)
-    return array.reshape(shape) if prod(shape) == array.size else array
+    return format.numpy_dtype, shape
 
 
 def _format(resource: Any) -> Format:
