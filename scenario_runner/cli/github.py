@@ -17,8 +17,8 @@ from scenario_runner.cli.console import write
 from scenario_runner.errors import ScenarioRunnerError
 from scenario_runner.errors.codes import CODES
 from scenario_runner.errors.diagnostic import Diagnostic
-from scenario_runner.errors.sarif_log import repository_path
 from scenario_runner.errors.text import one_line, reason_of, visible
+from scenario_runner.suite.reports.sarif import repository_path
 
 _KINDS: Final = {"error": "error", "warning": "warning", "note": "notice"}
 _ANNOTATIONS_MAX: Final = 10  # of a kind, in a step

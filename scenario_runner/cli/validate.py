@@ -11,7 +11,6 @@ from scenario_runner.cli.arguments import compiler_arguments
 from scenario_runner.cli.console import set_up_logging, write_finding
 from scenario_runner.cli.watch import Files, check_watchable, watch
 from scenario_runner.errors import UsageError, file_error, version
-from scenario_runner.errors.sarif_log import sarif
 from scenario_runner.errors.text import counted, one_line
 from scenario_runner.files.input import ParameterizedFile, is_model, is_stream
 from scenario_runner.files.output import check_destination
@@ -22,7 +21,7 @@ from scenario_runner.suite.discovery import Discovery, item_at
 from scenario_runner.suite.hashes import dependencies, file_hash, sources_of
 from scenario_runner.suite.outcomes import Item
 from scenario_runner.suite.problems import SuiteProblems
-from scenario_runner.suite.reports.sarif import write_file
+from scenario_runner.suite.reports.sarif import sarif, write_file
 from scenario_runner.validation import SCHEMA, Options, Validation, validate_file
 
 _SCHEMAS = Path(__file__).parents[1] / "schemas"

@@ -202,10 +202,12 @@ def _array(resource: Any, content: ArrayLike) -> numpy.ndarray[Any, Any]:
 
     what = f"the data of {resource.kind} {resource.uid!r}"
     try:
-        array = array_of(content, resource.uid)
-        if not isinstance(array, numpy.ndarray):
+        given = array_of(content, resource.uid)
+        if isinstance(given, numpy.ndarray):
+            array = given
+        else:
             dtype, shape = _layout(resource)
-            array = numpy.frombuffer(memoryview(array).tobytes(), dtype)
+            array = numpy.frombuffer(memoryview(given).tobytes(), dtype)
             array = array.reshape(shape) if prod(shape) == array.size else array
     except (TypeError, ValueError, BufferError) as error:
         raise ScenarioError(f"{what} cannot be written to a file: {error}", code="SR-JSON-009") from error

@@ -1,14 +1,20 @@
-"""Findings about items of suites, at files and lines, and the SARIF file that reports them."""
+"""Findings as SARIF 2.1.0 (OASIS), for code review tools and editors, and the findings about items of suites."""
 
 import json
+import os
 from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Final
+from urllib.parse import quote
 
+from scenario_runner.errors.codes import CODES
 from scenario_runner.errors.diagnostic import Diagnostic
-from scenario_runner.errors.sarif_log import sarif
 from scenario_runner.errors.text import Json
 from scenario_runner.files.output import OutputFile
 from scenario_runner.suite.outcomes import BAD, Outcome, Result
 from scenario_runner.suite.reports.summary import SuiteInfo
+
+_SCHEMA: Final = "https://json.schemastore.org/sarif-2.1.0.json"
 
 
 def findings_of(result: Result) -> Iterator[Diagnostic]:
@@ -55,3 +61,59 @@ def write_file(path: str, findings: Iterable[Diagnostic], version: str, incomple
     """Write a log. The file appears only when it is complete. Raises FileError."""
     with OutputFile(path) as file:
         file.write(json.dumps(sarif(findings, version, incomplete), indent=2).encode() + b"\n")
+
+
+def sarif(findings: Iterable[Diagnostic], version: str, incomplete: str = "") -> dict[str, object]:
+    """Return findings as a SARIF run of this program ``version``. The rules are the codes that occur.
+
+    ``incomplete`` is the reason why findings may be missing."""
+    rules: dict[str, int] = {}
+    results = [_result(finding, rules.setdefault(finding.code, len(rules))) for finding in findings]
+    driver = {"name": "scenario-runner", "version": version, "rules": list(map(_rule, rules))}
+    run: dict[str, Json] = {"tool": {"driver": driver}, "columnKind": "unicodeCodePoints", "results": results}
+    if incomplete:
+        notification = {"level": "error", "message": {"text": incomplete}}
+        run["invocations"] = [{"executionSuccessful": False, "toolExecutionNotifications": [notification]}]
+    return {"$schema": _SCHEMA, "version": "2.1.0", "runs": [run]}
+
+
+def repository_path(path: str) -> str:
+    """Return a path with "/", relative to the repository, or absolute for a file outside of it.
+
+    The repository is $GITHUB_WORKSPACE, the nearest folder above the file with .git, or the current folder."""
+    full = Path(os.path.realpath(os.path.dirname(path)), os.path.basename(path))
+    root = os.environ.get("GITHUB_WORKSPACE") or next(
+        (folder for folder in full.parents if os.path.lexists(folder / ".git")), os.curdir
+    )
+    root = os.path.realpath(root)
+    return (full.relative_to(root) if full.is_relative_to(root) else full).as_posix()
+
+
+def _rule(name: str) -> dict[str, object]:
+    code = CODES.get(name)
+    if code is None:  # from a journal of another version
+        return {"id": name}
+    return {
+        "id": name,
+        "shortDescription": {"text": code.title},
+        "fullDescription": {"text": code.meaning},
+        "help": {"text": f"{code.fix} Source: {code.source}"},
+        "defaultConfiguration": {"level": code.severity},
+    }
+
+
+def _result(finding: Diagnostic, rule: int) -> dict[str, object]:
+    text = f"{finding.message}\n{finding.help}" if finding.help else finding.message
+    result: dict[str, Json] = {"ruleId": finding.code, "ruleIndex": rule, "level": finding.severity}
+    result["message"] = {"text": text}
+    if finding.path is not None:
+        path = repository_path(finding.path)
+        physical: dict[str, object] = {"artifactLocation": {"uri": ("file://" if path[0] == "/" else "") + quote(path)}}
+        if finding.line is not None:
+            column = {} if finding.column is None else {"startColumn": finding.column}
+            physical["region"] = {"startLine": finding.line, **column}
+        place: dict[str, object] = {"physicalLocation": physical}
+        if finding.pointer:
+            place["logicalLocations"] = [{"fullyQualifiedName": finding.pointer, "kind": "value"}]
+        result["locations"] = [place]
+    return result
