@@ -132,7 +132,7 @@ def close_files_help(path: str, error: Exception | None = None) -> str | None:
 
 
 def _close_files(path: str) -> Iterable[str]:
-    """Yield paths like ``path``, the likeliest first. Some are no files."""
+    """Yield paths like ``path``, the likeliest first. Some are not files."""
     folder, name = os.path.split(path)
     missing: list[str] = []
     while folder and not os.path.isdir(folder):

@@ -67,7 +67,7 @@ class GraphModule:
     """
 
     def __init__(self, code: bytes, name: str) -> None:
-        """Raises SpirvError for bytes that are no module, and for a damaged module."""
+        """Raises SpirvError for bytes that are not a module, and for a damaged module."""
         self.code = code
         self.module = read_module(code, name=name)
         body = GraphBody(self.module)

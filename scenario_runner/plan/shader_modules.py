@@ -404,7 +404,7 @@ class _Matrix(NamedTuple):
 def matrix_uses(interface: Interface) -> tuple[MatrixUse, ...]:
     """List the matrix types and products in a shader's module under a specialization.
 
-    Raises `SpirvError` if the scope, a size or a type's use is no constant.
+    Raises `SpirvError` if the scope, a size or a type's use is not a constant.
     """
     declarations, index = interface.declarations, interface.declarations.index
     words = index.words

@@ -32,7 +32,7 @@ class Rules(NamedTuple):
     def verdict(self, expected: Expected, attempts: Sequence[Outcome]) -> str:
         """Return the verdict on an item with these attempts, at least one.
 
-        After an unexpected status, another status makes the item a flake, which is no failure.
+        After an unexpected status, another status makes the item a flake, which is not a failure.
         """
         first = self._first_bad(expected, attempts)
         if first is None:

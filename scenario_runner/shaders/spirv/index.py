@@ -54,8 +54,8 @@ def enumerant_name(table: Mapping[int, str], value: int, kind: str) -> str:
 class Index:
     """Positions of a module's instructions, as offsets in words from the module's start.
 
-    The constructor raises `SpirvError` if the bytes are no module. `text` and `definition` raise it for a missing text
-    or id.
+    The constructor raises `SpirvError` if the bytes are not a module. `text` and `definition` raise it for a missing
+    text or id.
     """
 
     def __init__(self, data: bytes | bytearray | memoryview, name: str = "") -> None:

@@ -160,8 +160,8 @@ class Module(NamedTuple):
 def read_module(data: bytes | bytearray | memoryview, *, name: str = "") -> Module:
     """Read a module of either byte order. ``name`` begins the message of every error about it.
 
-    Function bodies are read with an entry point's interface. Raises `SpirvError` if the bytes are no module. Time and
-    memory grow with the number of bytes, never with a number in the module.
+    Function bodies are read with an entry point's interface. Raises `SpirvError` if the bytes are not a module. Time
+    and memory grow with the number of bytes, never with a number in the module.
     """
     index = Index(data, name)
     words = index.words

@@ -288,7 +288,7 @@ def _with_bytes(bound: Bound, start: int) -> Bound:
     element, values, total = bound.element, bound.expected.values, bound.output.size_bytes
     size = element.size_bytes
     if start % size:
-        raise bound.error("SR-EXPECT-008", "/at", f"is {start}, no multiple of the {size} bytes of {element.name}")
+        raise bound.error("SR-EXPECT-008", "/at", f"is {start}, not a multiple of the {size} bytes of {element.name}")
     entries = flattened(values)[1] if isinstance(values, list) else [values]
     count = (total - start) // size if values is None else len(entries)
     end = start + max(count, 1) * size
