@@ -75,7 +75,7 @@ class PlanCache:
             return None  # stale, or written by another program
 
     def store(self, plan: Plan, facts: Facts) -> None:
-        """Store a plan, unless some sources live in this process alone."""
+        """Store a plan, unless some sources exist only in this process."""
         if self._key is None:
             return  # `load` could not read the text, or the text is too large
         try:

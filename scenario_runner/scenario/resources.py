@@ -312,7 +312,7 @@ class BufferBarrier(Barrier):
 
 
 def range_contradictions(buffer: Buffer, offset: int, size: int | None, inside: str) -> Iterator[Diagnostic]:
-    """Report a range outside of a buffer. ``size`` is None for the rest; the keys are below the pointer ``inside``."""
+    """Report a range that leaves the buffer. ``size`` None means the rest. ``inside`` is the pointer above the keys."""
     left = buffer.size - offset
     if left <= 0:
         message = f"the buffer {buffer.uid!r:.100} has {buffer.size} bytes, got the offset {offset}"

@@ -169,7 +169,7 @@ class _Patch:
         return other
 
     def _listed(self, ends: Iterable[int]) -> dict[int, int]:
-        """Return for each input and output of the skeleton the row to list: the view that is used first."""
+        """Choose the row to list for each input and output of the skeleton. The first view in use wins."""
         views: dict[tuple[int, str], list[int]] = {}
         for row in self._first_use:
             views.setdefault((self._number[row], self._rows[row].category), []).append(row)

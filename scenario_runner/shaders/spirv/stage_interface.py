@@ -221,7 +221,7 @@ def _locations(type: Type, taken: dict[int, int]) -> int:
 
 
 def _words(type: Type, location: int, component: int) -> Iterator[tuple[int, int]]:
-    """Iterate over the words of a type with few locations."""
+    """Yield (location, component) of each 32-bit word in a variable. Call it for types with few locations."""
     if isinstance(type, Scalar | Vector):
         scalar, count = (type.component, type.components) if isinstance(type, Vector) else (type, 1)
         for word in range(component, component + count * (2 if scalar.width_bits == 64 else 1)):
