@@ -101,6 +101,11 @@ class Slot(NamedTuple):
     descriptor_count: int = 1
     picked: frozenset[int] = frozenset()
 
+    @property
+    def is_sampler(self) -> bool:
+        """Return whether the descriptor is a sampler without an image."""
+        return self.kind == "sampler"
+
 
 Slots = Mapping[tuple[int, int], Slot]
 

@@ -101,13 +101,10 @@ def check_blocks(interface: Interface, uid: str, pointer: str) -> tuple[list[Dia
     """Find problems in the blocks that the shader ``uid`` uses, and the device features that the blocks need."""
     findings: list[Diagnostic] = []
     needs: list[Need] = []
-    blocks: dict[tuple[int, bool], tuple[Struct, str]] = {}
-    for binding in interface.bindings:
-        if binding.block is not None:
-            uniform = binding.kind == "uniform_buffer"
-            blocks[binding.block.id, uniform] = (binding.block, binding.kind)
+    used = [(binding.block, binding.kind) for binding in interface.bindings if binding.block is not None]
     if interface.push_constants is not None:
-        blocks[interface.push_constants.id, False] = (interface.push_constants, "push_constants")
+        used.append((interface.push_constants, "push_constants"))
+    blocks = {(block.id, kind == "uniform_buffer"): (block, kind) for block, kind in used}
     for block, kind in blocks.values():
         uniform = kind == "uniform_buffer"
         if kind != "storage_buffer" and block.runtime_stride_bytes is not None:

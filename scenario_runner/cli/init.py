@@ -4,12 +4,14 @@ import argparse
 import os
 from collections.abc import Iterator, Sequence
 from math import prod
+from operator import attrgetter
 from typing import Final
 
 from scenario_runner.checks.bindings import TEXEL_BUFFERS, Slot, check_image, declared_size, slots_of
 from scenario_runner.checks.entry_points import MODELS, find_entry_point
 from scenario_runner.cli.arguments import parse
 from scenario_runner.cli.shader import module_of, request_for
+from scenario_runner.cli.suites import test
 from scenario_runner.errors import UsageError, error_of, file_error
 from scenario_runner.errors.diagnostic import Diagnostic
 from scenario_runner.errors.text import Json, one_line
@@ -45,8 +47,6 @@ def main(options: argparse.Namespace) -> int:
         return 0
     _write(check, {"outputs": _expectations(resources, f"{os.path.basename(stem)}.expected")})
     print(f"wrote {one_line(scenario)} and {one_line(check)}: check the expected files below", flush=True)
-    from scenario_runner.cli.suites import test
-
     return test.main(parse(["test", scenario, "--update"]))
 
 
@@ -87,9 +87,9 @@ def _entries(options: argparse.Namespace, folder: str) -> tuple[list[Json], dict
     resources: list[Json] = [{"shader": shader}]
     bindings = []
     texture = ""
-    for slot in sorted(used, key=lambda slot: slot.kind == "sampler"):
+    for slot in sorted(used, key=attrgetter("is_sampler")):
         uid = texture
-        if slot.kind != "sampler" or not texture:
+        if not slot.is_sampler or not texture:
             uid = uids.make(slot.variable.name or f"binding_{slot.binding}")
             resources.append(_resource(slot, uid, extent, options.file))
         texture = uid if slot.kind == "sampled_image" else texture

@@ -86,7 +86,7 @@ class CommandParser:
         row.has("TIMED_EXECUTION")
         pipeline = self._script.pipeline(row)
         kind = row.peek()
-        if pipeline.kind == "compute":
+        if pipeline.is_compute:
             groups = [row.integer("a number of workgroups") for _ in range(3)]
             self._script.commands.append(Dispatch(pipeline, groups))
             return

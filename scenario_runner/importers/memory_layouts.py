@@ -178,7 +178,7 @@ def _rounded(size: int, alignment: int) -> int:
 def wrapped(values: Iterable[Number], dtype: str) -> numpy.ndarray[tuple[int], numpy.dtype[numpy.generic]]:
     """Return numbers in a type; integers wrap around."""
     type = numpy.dtype(dtype)
-    if type.kind == "f":
+    if numpy.issubdtype(type, numpy.floating):
         with numpy.errstate(over="ignore"):
             return numpy.array(list(values), numpy.float64).astype(type)
     mask = (1 << 8 * type.itemsize) - 1
@@ -188,7 +188,7 @@ def wrapped(values: Iterable[Number], dtype: str) -> numpy.ndarray[tuple[int], n
 def as_json(values: Iterable[Number], dtype: str) -> list[Json]:
     """Return numbers in a type as JSON: floats with the fewest digits; NaN and infinities are texts."""
     numbers = wrapped(values, dtype)
-    if numbers.dtype.kind != "f":
+    if not numpy.issubdtype(numbers.dtype, numpy.floating):
         return list[Json](numbers.tolist())
     return [float(str(number)) if numpy.isfinite(number) else str(number) for number in numbers]
 

@@ -249,7 +249,7 @@ class Pipeline(_Part):
 def numbers(texts: Sequence[str], format: DataFormat) -> numpy.ndarray:
     """Convert the texts of numbers to an array. Raises ValueError or OverflowError."""
     type = numpy.dtype(_TYPES[format])
-    if type.kind != "f":
+    if not numpy.issubdtype(type, numpy.floating):
         return numpy.array([int(text, 0) for text in texts], type)
     if format == "Float16":  # as bits
         return numpy.array([int(text, 0) for text in texts], "u2").view(type)

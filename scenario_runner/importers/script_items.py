@@ -39,7 +39,6 @@ from scenario_runner.importers.shader_script import (
 )
 
 _EXTENSIONS: Final = {"compute": ".comp", "vertex": ".vert", "fragment": ".frag"}
-_IMAGE_KINDS: Final = ("storage_image", "sampled_image", "combined_image_sampler")
 _WRITTEN_KINDS: Final = ("storage", "storage_texel_buffer", "storage_image")
 _DEPTH_BUFFER: Final = "depth_buffer"
 _DEPTH_FORMAT: Final = "D32_SFLOAT_S8_UINT"
@@ -90,7 +89,7 @@ class _Item:
         """Give each graphics pipeline a colour attachment, and attachments the size of their pipeline."""
         buffers = self._script.buffers
         for pipeline in self._pipelines:
-            if pipeline.kind == "compute":
+            if pipeline.is_compute:
                 continue
             if not pipeline.colors:
                 pipeline.colors[0] = buffers.setdefault(FRAMEBUFFER, framebuffer()).name, 0
@@ -104,11 +103,11 @@ class _Item:
     def _find_images(self) -> set[str]:
         """Return the names of all images. Buffers that are compared with images or copied are images, too."""
         buffers = self._script.buffers
-        bound = [row for pipeline in self._pipelines for row in pipeline.bindings if row.kind != "sampler"]
-        images = {name for row in bound if row.kind in _IMAGE_KINDS for name in row.names}
+        bound = [row for pipeline in self._pipelines for row in pipeline.bindings if not row.is_sampler]
+        images = {name for row in bound if row.is_image for name in row.names}
         images.update(name for row in self._pipelines for name, _ in row.colors.values())
         images.update(row.depth for row in self._pipelines if row.depth)
-        used = {name for row in bound if row.kind not in _IMAGE_KINDS for name in row.names}
+        used = {name for row in bound if not row.is_image for name in row.names}
         used.update(row.buffer for pipeline in self._pipelines for row in pipeline.vertex_data)
         if images & used:
             raise UnsupportedError("images that are also bound as buffers")
@@ -161,7 +160,7 @@ class _Item:
 
     def _shared_keys(self, pipeline: Pipeline) -> JsonObject:
         """Return the keys of dispatches and draws: shaders, bindings and push constants."""
-        stages = ("vertex", "fragment") if pipeline.kind == "graphics" else ("compute",)
+        stages = ("compute",) if pipeline.is_compute else ("vertex", "fragment")
         keys: JsonObject = {}
         for stage in stages:
             key = "shader_ref" if stage == "compute" else f"{stage}_shader_ref"
@@ -243,7 +242,7 @@ class _Item:
         format = None
         entries: list[JsonObject] = []
         for index, name in enumerate(bound.names):
-            if bound.kind == "sampler":
+            if bound.is_sampler:
                 entries.append({"resource_ref": self._sampler(name)})
                 continue
             self._use(name)

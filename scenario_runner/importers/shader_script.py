@@ -252,6 +252,16 @@ class Bound(NamedTuple):
     offsets: Sequence[int] = ()
     sizes: Sequence[int] = ()
 
+    @property
+    def is_sampler(self) -> bool:
+        """Return whether the names are samplers."""
+        return self.kind == "sampler"
+
+    @property
+    def is_image(self) -> bool:
+        """Return whether the names are images, with or without samplers."""
+        return self.kind in ("storage_image", "sampled_image", "combined_image_sampler")
+
 
 class VertexData(NamedTuple):
     """A vertex attribute. ``keys`` has the format, stride, offset and rate as in a scenario."""
@@ -279,6 +289,11 @@ class Pipeline:
     state: dict[str, Json] = field(default_factory=dict)
     """Keys of draws: viewport and polygon_mode."""
     full_subgroups: set[str] = field(default_factory=set)
+
+    @property
+    def is_compute(self) -> bool:
+        """Return whether the pipeline dispatches; else it draws."""
+        return self.kind == "compute"
 
 
 class Dispatch(NamedTuple):

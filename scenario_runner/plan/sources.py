@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import mmap
 import sys
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator
@@ -337,6 +338,4 @@ def _opened(part: FilePart, stack: ExitStack, large: bool) -> tuple[SourceFile, 
         raise FileError(f"{part.path}: the file changed while the scenario was running")
     if not leased:
         return file, None
-    import mmap
-
     return file, memoryview(mmap.mmap(file.descriptor, 0, access=mmap.ACCESS_READ))

@@ -15,6 +15,7 @@ from scenario_runner.files.input import SourceFile
 from scenario_runner.files.output import marker_path
 from scenario_runner.files.sandbox import allows
 from scenario_runner.run.output_files import file_key
+from scenario_runner.shaders.source import Language, parse_build_options
 
 _WRITTEN: Final = ("buffer", "tensor", "image")
 """The resource kinds that may have a ``dst``."""
@@ -99,8 +100,6 @@ def _include_dirs(body: Mapping[str, object], base_dir: str) -> Iterator[str]:
     yield from (os.path.join(base_dir, folder) for folder in _paths(_lines(body.get("include_dirs"))))
     options = body.get("build_options")
     if isinstance(options, str) and "-I" in options:
-        from scenario_runner.shaders.source import Language, parse_build_options
-
         with suppress(ScenarioRunnerError):
             is_hlsl = body.get("type") == "HLSL" or str(body.get("src")).lower().endswith(".hlsl")
             language: Language = "HLSL" if is_hlsl else "GLSL"

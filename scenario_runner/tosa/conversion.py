@@ -12,11 +12,13 @@ from scenario_runner.errors.diagnostic import Diagnostic, Severity, warnings_as_
 from scenario_runner.files.output import OutputFile, check_destination
 from scenario_runner.ml.vgf_file import parse_vgf
 from scenario_runner.tosa import patching
+from scenario_runner.tosa.attribute_parsing import examine_attributes
 from scenario_runner.tosa.model import Attributes, CustomOperation, Function, Model, Shader, Value, View
 from scenario_runner.tosa.model_converter import ConverterCall
 from scenario_runner.tosa.model_files import Source, converter_errors, open_source, parse_model
 from scenario_runner.tosa.model_layers import Layer, expose
 from scenario_runner.tosa.placeholders import simplified, with_placeholders
+from scenario_runner.tosa.shader_agreement import check_shaders
 
 Dispatch = Literal["attributes", "cover-output"]
 DISPATCHES: tuple[Dispatch, ...] = ("attributes", "cover-output")
@@ -183,10 +185,6 @@ def _examined(
     function: Function, model: Model, *, dispatch: Dispatch, check: bool, compiler: str | None, use_cache: bool
 ) -> tuple[list[Shader], list[Diagnostic]]:
     """Read and check the attributes of all shaders, with options of `convert`. Return the shaders and the findings."""
-    # these modules import pydantic, which models without shaders do not need
-    from scenario_runner.tosa.attribute_parsing import examine_attributes
-    from scenario_runner.tosa.shader_agreement import check_shaders
-
     all_attributes: list[Attributes] = []
     findings: list[Diagnostic] = []
     for label, shader in _labels(model, function):

@@ -104,7 +104,7 @@ def _reads_as(element: Scalar, format: Format) -> bool:
     if element == Scalar("uint", 32) or format.is_packed or format.is_compressed:
         return True
     kind = _NUMBERS.get(format.numeric)
-    return kind is None or (element.kind == kind and element.width_bits == format.channel_bits[0])
+    return kind is None or (element.kind, element.width_bits) == (kind, format.channel_bits[0])
 
 
 def _check_access(view: View, slot: Slot) -> Iterator[Diagnostic]:

@@ -85,7 +85,8 @@ def changes(
         return []
     table = [list(zip(before.medians(row), after.medians(other), strict=False)) for row, other in pairs]
     tick_ns = 2 * max(before.timestamp_period_ns, after.timestamp_period_ns)
-    resolutions = [max(tick_ns if row.kind == "device" else _HOST_RESOLUTION_NS, 1.0) for row, _ in pairs]
+    by_kind = {"device": max(tick_ns, 1.0)}
+    resolutions = [by_kind.get(row.kind, _HOST_RESOLUTION_NS) for row, _ in pairs]
     logarithms = [
         [math.log(max(new, least) / max(old, least)) for old, new in medians]
         for medians, least in zip(table, resolutions, strict=True)

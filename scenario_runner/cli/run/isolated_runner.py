@@ -16,6 +16,7 @@ from scenario_runner.processes.crash import Crash
 from scenario_runner.processes.jobs import Device, State, WorkerOptions
 from scenario_runner.processes.workers import Workers
 from scenario_runner.run.capture_tools import set_up_gfxreconstruct
+from scenario_runner.suite.suite_workers import placed
 
 _NOT_SENT: Final = ("annotations", "starting")
 _KILL_WAIT_S: Final = 10.0
@@ -84,8 +85,6 @@ class RunPolicy(NamedTuple):
 
     def crashed(self, file: RunFile | None, crash: Crash) -> FileEnd:
         """Make the FileEnd of a file that crashed the worker."""
-        from scenario_runner.suite.suite_workers import placed  # reads the scenario to find the place of the crash
-
         error = crash.error(None if file is None else file.path)
         problems = tuple(map(placed, error.problems))
         return FileEnd(error.exit_code, problems, False, False, True, crash.native_stack, crash.stack)

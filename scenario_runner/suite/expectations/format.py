@@ -18,6 +18,7 @@ from scenario_runner.files.parameters import is_value
 from scenario_runner.scenario.entries import RequiredPath, built, wrong
 from scenario_runner.scenario.inline_contents import NO_NUMBER, numbers_in
 from scenario_runner.scenario.json_model import ARRAY, OBJECT, ModelBase
+from scenario_runner.scenario.schema import without_null
 
 VERSION: Final = 1
 SOURCES: Final = ("file", "values", "sha256", "tosa", "equals")
@@ -424,8 +425,6 @@ def suite_schema() -> dict[str, object]:
 
 
 def _schema(model: type[_Model], title: str) -> dict[str, Json]:
-    from scenario_runner.scenario.schema import without_null
-
     whole = without_null(model.model_json_schema(ref_template="#/$defs/{model}"))
     parts = whole.pop("$defs")
     for name, metric in METRICS.items():

@@ -11,8 +11,11 @@ from functools import cache, cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+import numpy
 import pytest
 
+from scenario_runner.compare.differences import compare
+from scenario_runner.compare.wrong_elements import Rule
 from scenario_runner.errors import ScenarioRunnerError, UnsupportedError
 from scenario_runner.errors.text import one_line, share_of, visible
 from scenario_runner.processes.jobs import TIMEOUT_S
@@ -24,6 +27,7 @@ from scenario_runner.suite.reports.summary import Repeat, SuiteInfo, details, fu
 from scenario_runner.suite.retries import Rules
 from scenario_runner.suite.suite_run import Lists, read_baselines, read_patterns
 from scenario_runner.suite.suite_workers import SuiteWork, SuiteWorkers, suite_options
+from scenario_runner.view.contents import content_of
 
 if TYPE_CHECKING:
     from scenario_runner.run.result import Result as RunResult
@@ -266,12 +270,6 @@ class ScenarioRunner:
         and the greatest error.
         """
         __tracebackhide__ = True
-        import numpy
-
-        from scenario_runner.compare.differences import compare
-        from scenario_runner.compare.wrong_elements import Rule
-        from scenario_runner.view.contents import content_of
-
         rule = Rule(atol, rtol, nan="equal")
         result = self.run(scenario, inputs, outputs=list(expected), **options)
         for uid, value in expected.items():
