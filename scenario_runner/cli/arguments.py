@@ -12,6 +12,7 @@ from scenario_runner.cli.option_types import STDOUT, Parser, add_github_option, 
 from scenario_runner.cli.options import COMMANDS, EXAMPLES, GROUPS
 from scenario_runner.errors import UsageError
 from scenario_runner.errors.text import close_names, did_you_mean
+from scenario_runner.files.input import is_model
 
 _PAGES: Final = "The pages in docs/ explain each command; docs/command_line.md lists all options."
 REPORTERS: Final = ("test", "report", "bench")
@@ -110,13 +111,11 @@ def _complete_run(options: argparse.Namespace) -> None:
     ``files`` gets all files, ``isolate`` becomes true or false, and ``quiet_s`` limits the seconds without progress
     in a worker.
     """
-    if options.capture_frame is not None:
-        from scenario_runner.files.input import is_model  # --version and --help need no files
-
-        if options.capture_frame.lower().endswith(".json") or is_model(options.capture_frame):
-            # in the reference runner the option has no value, and a scenario may follow
-            options.files.insert(0, options.capture_frame)
-            options.capture_frame = "run"
+    captured = options.capture_frame
+    if captured is not None and (captured.lower().endswith(".json") or is_model(captured)):
+        # in the reference runner the option has no value, and a scenario may follow
+        options.files.insert(0, captured)
+        options.capture_frame = "run"
     options.files = [*options.scenario, *options.files]
     prints = options.printf or options.printf_size is not None
     # with --printf, older validation layers wait for shaders, deaf to --timeout and Ctrl-C

@@ -16,6 +16,7 @@ import shlex
 import sys
 from collections.abc import Iterable
 from functools import cache
+from pathlib import Path
 from typing import NamedTuple
 
 _KIN = {"ubuntu": "debian", "rhel": "fedora", "centos": "fedora", "archlinux": "arch"}
@@ -70,10 +71,8 @@ def package_names(family: str, parts: Iterable[str]) -> tuple[str, ...]:
 
 def has_package_lists(family: str, root: str | os.PathLike[str] = "/") -> bool:
     """Return whether the system at ``root`` already has the package manager's lists."""
-    from glob import glob
-
     lists = families()[family]["lists"]
-    return not lists or bool(glob(lists, root_dir=root))
+    return not lists or any(Path(root).glob(lists))
 
 
 def system_command(family: str, packages: Iterable[str], *, superuser: bool, root: str | os.PathLike[str] = "/") -> str:

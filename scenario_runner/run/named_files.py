@@ -12,7 +12,9 @@ from scenario_runner.errors import FileError, ScenarioRunnerError
 from scenario_runner.errors.text import Json, reason_of
 from scenario_runner.files.codec_table import CODECS
 from scenario_runner.files.input import SourceFile
+from scenario_runner.files.json_text import LimitError
 from scenario_runner.files.output import marker_path
+from scenario_runner.files.parameters import replaced
 from scenario_runner.files.sandbox import allows
 from scenario_runner.run.output_files import file_key
 from scenario_runner.shaders.source import Language, parse_build_options
@@ -58,11 +60,16 @@ class NamedFiles(NamedTuple):
                 os.unlink(marker)
 
 
-def named_files(text: str | bytes, base_dir: str, output_dir: str | None = None) -> NamedFiles:
-    """Return the files for a scenario with this text. Relative paths start from ``base_dir``.
+def named_files(
+    text: str | bytes, base_dir: str, output_dir: str | None = None, parameters: Mapping[str, Json] | None = None
+) -> NamedFiles:
+    """Return the files for a scenario with this text and these parameters. Relative paths start from ``base_dir``.
 
-    A wrong text names no files, and a run reports the errors.
+    A wrong text names no files, and a run reports the errors. Bytes already hold the values of parameters.
     """
+    if isinstance(text, str):
+        with suppress(LimitError):
+            text = replaced(text, parameters or {})
     try:
         tree: Json = json.loads(text)
         resources, commands = tree["resources"], tree.get("commands", ())

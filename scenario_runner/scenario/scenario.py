@@ -12,6 +12,7 @@ from scenario_runner.errors.diagnostic import Diagnostic, error, warning
 from scenario_runner.errors.text import Json, close_match
 from scenario_runner.files.json_text import places_of
 from scenario_runner.files.parameters import with_parameters
+from scenario_runner.scenario import writing
 from scenario_runner.scenario.entries import Command, Resource
 from scenario_runner.scenario.kinds import COMMANDS, RESOURCES
 
@@ -148,9 +149,7 @@ class Scenario:
 
         Raises `ScenarioError` for content that JSON cannot hold (``data``, ``source``). `save` writes it to files.
         """
-        from scenario_runner.scenario.writing import to_json
-
-        return to_json(self.resources, self.commands)
+        return writing.to_json(self.resources, self.commands)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write a scenario file, and each ``data`` and ``source`` to a file beside it: ``<file>_<uid>.npy`` and such.
@@ -159,9 +158,7 @@ class Scenario:
         new file. Existing files are replaced, the scenario last. Raises `FileError`, and `ScenarioError` for data that
         no file can hold.
         """
-        from scenario_runner.scenario.writing import save
-
-        save(self.resources, self.commands, self.base_dir, path)
+        writing.save(self.resources, self.commands, self.base_dir, path)
 
     def resource(self, uid: str) -> Resource:
         """Return the resource with this uid. Raises `ScenarioError` if there is none."""

@@ -197,15 +197,14 @@ class Execution:
         self._filling: list[Handle] = []  # command buffers to submit with the next frame
         self._read: tuple[list[Resource], Pieces] | None = None  # the readback submitted with the latest frame
         self.instrumentation: Instrumentation | None = None
-        if options.on_measured is not None:
-            from scenario_runner.vulkan.measurements import Instrumentation
-
-            self.instrumentation = Instrumentation(device, plan, stack)
         self.timestamps: Timestamps | None = None
-        if options.on_timed is not None:
-            from scenario_runner.vulkan.measurements import Timestamps
+        if options.on_measured is not None or options.on_timed is not None:
+            from scenario_runner.vulkan import measurements
 
-            self.timestamps = Timestamps(device, stack)
+            if options.on_measured is not None:
+                self.instrumentation = measurements.Instrumentation(device, plan, stack)
+            if options.on_timed is not None:
+                self.timestamps = measurements.Timestamps(device, stack)
 
     def reuse_for(self, plan: Plan, options: RunOptions) -> None:
         """Take over the content, push constants and options of a further run."""

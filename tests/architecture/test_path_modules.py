@@ -58,7 +58,7 @@ PLANNING = modules(
         "shaders.compilers": "compile_jobs compiler_processes",
         "files": "json_text parameters",
         "scenario": "commands drawing entries inline_contents json_model loader resources scenario"
-        " shaders transfer_commands",
+        " shaders transfer_commands writing",
         "shaders.spirv": "access block_layout constants declarations index interface module stage_interface types",
         "shaders.spirv._generated": "enumerants opcodes",
     }

@@ -58,8 +58,6 @@ class RunFile(NamedTuple):
 
     def named(self) -> NamedFiles:
         """Find the files named in the scenario. An invalid scenario may yield fewer: the run reports errors."""
-        from scenario_runner.files.json_text import LimitError
-        from scenario_runner.files.parameters import replaced
         from scenario_runner.run.named_files import named_files
 
         text, folder = "", os.path.dirname(os.path.abspath(self.path))
@@ -68,9 +66,7 @@ class RunFile(NamedTuple):
                 text = read_file(self.path, MAX_SCENARIO_BYTES).decode("utf-8-sig", "replace")
         elif not isinstance(self.scenario, ScenarioRunnerError):
             text, folder = self.scenario.text or "", self.scenario.base_dir
-        with suppress(LimitError):
-            text = replaced(text, getattr(self.scenario, "parameters", {}))
-        return named_files(text, folder, self.output_dir)
+        return named_files(text, folder, self.output_dir, getattr(self.scenario, "parameters", {}))
 
 
 def files_to_run(paths: Sequence[str], options: argparse.Namespace) -> list[RunFile]:

@@ -142,15 +142,17 @@ def outputs_of_plan(plan: Plan, repeat: int) -> Outputs:
     frames = ((frame.frame_id, frame.captures) for frame in plan.frames)
     outputs = _outputs(plan.outputs, frames, plan.resources, repeat)
 
-    @cache
-    def types() -> dict[str, str]:
-        from scenario_runner.plan.accesses import Accesses  # few outputs need it, and it reads SPIR-V modules
-
-        return Accesses(plan).elements()
-
+    types = cache(partial(_types, plan))
     for name, output in outputs.items():
         outputs[name] = output._replace(types=types)
     return outputs
+
+
+def _types(plan: Plan) -> dict[str, str]:
+    """Return the types of elements in a plan's buffers. Few outputs need them: this reads SPIR-V modules."""
+    from scenario_runner.plan.accesses import Accesses
+
+    return Accesses(plan).elements()
 
 
 def outputs_of_scenario(scenario: Scenario, repeat: int) -> Outputs:
