@@ -78,8 +78,8 @@ class Shaders(Workload):
         return Run([command], variables={"SCENARIO_RUNNER_CACHE": str(folder / "cache")})
 
     def check(self, folder: Path, program: Program, output: Path) -> None:
-        modules = len(list((folder / "cache" / "shaders").iterdir()))
-        assert modules == self._shaders, f"{modules} modules were kept of {self._shaders}"
+        packs = len(list((folder / "cache" / "shaders").iterdir()))  # several modules may share a pack
+        assert 0 < packs <= self._shaders, f"{packs} packs keep {self._shaders} modules"
         if self._validates:
             return
         numbers = np.arange(self._commands)

@@ -246,7 +246,7 @@ def _pack(parser: Parser) -> None:
 
 
 def _reduce(parser: Parser) -> None:
-    """Reduce a failing scenario to the smallest one with the same failure, for a bug report.
+    """Reduce a failing scenario as far as possible, for a bug report.
     By default, a failure is a crash, a timeout, an unexpected output or an error. An option can name another.
     """
     parser.epilog = "exit codes: 0: reduced; 1: FILE does not fail; others: docs/command_line.md"

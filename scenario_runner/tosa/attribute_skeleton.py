@@ -14,7 +14,7 @@ from scenario_runner.shaders.compile import compile_all
 from scenario_runner.shaders.source import BuildOptions, CompileRequest, assemble, read_source
 from scenario_runner.shaders.spirv import DescriptorBinding, Scalar, read_module
 from scenario_runner.shaders.spirv.index import MAGIC
-from scenario_runner.tosa.variables import TYPE_OF_KIND, constants_of, element_of, format_push_constants
+from scenario_runner.tosa.variables import TYPE_OF_KIND, check_arrays, constants_of, element_of, format_push_constants
 
 _NUMERIC = {"float": "sfloat", "int": "sint", "uint": "uint", "bool": "bool"}
 _SAMPLER = {
@@ -59,6 +59,7 @@ def attributes_of_shader(
     slots: dict[tuple[int, int], Slot] = {}
     if entry is not None:
         slots, problems = slots_of([(name, entry.interface)], "")
+        problems += check_arrays(slots.values(), "")
     errors = [problem._replace(pointer=None, path=path) for problem in problems if problem.severity == "error"]
     if entry is None or errors:
         raise error_of(errors)

@@ -15,7 +15,13 @@ from scenario_runner.shaders.spirv import Interface, Module, read_module
 from scenario_runner.shaders.spirv_val import check_modules
 from scenario_runner.tosa.attribute_parsing import with_places
 from scenario_runner.tosa.model import Attributes, Types
-from scenario_runner.tosa.variables import check_push_constants, check_types, check_variables, views_and_types
+from scenario_runner.tosa.variables import (
+    check_arrays,
+    check_push_constants,
+    check_types,
+    check_variables,
+    views_and_types,
+)
 
 _CODE = "/shader_code"
 _ELEMENTS = 4  # an invocation often makes a vec4
@@ -39,7 +45,7 @@ def check_agreement(
     if not any(finding.severity == "error" for finding in findings):
         findings += check_workgroup_sizes(attributes, interface, types)
     slots, problems = slots_of([(name, interface)], _CODE)
-    findings += problems
+    findings += [*problems, *check_arrays(slots.values(), _CODE)]
     findings += _check_places(attributes, slots)
     for view, type in views_and_types(attributes, types):
         slot = slots.get((view.set, view.binding))

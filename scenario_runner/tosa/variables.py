@@ -34,6 +34,15 @@ TYPE_OF_KIND: Final = {
 _NUMBERS: Final = {"sfloat": "float", "sint": "int", "uint": "uint"}
 
 
+def check_arrays(slots: Iterable[Slot], pointer: str) -> Iterator[Diagnostic]:
+    """Refuse arrays of descriptors: an attribute describes one resource for each binding."""
+    for slot in slots:
+        if slot.descriptor_count != 1:
+            message = f"shader {slot.shader!r} uses {described(slot.variable)}, an array of descriptors"
+            help = "declare a binding for each resource: a custom operation has one resource for each binding"
+            yield error("SR-BIND-007", pointer, message, help)
+
+
 def check_variables(view: View, slot: Slot, type: ValueType) -> Iterator[Diagnostic]:
     """Compare an operand's or result's view with the variables at the same binding."""
     expected_type = TYPE_OF_KIND.get(slot.kind)

@@ -218,7 +218,7 @@ def test_names_of_a_framework(folder: Path, program: Program) -> None:
 def test_converting_with_intermediates(folder: Path, program: Program) -> None:
     """The VGF's outputs have the names of the layers, after the outputs of the model."""
     ended = program("convert", "model.mlir", "-o", "model.vgf", "--expose-intermediates=*S*")
-    assert ended == (0, "", "")
+    assert ended == (0, "wrote model.vgf\n", "")
     described = json.loads(program("vgf", "show", "model.vgf", "--json").out)
     assert [output["names"] for output in described["outputs"]] == [["sum"], ["first"], ["squashed"], ["second"]]
     assert program("model.vgf", "--input", "0=x.npy", "--output", "out").code == 0

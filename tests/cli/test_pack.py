@@ -236,7 +236,7 @@ def test_generated_files(tmp_path: Path, program: Program) -> None:
         (
             "a fill beyond its type",
             3,
-            "/resources/0/graph_constant/src/fill: graph_constant 'c' has items of int8: 300",
+            "fill: graph_constant 'c' has a wrong value: 300 is not in the range of int8, -128 to 127",
         ),
     ],
 )
@@ -278,7 +278,7 @@ def test_mistakes(
             path.write_text(json.dumps({"resources": [{"graph_constant": constant}], "commands": []}))
             validated = program("validate", "a/scenario.json")
             assert (validated.code, message in validated.err) == (code, True)
-            message = f"error: a/scenario.json:1:108: {message}"
+            message = f"error: a/scenario.json:1:108: /resources/0/graph_constant/src/{message}"
     before = files_in(tmp_path)
     ended = program(*arguments, exit_code=code)
     assert message in ended.err
