@@ -1,7 +1,6 @@
 """``python -m scenario_runner`` and the ``scenario-runner`` command."""
 
 import _signal  # type: ignore[import-not-found]  # see signals.py
-import gc
 import os
 import sys
 
@@ -17,6 +16,8 @@ def console() -> None:
     # during imports, Python's handler would print a traceback
     if _signal.getsignal(_signal.SIGINT) != _signal.SIG_IGN:
         _signal.signal(_signal.SIGINT, _signal.SIG_DFL)
+    import gc
+
     from scenario_runner.cli import console, main
     from scenario_runner.processes import signals
 
