@@ -19,11 +19,10 @@ from typing import Any, NamedTuple
 
 from scenario_runner.errors import FileError, file_error
 from scenario_runner.files import codec
-from scenario_runner.files.input import SourceFile, read_start
+from scenario_runner.files.input import DDS_SIGNATURE, SourceFile, read_start
 from scenario_runner.files.output import CreateOutput
 from scenario_runner.files.vk_formats import Format, find_format, format_named, format_of_dxgi, full_mip_count
 
-MAGIC = b"DDS "
 _damaged = partial(file_error, code="SR-FILE-009")
 _unsupported = partial(file_error, code="SR-FILE-010")
 
@@ -174,12 +173,12 @@ def format_header(format: Format, width: int, height: int, mip_count: int) -> by
         caps |= _CAPS_MIPMAP_COMPLEX
     header = struct.pack("<7I44x", _HEADER_SIZE, flags, height, width, min(pitch, 0xFFFFFFFF), 1, mip_count)
     pixel_format = struct.pack("<II4s20x", _PIXEL_FORMAT_SIZE, PIXEL_FOURCC, b"DX10")
-    return MAGIC + header + pixel_format + struct.pack("<I16x5I", caps, format.dxgi, _DIMENSION_2D, 0, 1, 0)
+    return DDS_SIGNATURE + header + pixel_format + struct.pack("<I16x5I", caps, format.dxgi, _DIMENSION_2D, 0, 1, 0)
 
 
 def parse_header(source: SourceFile) -> DdsHeader:
     """Read and check the header of an open .dds file. Raises `FileError`, also for too few or too many texels."""
-    start = read_start(source, _DX10_SIZE_BYTES, MAGIC, "a .dds file", _damaged)
+    start = read_start(source, _DX10_SIZE_BYTES, DDS_SIGNATURE, "a .dds file", _damaged)
     if len(start) < _LEGACY_SIZE_BYTES:
         raise _truncated_header(source, _LEGACY_SIZE_BYTES)
     size, flags, height, width, pitch, depth, mip_count = struct.unpack_from("<7I", start, 4)
@@ -324,7 +323,7 @@ class DdsCodec(codec.Codec):
     """The codec for Microsoft's textures with texels in a DXGI_FORMAT."""
 
     extension = ".dds"
-    signature = MAGIC
+    signature = DDS_SIGNATURE
     holds_levels = True
 
     def why_not(self, format: Format) -> str | None:

@@ -20,17 +20,21 @@ LOWERING_HELP = "lower it with the VGF backend of ExecuTorch, and run the .pte f
 _TFLITE_HELP = "tosa-converter-for-tflite converts it to TOSA, and scenario-runner convert to VGF (docs/pytorch.md)"
 _VIEW_HELP = "scenario-runner view {path} shows it"
 _SHADER_HELP = "scenario-runner init {path} writes a scenario for it"
-SPIRV_SIGNATURES = (b"\x03\x02\x23\x07", b"\x07\x23\x02\x03")
+NPY_SIGNATURE = b"\x93NUMPY"
+PNG_SIGNATURE = b"\x89PNG\r\n\x1a\n"
+DDS_SIGNATURE = b"DDS "
+VGF_SIGNATURE = b"VGF1"
+SPIRV_SIGNATURES = (b"\x03\x02\x23\x07", b"\x07\x23\x02\x03")  # little endian, big endian
 _SIGNATURES = (
     (
         (b"PK\3\4", b"\x80\2"),  # a zip archive, or a pickle of PyTorch before 1.6
         "a zip archive or pickle, such as a file of torch.save or torch.export.save",
         LOWERING_HELP,
     ),
-    ((b"\x93NUMPY",), "a NumPy file", _VIEW_HELP),
-    ((b"\x89PNG",), "a PNG file", _VIEW_HELP),
-    ((b"DDS ",), "a DDS file", _VIEW_HELP),
-    ((b"VGF1",), "a VGF model", "scenario-runner vgf scenario {path} writes a scenario for it"),
+    ((NPY_SIGNATURE,), "a NumPy file", _VIEW_HELP),
+    ((PNG_SIGNATURE[:4],), "a PNG file", _VIEW_HELP),
+    ((DDS_SIGNATURE,), "a DDS file", _VIEW_HELP),
+    ((VGF_SIGNATURE,), "a VGF model", "scenario-runner vgf scenario {path} writes a scenario for it"),
     (SPIRV_SIGNATURES, "a SPIR-V module", _SHADER_HELP),
 )
 _SHADER_WORDS = {

@@ -22,14 +22,13 @@ from typing import NamedTuple
 
 from scenario_runner.errors import file_error
 from scenario_runner.files import codec
-from scenario_runner.files.input import SourceFile, read_start
+from scenario_runner.files.input import NPY_SIGNATURE, SourceFile, read_start
 from scenario_runner.files.output import CreateOutput, OutputFile
 from scenario_runner.files.vk_formats import Format
 
 _damaged = partial(file_error, code="SR-FILE-007")
 unsupported = partial(file_error, code="SR-FILE-008")
 
-MAGIC = b"\x93NUMPY"
 _ALIGNMENT = 64  # of the payload within the file, as NumPy writes
 _HEADER_LIMIT_BYTES = 64 << 10  # headers of plain arrays have about 100 bytes
 _RANK_LIMIT = 64  # NumPy's own
@@ -120,15 +119,15 @@ def format_header(descr: str, shape: tuple[int, ...]) -> bytes:
     if len(shape) > _RANK_LIMIT or any(length < 0 for length in shape):
         raise ValueError(f"the shape {shape!r} has a negative length or more than {_RANK_LIMIT} axes")
     text = f"{{'descr': {descr!r}, 'fortran_order': False, 'shape': {tuple(map(int, shape))!r}, }}".encode("ascii")
-    fixed = len(MAGIC) + 4
+    fixed = len(NPY_SIGNATURE) + 4
     padding = -(fixed + len(text) + 1) % _ALIGNMENT
     size = len(text) + padding + 1
-    return MAGIC + b"\x01\x00" + size.to_bytes(2, "little") + text + b" " * padding + b"\n"
+    return NPY_SIGNATURE + b"\x01\x00" + size.to_bytes(2, "little") + text + b" " * padding + b"\n"
 
 
 def parse_header(source: SourceFile) -> NpyHeader:
     """Read and check the header of an open .npy file. Raises `FileError`, also for a payload of another size."""
-    start = read_start(source, 12, MAGIC, "a .npy file", _damaged)
+    start = read_start(source, 12, NPY_SIGNATURE, "a .npy file", _damaged)
     version = tuple(start[6:8])
     if version not in ((1, 0), (2, 0), (3, 0)):
         shown = ".".join(map(str, version))
@@ -295,7 +294,7 @@ class NpyCodec(codec.ArrayCodec):
     """The codec of NumPy's arrays."""
 
     extension = ".npy"
-    signature = MAGIC
+    signature = NPY_SIGNATURE
     resources = frozenset({"buffer", "tensor", "image"})
 
     def why_not(self, format: Format) -> str | None:

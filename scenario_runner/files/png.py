@@ -9,12 +9,11 @@ from functools import partial
 from typing import NamedTuple
 
 from scenario_runner.errors import file_error
-from scenario_runner.files.input import SourceFile, read_start
+from scenario_runner.files.input import PNG_SIGNATURE, SourceFile, read_start
 
 damaged = partial(file_error, code="SR-FILE-011")
 unsupported = partial(file_error, code="SR-FILE-012")
 
-SIGNATURE = b"\x89PNG\r\n\x1a\n"
 _TEXEL_LIMIT = 8192 * 8192  # as in the reference runner; Pillow warns about more texels
 _DEFLATE_RATIO_LIMIT = 1032  # no deflate stream expands more
 _CHUNK_LIMIT = 1000  # of chunks before the first texels
@@ -39,7 +38,7 @@ class PngHeader(NamedTuple):
 
 def parse_header(source: SourceFile) -> PngHeader:
     """Read and check the header of an open PNG file. Raises `FileError`."""
-    start = read_start(source, 33, SIGNATURE, "a PNG file", damaged)
+    start = read_start(source, 33, PNG_SIGNATURE, "a PNG file", damaged)
     if len(start) < 33:
         raise damaged(source.path, f"ends after {len(start)} bytes, within its PNG header (truncated?)")
     length, kind, width, height, bits, color, compression, filtering, interlace = struct.unpack(

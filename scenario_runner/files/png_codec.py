@@ -6,9 +6,10 @@ from collections.abc import Sequence
 from functools import partial
 
 from scenario_runner.files import codec
+from scenario_runner.files.input import PNG_SIGNATURE
 from scenario_runner.files.output import CreateOutput
-from scenario_runner.files.png import SIGNATURE, PngHeader, parse_header, read_header
-from scenario_runner.files.vk_formats import Format, format_named
+from scenario_runner.files.png import PngHeader, parse_header, read_header
+from scenario_runner.files.vk_formats import Format, format_named, name_of_channels
 
 _CHANNELS = ("R", "RG", "RGB", "RGBA", "BGR", "BGRA")  # of formats that a file can hold
 _CHANNEL_NAMES = {1: "gray", 2: "gray and alpha", 3: "RGB", 4: "RGBA"}
@@ -18,7 +19,7 @@ class PngCodec(codec.Codec):
     """The codec of portable network graphics: gray or RGB, with or without alpha."""
 
     extension = ".png"
-    signature = SIGNATURE
+    signature = PNG_SIGNATURE
 
     def why_not(self, format: Format) -> str | None:
         is_unsigned = format.numeric in ("unorm", "srgb", "uint") and not format.is_packed
@@ -28,8 +29,8 @@ class PngCodec(codec.Codec):
 
     def read_header(self, path: str) -> codec.ImageHeader:
         header = read_header(path)
-        channels = "".join(f"{letter}{header.bit_depth}" for letter in "RGBA"[: header.channels])
-        return codec.ImageHeader(format_named(f"VK_FORMAT_{channels}_UNORM"), header.width, header.height)
+        format = format_named(name_of_channels(header.channels, header.bit_depth, "UNORM"))
+        return codec.ImageHeader(format, header.width, header.height)
 
     def _open(self, path: str, format: Format) -> _PngReader:
         return _PngReader(path, format)

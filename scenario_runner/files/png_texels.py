@@ -17,6 +17,7 @@ from PIL import Image
 
 from scenario_runner.errors import FileError
 from scenario_runner.files.elements import Array
+from scenario_runner.files.input import PNG_SIGNATURE
 from scenario_runner.files.png import (
     GRAY,
     GRAY_ALPHA,
@@ -24,7 +25,6 @@ from scenario_runner.files.png import (
     RGB,
     RGB_ALPHA,
     SAMPLES,
-    SIGNATURE,
     PngHeader,
     damaged,
     unsupported,
@@ -197,7 +197,7 @@ def _encoded_16_bit_colors(array: Array) -> Iterable[bytes]:
 
     height, width, channels = array.shape
     color = {2: GRAY_ALPHA, 3: RGB, 4: RGB_ALPHA}[channels]
-    yield SIGNATURE + chunk(b"IHDR", struct.pack(">IIBBBBB", width, height, 16, color, 0, 0, 0))
+    yield PNG_SIGNATURE + chunk(b"IHDR", struct.pack(">IIBBBBB", width, height, 16, color, 0, 0, 0))
     compressor = zlib.compressobj(_COMPRESSION_LEVEL)
     step = max(1, (1 << 20) // (width * channels * 2))
     above = numpy.zeros((1, width * channels * 2), "u1")

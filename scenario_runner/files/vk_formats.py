@@ -67,6 +67,16 @@ class Format(NamedTuple):
         """True if texels come in blocks (BC1 to BC7)."""
         return self.block_extent != (1, 1)
 
+    @property
+    def is_integer(self) -> bool:
+        """True if shaders see the texels as integers."""
+        return self.numeric in ("uint", "sint")
+
+    @property
+    def is_normalized(self) -> bool:
+        """True if shaders see the stored integers as numbers from 0 to 1, or from -1 to 1."""
+        return self.numeric in ("unorm", "snorm", "srgb")
+
     def row_size_bytes(self, width: int) -> int:
         """Return the size in bytes of a tightly packed row of texels or blocks."""
         return -(-width // self.block_extent[0]) * self.block_size_bytes
@@ -92,6 +102,11 @@ def format_named(name: str) -> Format:
     if known is None:
         raise ScenarioError(f"unknown format {name!r:.100}", help=format_help(name), code="SR-JSON-005")
     return known
+
+
+def name_of_channels(count: int, bits: int, numeric: str) -> str:
+    """Return the name for ``count`` channels from R on with equal bits, such as VK_FORMAT_R32G32_SFLOAT."""
+    return f"{_PREFIX}{''.join(f'{letter}{bits}' for letter in 'RGBA'[:count])}_{numeric}"
 
 
 def format_of_value(value: int) -> Format:

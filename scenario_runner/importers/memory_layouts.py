@@ -16,7 +16,7 @@ from typing import Final, Literal, NamedTuple
 import numpy
 
 from scenario_runner.errors.text import Json
-from scenario_runner.files.vk_formats import Format, find_format
+from scenario_runner.files.vk_formats import Format, find_format, name_of_channels
 
 Layout = Literal["std140", "std430"]
 Number = int | float
@@ -139,8 +139,7 @@ def of_numbers(dtype: str, rows: int, columns: int, layout: Layout, *, is_array:
     end = (columns - 1) * alignment + rows * item
     format = None
     if columns == 1:
-        channels = "".join(f"{channel}{8 * item}" for channel in "RGBA"[:rows])
-        format = find_format(f"VK_FORMAT_{channels}_{_KINDS[numpy.dtype(dtype).kind]}")
+        format = find_format(name_of_channels(rows, 8 * item, _KINDS[numpy.dtype(dtype).kind]))
     return Element(numbers, end, alignment, format)
 
 

@@ -17,13 +17,13 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import product
 from typing import Final, NamedTuple
 
-from scenario_runner.errors import FileError, log
+from scenario_runner.errors import FileError, UnsupportedError, log
 from scenario_runner.errors.text import Json
 from scenario_runner.files.input import SourceFile
 from scenario_runner.importers import item_folders
 from scenario_runner.importers.item_folders import FoundTest, Imported, Outcome, Prepared, file_error
 from scenario_runner.importers.offload_pipeline import read_pipeline
-from scenario_runner.importers.offload_scenario import CompiledShader, NotExpressibleError, ScenarioWriter
+from scenario_runner.importers.offload_scenario import CompiledShader, ScenarioWriter
 
 _VERSION: Final = b"1"  # of the files in these folders
 _MOST_BYTES: Final = 4 << 20
@@ -133,8 +133,8 @@ class _Test:
         writer = None
         try:
             writer = None if reason else self._translated(runs, draws[0], folder)
-        except NotExpressibleError as error:
-            reason = str(error)
+        except UnsupportedError as error:
+            reason = error.problems[0].message
         except FileError as error:
             if not must_fail:
                 raise
@@ -148,7 +148,7 @@ class _Test:
         return "imported", "" if must_fail or writer.outputs else "unchecked: no expected number was understood"
 
     def _translated(self, runs: Sequence[list[str]], draw: list[str], folder: str) -> ScenarioWriter:
-        """Write the shaders and the content. Raises NotExpressibleError, and FileError for a wrong pipeline."""
+        """Write the shaders and the content. Raises UnsupportedError, and FileError for a wrong pipeline."""
         files = [word for word in draw if word.startswith("%t")]
         line, text = self._section(next((word for word in files if word.endswith(".yaml")), ""))
         pipeline = read_pipeline(text, self._path, line)

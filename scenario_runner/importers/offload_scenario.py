@@ -12,9 +12,10 @@ from typing import Final, NamedTuple, TypeVar
 
 import numpy
 
+from scenario_runner.errors import UnsupportedError
 from scenario_runner.errors.text import Json
 from scenario_runner.files.dds import format_header
-from scenario_runner.files.vk_formats import format_named
+from scenario_runner.files.vk_formats import format_named, name_of_channels
 from scenario_runner.importers.item_folders import write_file
 from scenario_runner.importers.offload_pipeline import (
     BoundResource,
@@ -40,10 +41,6 @@ _PRINTED: Final = re.compile(
 )
 
 
-class NotExpressibleError(Exception):
-    """The reason why no scenario can express a test."""
-
-
 class CompiledShader(NamedTuple):
     """A source file in the item, and the options for the compiler."""
 
@@ -53,7 +50,7 @@ class CompiledShader(NamedTuple):
 
 
 def _check(pipeline: Pipeline) -> None:
-    """Raise NotExpressibleError for a pipeline that no scenario can express."""
+    """Raise UnsupportedError for a pipeline that no scenario can express."""
     resources = [resource for each in pipeline.descriptor_sets for resource in each.resources]
     stages = sorted({shader.stage for shader in pipeline.shaders}.difference(_STAGES))
     rules = sorted({result.rule for result in pipeline.results}.difference(_RULES))
@@ -71,7 +68,7 @@ def _check(pipeline: Pipeline) -> None:
         (bool(rules), f"the rule {' and '.join(rules)}"),
     ):
         if is_obstacle:
-            raise NotExpressibleError(reason)
+            raise UnsupportedError(reason)
 
 
 def _number(text: str) -> Json:
@@ -91,7 +88,7 @@ def format_of(data: DataFormat, channels: int) -> str:
     kind, bits = re.fullmatch(r"([A-Za-z]+)(\d+)", data.replace("Hex", "UInt").replace("Bool", "UInt32")).groups()  # type: ignore[union-attr]
     if bits == "64" and channels == 2 and kind != "Float":
         bits, channels = "32", 4
-    return f"VK_FORMAT_{''.join(letter + bits for letter in 'RGBA'[:channels])}_{_KINDS[kind]}"
+    return name_of_channels(channels, int(bits), _KINDS[kind])
 
 
 def _named(parts: Sequence[_Part], name: str) -> _Part:
@@ -104,7 +101,7 @@ def _named(parts: Sequence[_Part], name: str) -> _Part:
 class ScenarioWriter:
     """Writes the content of an item, and collects the entries of the scenario and the rules by output.
 
-    The constructor raises NotExpressibleError, and ValueError or OverflowError for a wrong pipeline.
+    The constructor raises UnsupportedError, and ValueError or OverflowError for a wrong pipeline.
     """
 
     def __init__(self, pipeline: Pipeline, shaders: Sequence[CompiledShader], folder: str) -> None:

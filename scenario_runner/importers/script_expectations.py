@@ -17,7 +17,6 @@ from scenario_runner.importers.memory_layouts import as_json
 from scenario_runner.importers.shader_script import SameContent, Script, Texels, Tolerance, Values
 
 JsonObject = dict[str, Json]
-_NORMALIZED: Final = ("unorm", "snorm", "srgb")
 _EXACT_RTOL: Final = 1e-8
 """Amber's tolerance for equal floats, 1e-6 percent."""
 _TEXEL_TOLERANCE: Final = Tolerance(0.002, is_percent=False)
@@ -136,9 +135,9 @@ class Expectations:
         for tolerance, channels in groups.items():
             values: list[float] = [row.color["RGBA".index(channel)] for channel in channels]
             rule: JsonObject = {"rect": list(row.rect), "channels": channels}
-            if buffer.format.numeric in _NORMALIZED:
+            if buffer.format.is_normalized:
                 rule["normalized"] = True
-            elif buffer.format.numeric in ("uint", "sint"):
+            elif buffer.format.is_integer:
                 if any(tolerance.of(value) < abs(value - round(value)) for value in values):
                     raise UnsupportedError("fractions of integers in an image")
                 values = [round(value) for value in values]

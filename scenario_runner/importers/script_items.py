@@ -330,9 +330,9 @@ class _Item:
         for name, lod in row.pipeline.colors.values():
             format = self._format_of(name)
             value = list(row.color)
-            if format.numeric in ("unorm", "snorm", "srgb"):
+            if format.is_normalized:
                 value = [min(max(number, -1.0 if format.numeric == "snorm" else 0.0), 1.0) for number in value]
-            elif format.numeric in ("uint", "sint"):  # Amber gives the bits of floats
+            elif format.is_integer:  # Amber gives the bits of floats
                 bits = numpy.array(row.color, "f4").view("u4").tolist()
                 value = [number & ((1 << size) - 1) for number, size in zip(bits, format.channel_bits, strict=False)]
             self._add("fill", {"resource_ref": name, "value": list[Json](value)} | ({"lod": lod} if lod else {}))
@@ -368,8 +368,12 @@ class _Item:
         content = content_of(data, dtype, may_fill=may_fill)
         if content is not None:
             return content
-        file = self._file_name(name, ".npy")
-        numpy.save(os.path.join(self._folder, file), data.view(numpy.dtype(dtype or "uint8")))
+        return self._save(name, data.view(numpy.dtype(dtype or "uint8")))
+
+    def _save(self, stem: str, array: numpy.ndarray) -> str:
+        """Write an array, and return the name of the file."""
+        file = self._file_name(stem, ".npy")
+        numpy.save(os.path.join(self._folder, file), array)
         return file
 
     def _image(self, buffer: Buffer) -> JsonObject:
@@ -391,8 +395,7 @@ class _Item:
         elif buffer.data is not None and buffer.data.any():
             texels = _without_padding(buffer.data, buffer.element)
             array = texels.view(numpy.dtype(format.numpy_dtype)).reshape(height, width, -1)
-            body["src"] = self._file_name(buffer.name, ".npy")
-            numpy.save(os.path.join(self._folder, str(body["src"])), array)
+            body["src"] = self._save(buffer.name, array)
         return body | self._samplers.get(buffer.name, {})
 
 

@@ -12,7 +12,7 @@ from typing import Final
 
 from scenario_runner.errors import UnsupportedError
 from scenario_runner.errors.text import Json
-from scenario_runner.files.vk_formats import find_format
+from scenario_runner.files.vk_formats import find_format, name_of_channels
 from scenario_runner.importers.amber_commands import TOPOLOGIES, do, rectangle
 from scenario_runner.importers.memory_layouts import Element, Layout, of_format, of_numbers
 from scenario_runner.importers.shader_script import (
@@ -407,10 +407,9 @@ def _sections(path: str, text: str) -> Iterator[tuple[str, Lines]]:
 def _vertex_type(name: str) -> Element | None:
     """Return the layout of a format, or of a GL type and a GLSL type: float/vec3."""
     gl_type, _, type = name.partition("/")
+    format_name = f"VK_FORMAT_{name}"
     if gl_type in _GL_TYPES:
         element = data_type(type)
-        bits, kind = _GL_TYPES[gl_type]
-        channels = "".join(f"{channel}{bits}" for channel in "RGBA"[: len(element.numbers) if element else 0])
-        name = f"{channels}_{kind}"
-    format = find_format(f"VK_FORMAT_{name}")
+        format_name = name_of_channels(len(element.numbers) if element else 0, *_GL_TYPES[gl_type])
+    format = find_format(format_name)
     return of_format(format) if format else None

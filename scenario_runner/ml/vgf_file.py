@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple, TypeVar
 
 from scenario_runner.errors import UnsupportedError, error_of, file_error, log
-from scenario_runner.files.input import Identity, SourceFile, recognized
+from scenario_runner.files.input import VGF_SIGNATURE, Identity, SourceFile, recognized
 from scenario_runner.ml.executorch import in_program_order, is_program, join_models, read_program
 from scenario_runner.ml.vgf_check import find_problems, join_by_number
 from scenario_runner.ml.vgf_model import Constant, ModelResource, Module, Slot, Vgf
@@ -51,7 +51,6 @@ class Content(NamedTuple):
 
 
 SIZE_BYTES = 128
-VGF_MAGIC = b"VGF1"
 _LEGACY_MAGIC = struct.pack("<I", 0xF0E1D2C3)
 _TOSA = b"TOSA"  # behind the first offset of a FlatBuffer
 _OLDEST, _NEWEST = (0, 3), (0, 5)
@@ -91,10 +90,10 @@ def read_header(start: bytes | memoryview, file_size_bytes: int, path: str) -> H
     if start[4:8] == _TOSA:
         message = "this is a TOSA model, which has to be converted to VGF first"
         raise damaged(path, "/header", message, f"scenario-runner convert {path} -o MODEL.vgf", "SR-FILE-014")
-    if magic not in (VGF_MAGIC, _LEGACY_MAGIC):
+    if magic not in (VGF_SIGNATURE, _LEGACY_MAGIC):
         if (kind := recognized(start, path)) is not None:
             raise damaged(path, "/header", f"this is {kind[0]}, expected a VGF file", kind[1], "SR-FILE-014")
-        message = f"this is not a VGF file: it begins with {magic!r} where {VGF_MAGIC!r} is expected"
+        message = f"this is not a VGF file: it begins with {magic!r} where {VGF_SIGNATURE!r} is expected"
         raise damaged(path, "/header", message)
     major, minor, patch = start[8:11]
     if not _OLDEST <= (major, minor) <= _NEWEST:

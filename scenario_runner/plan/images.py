@@ -28,13 +28,6 @@ from scenario_runner.scenario.scenario import Problems
 from scenario_runner.shaders.spirv import DescriptorBinding
 from scenario_runner.shaders.spirv.storage_image_formats import UNKNOWN, change_formats
 
-_INTEGERS = frozenset({"uint", "sint"})
-
-
-def is_integer(format: Format) -> bool:
-    """Return whether shaders see the texels as integers."""
-    return format.numeric in _INTEGERS
-
 
 def sampler_of(image: Image, format: Format, pointer: str, problems: Problems) -> SamplerPlan:
     """Return the image's sampler. Settings without effect keep their defaults, so images share samplers.
@@ -47,7 +40,7 @@ def sampler_of(image: Image, format: Format, pointer: str, problems: Problems) -
     if image.border_address_mode != "CLAMP_BORDER":
         return plan
     kind, _, name = image.border_color.partition("_")
-    kind_of_format = "INT" if is_integer(format) else "FLOAT"
+    kind_of_format = "INT" if format.is_integer else "FLOAT"
     if name != "CUSTOM_EXT":
         return plan._replace(border_color=f"{kind_of_format}_{name}")
     if kind != kind_of_format:
@@ -258,7 +251,7 @@ class ImageUses:
             if "tensor_aliasing" in moved.get(uid, ()):
                 uses.add("tensor_aliasing")
             sampler = plan.sampler
-            if uid in filtered and sampler.is_linear and is_integer(plan.format):
+            if uid in filtered and sampler.is_linear and plan.format.is_integer:
                 message = (
                     f"image {uid!r} of {plan.format.name} is sampled with NEAREST: integers cannot be interpolated"
                 )

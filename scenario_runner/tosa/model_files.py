@@ -11,9 +11,9 @@ from typing import Literal, NamedTuple
 
 from scenario_runner.errors import ScenarioRunnerError, error_of
 from scenario_runner.errors.diagnostic import Diagnostic
-from scenario_runner.files.input import SourceFile, recognized
+from scenario_runner.files.input import VGF_SIGNATURE, SourceFile, recognized
 from scenario_runner.ml.flatbuffers import DamagedError, Tables
-from scenario_runner.ml.vgf_file import VGF_MAGIC, Content
+from scenario_runner.ml.vgf_file import Content
 from scenario_runner.tosa.model import CustomOperation, Function, Model, Value, ValueType
 from scenario_runner.tosa.model_converter import FAILED, INVALID, NOT_LOWERED, STOPPED, Input, dump
 from scenario_runner.tosa.text_model import NotUnderstoodError, parse_text
@@ -147,7 +147,7 @@ def open_source(model: str | os.PathLike[str] | bytes, name: str = "<memory>") -
     source = Source(name, model) if isinstance(model, bytes) else Source(os.fspath(model), None)
     with source.opened() as file:
         start = bytes(file.part(0, _START_BYTES))
-        if start.startswith(VGF_MAGIC):
+        if start.startswith(VGF_SIGNATURE):
             help = "name the TOSA model that it was made from; convert --expose-intermediates turns layers into outputs"
             raise unreadable(source.name, "is a VGF file, expected a TOSA model", help)
         if start[_IDENTIFIER_AT:] == _IDENTIFIER:

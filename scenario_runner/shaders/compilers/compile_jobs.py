@@ -16,6 +16,7 @@ from scenario_runner.errors import CompileError, CompilerNotFoundError, FileErro
 from scenario_runner.errors.diagnostic import Diagnostic
 from scenario_runner.errors.installation import glslc_command_line
 from scenario_runner.files.cache_folder import ContentCache
+from scenario_runner.files.input import SPIRV_SIGNATURES
 from scenario_runner.processes import system_limits, temporary
 from scenario_runner.shaders.compilers.compiler_processes import Processes, ProgramResult, work_off
 from scenario_runner.shaders.compilers.search import Compiled, Job, names
@@ -31,7 +32,6 @@ BATCH_TIMEOUT_S = 10.0  # slower shaders are compiled alone, with their own time
 MAX_SHADERS = 1000  # in a process: command lines are limited
 MAX_LOG = 1 << 20
 _MAX_MODULE_BYTES = 64 << 20  # the most bytes that `Processes` lets a compiler write
-_SPIRV_MAGIC = b"\x03\x02\x23\x07"
 _FUNCTION_END = b"\x38\x00\x01\x00"  # SPIR-V's OpFunctionEnd, every shader's last instruction
 _UNSUPPORTED = "extension not supported"
 _TOO_MUCH = "the shader may be too much for it, or another compiler may do better"
@@ -219,7 +219,7 @@ def _read_module(path: str) -> bytes:
 
 def _is_module(data: bytes) -> bool:
     """Recognize a SPIR-V module by size and first word."""
-    return 20 <= len(data) <= _MAX_MODULE_BYTES and len(data) % 4 == 0 and data[:4] == _SPIRV_MAGIC
+    return 20 <= len(data) <= _MAX_MODULE_BYTES and len(data) % 4 == 0 and data.startswith(SPIRV_SIGNATURES[0])
 
 
 _MAX_ERRORS = 1000

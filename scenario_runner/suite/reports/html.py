@@ -18,6 +18,7 @@ from typing import Final
 from urllib.parse import quote
 
 from scenario_runner.errors.text import Json, one_line, visible
+from scenario_runner.files.input import PNG_SIGNATURE
 from scenario_runner.files.output import OutputFile
 from scenario_runner.suite.outcomes import Outcome, OutputCheck, Result
 from scenario_runner.suite.reports.summary import (
@@ -35,7 +36,6 @@ from scenario_runner.suite.reports.summary import (
 # Limits in bytes, so that browsers can open a page: one picture, all pictures, all details.
 PICTURE_MAX, PICTURES_MAX, DETAILS_MAX = 2 << 20, 32 << 20, 64 << 20
 _COMMAND: Final = "scenario-runner test"
-_PNG_SIGNATURE: Final = b"\x89PNG\r\n\x1a\n"
 _REASON_MAX: Final = 500
 _ENTRIES_MAX, _ATTEMPTS_MAX = 200, 20
 
@@ -160,7 +160,7 @@ class _Page:
                 data = file.read(size_max + 1)
         except (OSError, ValueError):
             return None
-        if len(data) > size_max or not data.startswith(_PNG_SIGNATURE):
+        if len(data) > size_max or not data.startswith(PNG_SIGNATURE):
             return None
         self._pictures_size += len(data)
         return "data:image/png;base64," + base64.b64encode(data).decode()
