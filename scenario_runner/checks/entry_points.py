@@ -11,7 +11,7 @@ it.
 
 from collections.abc import Iterable, Iterator
 
-from scenario_runner.errors import SpirvError
+from scenario_runner.errors import SpirvError, error_of
 from scenario_runner.errors.diagnostic import Diagnostic, error, warning
 from scenario_runner.scenario import SpecializationConstant
 from scenario_runner.shaders.spirv import EntryPoint, Interface, Module
@@ -51,6 +51,13 @@ def find_entry_point(
     others = [entry.name for entry in module.entry_points if entry.execution_model == model]
     help = f'write "entry": "{_clipped(others[0])}"' if others else None
     return None, [error(code, f"{pointer}/entry" if name != "main" else pointer, message, help)]
+
+
+def refuse_errors(findings: Iterable[Diagnostic], path: str) -> None:
+    """Raise the errors among findings about a shader file, at the file."""
+    errors = [finding._replace(pointer=None, path=path) for finding in findings if finding.severity == "error"]
+    if errors:
+        raise error_of(errors)
 
 
 def check_workgroup(interface: Interface, stage: str, uid: str, pointer: str) -> list[Diagnostic]:

@@ -8,12 +8,11 @@ from operator import attrgetter
 from typing import Final
 
 from scenario_runner.checks.bindings import TEXEL_BUFFERS, Slot, check_image, declared_size, slots_of
-from scenario_runner.checks.entry_points import MODELS, find_entry_point
+from scenario_runner.checks.entry_points import MODELS, find_entry_point, refuse_errors
 from scenario_runner.cli.arguments import parse
 from scenario_runner.cli.shader import module_of, request_for
 from scenario_runner.cli.suites import test
-from scenario_runner.errors import UsageError, error_of, file_error
-from scenario_runner.errors.diagnostic import Diagnostic
+from scenario_runner.errors import UsageError, file_error
 from scenario_runner.errors.text import Json, one_line
 from scenario_runner.files.elements import ELEMENTS
 from scenario_runner.files.input import SPIRV_SIGNATURES, SourceFile
@@ -75,7 +74,7 @@ def _entries(options: argparse.Namespace, folder: str) -> tuple[list[Json], dict
     shader = _shader(options, module, entry, folder)
     shader["uid"] = uids.make(shader["uid"])
     slots, findings = slots_of([(shader["uid"], entry.interface)], "")
-    _refuse_errors(findings, options.file)
+    refuse_errors(findings, options.file)
     used = [slot for slot in slots.values() if slot.has_place]
     local_size = entry.interface.local_size() or (1, 1, 1)
     has_images = any(slot.variable.image is not None for slot in used)
@@ -122,15 +121,9 @@ def _entry_point(module: Module, options: argparse.Namespace) -> EntryPoint:
         raise UsageError(message, help="init writes scenarios for compute shaders; docs/drawings.md has drawings")
     name = options.entry or ("main" if "main" in names else names[0])
     entry, errors = find_entry_point(module, os.path.basename(options.file), name, "compute", "")
-    _refuse_errors(errors, options.file)
+    refuse_errors(errors, options.file)
     assert entry is not None
     return entry
-
-
-def _refuse_errors(findings: Sequence[Diagnostic], path: str) -> None:
-    errors = [finding._replace(pointer=None, path=path) for finding in findings if finding.severity == "error"]
-    if errors:
-        raise error_of(errors)
 
 
 def _shader(options: argparse.Namespace, module: Module, entry: EntryPoint, folder: str) -> dict[str, Json]:
@@ -167,7 +160,7 @@ def _resource(slot: Slot, uid: str, extent: Sequence[int], path: str) -> dict[st
         body["size"] = prod(extent) * format_named(format_name(variable)).block_size_bytes
     elif variable.block is None:
         kind, name = "image", format_name(variable)
-        _refuse_errors(check_image(variable, slot.shader, uid, format_named(name), ""), path)
+        refuse_errors(check_image(variable, slot.shader, uid, format_named(name), ""), path)
         body |= {"dims": [1, *extent[:2], 1], "format": name}
     else:
         body["size"] = variable.block.size_bytes + (variable.block.runtime_stride_bytes or 0) * prod(extent)
@@ -183,8 +176,7 @@ def _resource(slot: Slot, uid: str, extent: Sequence[int], path: str) -> dict[st
 
 def _numbers(block: Struct) -> dict[str, Json]:
     """Return contents for a block: the numbers 0, 1, 2, … if all members have one type, else random bytes."""
-    types = set(_scalars(block))
-    name = str(types.pop()) if len(types) == 1 else ""
+    name = _only_type(block)
     if name not in ELEMENTS or ELEMENTS[name].size_bytes == 1:
         return {"random": 1, "dtype": name if name in ELEMENTS else "uint8"}
     return {"series": [0, 1], "dtype": name}
@@ -192,8 +184,7 @@ def _numbers(block: Struct) -> dict[str, Json]:
 
 def _push_constants(block: Struct, size_bytes: int) -> dict[str, Json]:
     """Return contents for push constants: the number 1 for each member of 32 bits."""
-    types = set(_scalars(block))
-    name = str(types.pop()) if len(types) == 1 else ""
+    name = _only_type(block)
     if name in ("float32", "int32", "uint32"):
         return {"values": [1] * (size_bytes // 4), "dtype": name}
     words: list[Json] = [1] * (size_bytes // 4)
@@ -202,6 +193,12 @@ def _push_constants(block: Struct, size_bytes: int) -> dict[str, Json]:
         if {str(scalar) for scalar in _scalars(member.type)} == {"float32"}:
             words[first:last] = [_ONE] * (last - first)
     return {"values": words, "dtype": "uint32"}
+
+
+def _only_type(block: Struct) -> str:
+    """Return the type of all numbers in a block, or "" for several types."""
+    types = set(_scalars(block))
+    return str(types.pop()) if len(types) == 1 else ""
 
 
 def _scalars(type: Type) -> Iterator[Scalar]:

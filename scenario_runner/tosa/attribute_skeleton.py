@@ -6,8 +6,8 @@ from collections.abc import Iterable, Sequence
 from typing import Literal
 
 from scenario_runner.checks.bindings import Slot, format_of, slots_of
-from scenario_runner.checks.entry_points import find_entry_point
-from scenario_runner.errors import UsageError, error_of
+from scenario_runner.checks.entry_points import find_entry_point, refuse_errors
+from scenario_runner.errors import UsageError
 from scenario_runner.files.vk_formats import all_formats
 from scenario_runner.ml.vgf_model import COMBINED_IMAGE_SAMPLER, descriptor_type_name
 from scenario_runner.shaders.compile import compile_all
@@ -56,13 +56,10 @@ def attributes_of_shader(
     module = read_module(code, name=path)
     name = os.path.basename(path)
     entry, problems = find_entry_point(module, name, entry_point, "compute", "")
-    slots: dict[tuple[int, int], Slot] = {}
-    if entry is not None:
-        slots, problems = slots_of([(name, entry.interface)], "")
-        problems += check_arrays(slots.values(), "")
-    errors = [problem._replace(pointer=None, path=path) for problem in problems if problem.severity == "error"]
-    if entry is None or errors:
-        raise error_of(errors)
+    refuse_errors(problems, path)
+    assert entry is not None
+    slots, problems = slots_of([(name, entry.interface)], "")
+    refuse_errors([*problems, *check_arrays(slots.values(), "")], path)
     interface = entry.interface
     as_module = spirv or is_module
     attributes: dict[str, object] = {
