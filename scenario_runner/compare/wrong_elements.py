@@ -148,7 +148,8 @@ class Mismatch(NamedTuple):
     """The result of a comparison: ``wrong``, ``ignored`` and ``total`` element counts.
 
     ``worst`` lists wrong elements as texts (index, expected, actual), the greatest error first. ``error`` is the
-    greatest error, infinite for a NaN or an infinity on one side only.
+    greatest error among them, infinite for a NaN or an infinity on one side only. ``measured_error`` is the greatest
+    error of all compared elements, or 0 unless `compare` measured it.
     """
 
     wrong: int
@@ -156,17 +157,32 @@ class Mismatch(NamedTuple):
     ignored: int = 0
     worst: tuple[tuple[str, str, str], ...] = ()
     error: float = 0.0
+    measured_error: float = 0.0
 
 
 def compare(
-    actual: memoryview, source: Source, planes: Sequence[Plane], rule: Rule, ignored: Array | None = None
+    actual: memoryview,
+    source: Source,
+    planes: Sequence[Plane],
+    rule: Rule,
+    ignored: Array | None = None,
+    *,
+    measures: bool = False,
 ) -> Mismatch:
-    """Count the wrong elements, and list the worst. ``ignored`` has flags for all planes' elements, in order."""
-    count, before = 0, 0
+    """Count the wrong elements, and list the worst. ``ignored`` has flags for all planes' elements, in order.
+
+    ``measures`` also measures right elements, which takes as long as the comparison.
+    """
+    count, before, greatest = 0, 0, 0.0
     worst: list[tuple[float, tuple[str, str, str]]] = []
     for plane in planes:
         for a, e, first, stride in _pieces(actual, source, plane, with_equal=rule.nan == "error"):
             wrong = wrong_elements(a.raw, e.raw, a.element, rule)
+            if measures:
+                errors = element_errors(a.raw, e.raw, a.element)
+                if ignored is not None:
+                    errors = errors[~ignored[before + first + numpy.arange(errors.size) * stride]]
+                greatest = max(greatest, float(errors.max(initial=0.0)))
             if ignored is not None:
                 wrong = wrong[~ignored[before + first + wrong * stride]]
             if not wrong.size:
@@ -182,7 +198,8 @@ def compare(
             worst = sorted(worst, key=lambda pair: -pair[0])[:WORST_MAX]
         before += plane.element_count
     ignored_count = 0 if ignored is None else int(ignored.sum())
-    return Mismatch(count, before, ignored_count, tuple(texts for _, texts in worst), worst[0][0] if worst else 0.0)
+    worst_error = worst[0][0] if worst else 0.0
+    return Mismatch(count, before, ignored_count, tuple(texts for _, texts in worst), worst_error, greatest)
 
 
 def _pieces(

@@ -23,6 +23,8 @@ from scenario_runner.scenario.schema import without_null
 VERSION: Final = 1
 SOURCES: Final = ("file", "values", "sha256", "tosa", "equals")
 """The keys for the expected content of an output, which has one of them."""
+TEXEL_KEYS: Final = ("rect", "lod", "channels", "normalized")
+"""The keys about texels of an image."""
 
 # PCI ids, and VkVendorId of the Vulkan registry.
 VENDORS: Final = {

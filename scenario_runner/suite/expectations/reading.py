@@ -30,6 +30,7 @@ from scenario_runner.suite.discovery import MODEL_KEYS, SUITE_FILE, expected_fol
 from scenario_runner.suite.expectations.format import (
     METRICS,
     SOURCES,
+    TEXEL_KEYS,
     Check,
     Condition,
     Output,
@@ -50,9 +51,7 @@ _POINTER = f"/{_KEY}"
 _DEFAULT = built(Check)()
 _NO_DEFAULTS: Final[Mapping[str, Json]] = {}
 # An output with only these keys takes the tolerances of the suite.
-_COMPARED: Final = frozenset(
-    {"file", "values", "equals", "dtype", "at", "rect", "lod", "channels", "normalized", "mask", "border"}
-)
+_COMPARED: Final = frozenset({"file", "values", "equals", "dtype", "at", *TEXEL_KEYS, "mask", "border"})
 _Parsed = TypeVar("_Parsed", Check, Suite)
 
 _MOST_KNOWN: Final = 64
@@ -390,7 +389,7 @@ def _of_output(output: Output) -> Iterator[Diagnostic]:
         if key in keys and not is_alone:
             others = ", ".join(shown for other, shown in keys.items() if other != key)
             yield _contradiction(f"/{key}", f"{reason}, so {others} cannot be checked")
-    images = [keys[key] for key in ("rect", "lod", "channels", "normalized") if key in keys]
+    images = [keys[key] for key in TEXEL_KEYS if key in keys]
     if "at" in keys and images:
         yield _contradiction("/at", f"is about bytes of a buffer, but {', '.join(images)} about texels of an image")
     if output.rect is not None and output.border is not None:

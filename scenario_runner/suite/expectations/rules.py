@@ -21,7 +21,7 @@ from scenario_runner.compare.planes import (
     region_of_texels,
 )
 from scenario_runner.compare.tosa_rules import TosaRule, judge
-from scenario_runner.compare.wrong_elements import BITWISE, EQUAL, Mismatch, Rule, compare
+from scenario_runner.compare.wrong_elements import BITWISE, Mismatch, Rule, compare
 from scenario_runner.errors import ExpectationError
 from scenario_runner.errors.diagnostic import Diagnostic
 from scenario_runner.errors.text import Json, counted, distinct, share_of
@@ -33,7 +33,7 @@ from scenario_runner.plan.records import BufferPlan, Source
 from scenario_runner.plan.sources import ArraySource
 from scenario_runner.scenario.inline_contents import flattened
 from scenario_runner.suite.discovery import SUITE_FILE
-from scenario_runner.suite.expectations.format import METRICS, rules_in
+from scenario_runner.suite.expectations.format import METRICS, TEXEL_KEYS, rules_in
 from scenario_runner.suite.expectations.format import Output as Expected
 from scenario_runner.suite.expectations.outputs import Output
 from scenario_runner.suite.expectations.reading import Expectations
@@ -132,8 +132,8 @@ class Bound(NamedTuple):
     @property
     def needs_region(self) -> bool:
         """Return whether the rule is about a part of the output, or about normalized values."""
-        given = (getattr(self.expected, key) for key in ("at", "rect", "lod", "channels"))
-        return self.expected.normalized or any(value is not None for value in given)
+        expected = self.expected
+        return expected.at is not None or any(getattr(expected, key) not in (None, False) for key in TEXEL_KEYS)
 
     def pointer(self, key: str = "") -> str:
         """Return the JSON pointer to the rule or to a key, such as "/file"."""
@@ -190,8 +190,10 @@ def check_output(bound: Bound, actual: memoryview) -> OutputCheck:
     metrics: dict[str, float] = {}
     failures: list[tuple[str, str]] = []  # statuses and their reasons
     worst: tuple[tuple[str, str, str], ...] = ()
+    measures = bound.rule != BITWISE and len(actual) <= _MEASURED_BYTES_MAX
+    if measures or expected.metrics is None or expected.model_fields_set & _ELEMENT_KEYS:
+        mismatch = compare(actual, source, bound.compared_planes, bound.rule, ignored, measures=measures)
     if expected.metrics is None or expected.model_fields_set & _ELEMENT_KEYS:
-        mismatch = compare(actual, source, bound.compared_planes, bound.rule, ignored)
         allowed = expected.allowed_count or 0
         if expected.allowed_share is not None:
             # 0.29 of 100 elements must be 29 elements: as a binary fraction, 0.29 is less
@@ -204,9 +206,8 @@ def check_output(bound: Bound, actual: memoryview) -> OutputCheck:
     if expected.metrics is not None:
         failures += _failed_metrics(bound, actual, ignored, metrics)
     if not failures:
-        if bound.rule != BITWISE and len(actual) <= _MEASURED_BYTES_MAX:
-            error = compare(actual, source, bound.compared_planes, EQUAL, ignored).error
-            metrics |= {"greatest_error": error} if math.isfinite(error) else {}
+        if measures and math.isfinite(mismatch.measured_error):
+            metrics["greatest_error"] = mismatch.measured_error
         return OutputCheck(name, "Pass", "", metrics, allowed=_allowed(bound))
     if not worst:  # only metrics have failed
         worst = compare(actual, source, bound.planes, Rule(), ignored).worst
@@ -277,7 +278,7 @@ def with_region(bound: Bound) -> Bound:
             raise bound.error("SR-EXPECT-008", "/at", f"is for buffers, but the output is of kind {resource.kind}")
         return _with_bytes(bound, expected.at)
     if not isinstance(resource, ImagePlan):
-        key = next(key for key in ("rect", "lod", "channels", "normalized") if key in expected.model_fields_set)
+        key = next(key for key in TEXEL_KEYS if key in expected.model_fields_set)
         raise bound.error("SR-EXPECT-008", f"/{key}", f"is for images, but the output is of kind {resource.kind}")
     if not has_numbers(resource.format):
         return bound  # another check reports blocks that cannot be decoded
@@ -350,7 +351,7 @@ def _elements_of(level: Sequence[Plane], image: ImagePlan) -> dict[str, Element]
 
 def _check_normalized(bound: Bound, format: Format, letters: str) -> None:
     """Raise ExpectationError for channels that are not normalized, and for tolerances that need stored numbers."""
-    if format.numeric not in ("unorm", "snorm", "srgb") or "S" in letters:
+    if not format.is_normalized or "S" in letters:
         message = f"needs channels of UNORM, SNORM or SRGB, but the output is {format.name}"
         raise bound.error("SR-EXPECT-009", "/normalized", message)
     for key in sorted({"ulp", "denormals"} & bound.expected.model_fields_set):
