@@ -197,8 +197,7 @@ def _wrong_indices(plan: Plan, examination: Examination) -> Iterator[Diagnostic]
     """Yield warnings about indices of draws that no command changes."""
     if plan.graphics_pipelines:
         accesses = Accesses(plan, examination.shaders)
-        operations = [operation for frame in plan.frames for operation in frame.operations]
-        yield from indices_past_the_end(plan, {uid for each in operations for uid in accesses.changed_by(each)})
+        yield from indices_past_the_end(plan, accesses.changed_by)
 
 
 def steps_of(scenario: Scenario, examination: Examination) -> Iterator[Step]:

@@ -79,9 +79,9 @@ def keep_absolute_paths(words: Iterable[str]) -> None:
 
 def _relative(text: str) -> str:
     """Remove the current folder from the paths in a message."""
-    return (
-        re.sub(rf"(?<![^\s'\"(=,:]){re.escape(_folder)}(?=[^/\s])", "", text) if _folder in text and _folder else text
-    )
+    if not _folder or _folder not in text:
+        return text
+    return re.sub(rf"(?<![^\s'\"(=,:]){re.escape(_folder)}(?=[^/\s])", "", text)
 
 
 def show(*spans: Span) -> None:

@@ -128,7 +128,7 @@ class _DrawPlanner:
         count = len(command.color_attachment_refs)
         if not fragment.interface.problems:
             self._check_outputs(attachments[:count], fragment, written)
-        self._check_memory([attachment.image for attachment in known], bound)
+        self._check_memory(known, bound)
         vertex_input = VertexInputPlanner(context, command, pointer).plan(vertex.label, vertex.interface.inputs)
         if declared.layouts is None or len(known) < len(attachments) or vertex_input is None:
             return None
@@ -291,15 +291,15 @@ class _DrawPlanner:
             message = f"{what} ({format.name}), which stays as it is"
             self._warn("SR-ATTACH-004", place, message, f"give all {len(channels)} components")
 
-    def _check_memory(self, images: Sequence[ImagePlan], bound: Sequence[Descriptor]) -> None:
+    def _check_memory(self, attachments: Sequence[Attachment], bound: Sequence[Descriptor]) -> None:
         """Note attachments sharing bytes with another attachment or with a bound resource."""
         resources = self._context.tables.resources
         users = [resources[uid] for uid in dict.fromkeys(descriptor.uid for descriptor in bound)]
-        for index, image in enumerate(images):
-            place = f"{self._pointer}/color_attachment_refs/{index}"
-            for first, other in enumerate(images[:index]):
-                if _share(image, other):
-                    what = f"image {image.uid!r} shares memory with attachment {first}, {other.uid!r}"
+        for index, attachment in enumerate(attachments):
+            image, place = attachment.image, attachment.place
+            for other in attachments[:index]:
+                if _share(image, other.image):
+                    what = f"image {image.uid!r} shares memory with {other.role}, {other.image.uid!r}"
                     message = f"{what}: the result of both writes is undefined"
                     self._error("SR-ATTACH-010", place, message, "draw into images with memory of their own")
             for user in users:

@@ -5,8 +5,8 @@ Source: Vulkan specification, "Fixed-Function Vertex Processing"; "Drawing Comma
 """
 
 from array import array
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from typing import Final
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, Final
 
 from scenario_runner.checks.bindings import KIND_WORDS, TEXEL_KINDS
 from scenario_runner.checks.stages import described
@@ -169,15 +169,18 @@ def past_the_end(
             yield f"{reads}, byte {end}; buffer {uid!r} has {counted(size, 'byte')}"
 
 
-def indices_past_the_end(plan: Plan, written: Collection[str]) -> Iterator[Diagnostic]:
-    """Warn of indices in files and ``src`` that lead behind the end of a vertex buffer. ``written`` buffers may change.
+def indices_past_the_end(plan: Plan, changed_by: Callable[[Any], Iterable[str]]) -> Iterator[Diagnostic]:
+    """Warn of indices in files and ``src`` that lead behind the end of a vertex buffer.
 
-    Raises FileError.
+    ``changed_by`` returns the uids that an operation may change; indices in such buffers are not known. Raises
+    FileError.
     """
-    for operation in (operation for frame in plan.frames for operation in frame.operations):
-        if operation.kind != "draw" or operation.vertices.index_buffer is None:
-            continue
-        vertices, (uid, offset) = operation.vertices, operation.vertices.index_buffer
+    operations = [operation for frame in plan.frames for operation in frame.operations]
+    draws = [operation for operation in operations if operation.kind == "draw"]
+    indexed = [(draw, start) for draw in draws if (start := draw.vertices.index_buffer) is not None]
+    written = {uid for each in operations for uid in changed_by(each)} if indexed else set()
+    for operation, (uid, offset) in indexed:
+        vertices = operation.vertices
         source, size, count = plan.resources[uid].source, vertices.index_size_bytes, vertices.vertex_count
         if source is None or uid in written or not 0 < count <= _MOST_INDICES:
             continue
