@@ -300,6 +300,11 @@ def rules_in(outputs: Mapping[str, Rules], name: str) -> tuple[Output, ...]:
     return rules if isinstance(rules, tuple) else (rules,)
 
 
+def all_rules(outputs: Mapping[str, Rules]) -> list[Output]:
+    """Return the rules of all outputs."""
+    return [rule for rules in outputs.values() for rule in (rules if isinstance(rules, tuple) else (rules,))]
+
+
 _PLAIN: Final = built(Output)()
 
 

@@ -37,6 +37,7 @@ from scenario_runner.suite.expectations.format import (
     Rules,
     Suite,
     Tolerances,
+    all_rules,
     rules_in,
 )
 from scenario_runner.suite.outcomes import Item
@@ -262,12 +263,8 @@ def of_text(
     """
     check = _parsed(Check, text, path, pointer, parameters)
     expectations = Expectations(check, check, folder, expected, path, text, pointer, parameters)
-    entries = [
-        rule
-        for outputs in (check.outputs, *(when.outputs for when in check.when))
-        for output in outputs
-        for rule in rules_in(outputs, output)
-    ]
+    conditions = (check.outputs, *(when.outputs for when in check.when))
+    entries = [rule for outputs in conditions for rule in all_rules(outputs)]
     names = [name for entry in entries for name in (entry.file, entry.mask)]
     names += [name for entry in entries if entry.tosa for name in (entry.tosa.expected, entry.tosa.bounds)]
     named = dict.fromkeys(expectations.path_to(name) for name in names if name is not None)

@@ -20,7 +20,7 @@ from scenario_runner.plan.records import BufferPlan, Source
 from scenario_runner.plan.sources import ArraySource
 from scenario_runner.scenario.inline_contents import flattened
 from scenario_runner.scenario.loader import as_scenario
-from scenario_runner.suite.expectations.format import METRICS, SOURCES, Tosa, rules_in
+from scenario_runner.suite.expectations.format import METRICS, SOURCES, Tosa, all_rules, rules_in
 from scenario_runner.suite.expectations.format import Output as Expected
 from scenario_runner.suite.expectations.outputs import (
     MOST_CAPTURES,
@@ -83,8 +83,8 @@ def bind(
         message = f"the iterations capture {outputs.left_out:,} resources, expected at most {MOST_CAPTURES:,}"
         help = "repeat it less often, or let the last iteration write an output with a 'dst'"
         problems.append(expectations.problem("SR-EXPECT-004", "/repeat", message, help))
-    equal = (rule.equals for name in check.outputs for rule in rules_in(check.outputs, name))
-    named = {*stored, *check.outputs, *filter(None, equal)}
+    equal = {rule.equals for rule in all_rules(check.outputs) if rule.equals is not None}
+    named = {*stored, *check.outputs, *equal}
     frames_count = any(outputs[name].is_frame for name in named if name in outputs)
     for name, output in outputs.items():
         counts = name in named or not output.is_frame or frames_count
