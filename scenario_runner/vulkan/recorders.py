@@ -244,7 +244,9 @@ class DrawRecorder(BindingRecorder):
     def _rendering(self, targets: Sequence[Target], extent: tuple[int, int]) -> tuple[Handle, list[CompanionImage]]:
         companions = []
         attachments: list[dict[str, Member]] = []
-        for uid, level, _ in targets:
+        pipelines = self.objects.plan.graphics_pipelines
+        writes_depths = any(pipeline.depth is not None and pipeline.depth.write for pipeline in pipelines)
+        for uid, level, is_depth in targets:
             image = self.objects.resources[uid]
             view, layout = image.render_target(level)
             companions += image.companions[level : level + 1]
@@ -253,7 +255,10 @@ class DrawRecorder(BindingRecorder):
                     "imageView": view,
                     "imageLayout": layout,
                     "loadOp": vk.ATTACHMENT_LOAD_OP_LOAD,
-                    "storeOp": vk.ATTACHMENT_STORE_OP_STORE,
+                    # storing is a write, also of depths that no draw has changed
+                    "storeOp": vk.ATTACHMENT_STORE_OP_NONE
+                    if is_depth and not writes_depths
+                    else vk.ATTACHMENT_STORE_OP_STORE,
                 }
             )
         area = {"extent": {"width": extent[0], "height": extent[1]}}

@@ -55,7 +55,7 @@ def test_errors_of_the_layer_fail_the_run(scene: Scene, hazard: Path, clean: Pat
     done = program("--validation-sync", hazard.name, clean.name, "--output", "out", "--folder-each", exit_code=13)
     assert re.search(r"^error: validation layer: /commands/1: .*'y'.*READ.AFTER.WRITE", done.err, re.MULTILINE)
     place = r"^error: scenario.json:\d+:\d+: /commands/1: the validation layer reported an error: "
-    end = r".*(?:prior_usage: |hazard detected.* command\. $)"  # of the layer of 2022, and of that of 2025
+    end = r".*(?:prior_usage: |hazard detected.* command\. +\[SR-DEVICE-007\]$)"  # of layers of 2022 and 2025
     assert re.search(place + end, done.err, re.MULTILINE), "the message is whole"
     assert "help: --validation-report" in done.err
     assert [line.partition(": ")[0] for line in done.out.splitlines()] == ["clean.json"]
