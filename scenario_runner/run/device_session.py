@@ -319,7 +319,7 @@ class DeviceSession:
         if objects is None or not objects.device.enabled.covers(needed):
             if objects is not None:
                 more = shader_features(physical, self._options.disabled_extensions)
-                needed = needed.union(objects.device.enabled).union(more)
+                needed = needed.union(objects.device.enabled.neutral).union(more)
                 self._close_device()
             if also is not None:
                 needed = needed.union(also(physical, self._options.disabled_extensions))

@@ -170,6 +170,10 @@ _MATRICES_2 = "VkPhysicalDeviceCooperativeMatrix2FeaturesNV"
 _FRAME_BOUNDARY = ("VkPhysicalDeviceFrameBoundaryFeaturesEXT", "frameBoundary")
 
 
+# Names that change the results of draws which do not ask for them: both decide how depths are clamped.
+_ALTERING = frozenset({"VK_EXT_depth_range_unrestricted", "depthClampZeroOne"})
+
+
 class Enabled(NamedTuple):
     """Features and extensions for opening a device, and whether the queue must support graphics."""
 
@@ -185,9 +189,20 @@ class Enabled(NamedTuple):
         return cls(features, frozenset(brought | {*extensions}), graphics)
 
     def covers(self, other: Enabled) -> bool:
-        """Return whether a device opened with these is sufficient for ``other``."""
+        """Return whether a device opened with these gives the results of a device opened with ``other``."""
         enough = other.features <= self.features and other.extensions <= self.extensions
-        return enough and (self.graphics or not other.graphics)
+        return enough and (self.graphics or not other.graphics) and self.altering == other.altering
+
+    @property
+    def altering(self) -> frozenset[str]:
+        """The names that change results of plans which do not ask for them."""
+        return _ALTERING & (self.extensions | {feature.member for feature in self.features})
+
+    @property
+    def neutral(self) -> Enabled:
+        """The features and extensions that change no results of other plans."""
+        features = frozenset(feature for feature in self.features if feature.member not in _ALTERING)
+        return Enabled(features, self.extensions - _ALTERING, self.graphics)
 
     def union(self, other: Enabled) -> Enabled:
         graphics = self.graphics or other.graphics

@@ -349,6 +349,20 @@ def moved(resource: Any, step: int) -> Any:
     return numpy.roll(numpy.frombuffer(data, descr).reshape(shape), step)
 
 
+def test_depth_ranges_of_another_scenario(own: Runner, scene: Scene) -> None:
+    """An extension that changes how depths are clamped is on only while a scenario names it."""
+    scene.shader("one", glsl("a[0] = 1;", ONE)).shader("two", glsl("a[0] = 2;", ONE)).buffer("a", size=4)
+    one, two = (scene.dispatch(name, ["a"], [1]).write(f"{name}.json") for name in ("one", "two"))
+    extension = "VK_EXT_depth_range_unrestricted"
+    assert extension in own.physical_device.extensions, "this test needs a device with the extension"
+    pipelines = []
+    for names, path in (((), one), ((extension,), one), ((extension,), two), ((), one), ((), two)):
+        own.also_enabled = names
+        own.run(path)
+        pipelines.append(own.live_objects["pipeline"])
+    assert pipelines == [1, 1, 2, 1, 2]
+
+
 def test_a_device_opened_again_suits_later_shaders(own: Runner, tmp_path: Path) -> None:
     """The second shader that needs a feature opens the device again; the third shader finds a device with all features.
 
