@@ -24,6 +24,8 @@ from scenario_runner.importers.shader_script import (
 
 TOPOLOGIES: Final = ("POINT_LIST", "LINE_LIST", "LINE_STRIP", "TRIANGLE_LIST", "TRIANGLE_STRIP", "TRIANGLE_FAN")
 RAY_TRACING: Final = "ray tracing pipelines"
+DEPTH_TEST: Final = {"write": False, "compare_op": "ALWAYS"}
+"""The depth test of a pipeline that only turns the test on."""
 _UNSUPPORTED: Final = {
     "ACCELERATION_STRUCTURE": RAY_TRACING,
     "BLEND": "blending",

@@ -16,7 +16,7 @@ import numpy
 from scenario_runner.errors import UnsupportedError
 from scenario_runner.errors.text import Json
 from scenario_runner.files.vk_formats import BorderColor
-from scenario_runner.importers.amber_commands import RAY_TRACING, CommandParser, do
+from scenario_runner.importers.amber_commands import DEPTH_TEST, RAY_TRACING, CommandParser, do
 from scenario_runner.importers.memory_layouts import SCALARS, Element, Layout, Member, Struct, element_of
 from scenario_runner.importers.shader_script import (
     MOST_BYTES,
@@ -337,7 +337,7 @@ class _Parser:
         return bound._replace(offsets=offsets, sizes=numbers["DESCRIPTOR_RANGE"])
 
     def _depth(self, row: Statement, pipeline: Pipeline) -> None:
-        keys: dict[str, Json] = {"write": False}
+        keys: dict[str, Json] = dict(DEPTH_TEST)
         is_on = False
         for setting in self._lines.block(row):
             keyword = setting.expect("TEST", "WRITE", "CLAMP", "COMPARE_OP", "BOUNDS", "BIAS")

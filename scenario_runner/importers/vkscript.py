@@ -13,7 +13,7 @@ from typing import Final
 from scenario_runner.errors import UnsupportedError
 from scenario_runner.errors.text import Json
 from scenario_runner.files.vk_formats import find_format, name_of_channels
-from scenario_runner.importers.amber_commands import TOPOLOGIES, do, rectangle
+from scenario_runner.importers.amber_commands import DEPTH_TEST, TOPOLOGIES, do, rectangle
 from scenario_runner.importers.memory_layouts import Element, Layout, of_format, of_numbers
 from scenario_runner.importers.shader_script import (
     FRAMEBUFFER,
@@ -98,7 +98,7 @@ class _Parser:
         self._data: dict[str, bytearray] = {}
         self._counts: dict[str, int] = {}
         self._constants = bytearray()
-        self._depth: dict[str, Json] = {"test": False, "write": False}
+        self._depth: dict[str, Json] = {"test": False, **DEPTH_TEST}
         self._clear: tuple[list[float], float] = ([0.0, 0.0, 0.0, 0.0], 1.0)
         self._tolerances: list[Tolerance] = []
         self.script.buffers[FRAMEBUFFER] = framebuffer()

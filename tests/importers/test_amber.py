@@ -221,6 +221,17 @@ def test_a_drawing_with_vertex_data(program: Program, tmp_path: Path) -> None:
     }
 
 
+def test_a_depth_test_without_settings(program: Program, tmp_path: Path) -> None:
+    """A script that only turns the depth test on compares with ALWAYS, and writes no depths."""
+    settings = (
+        "    WRITE on\n    COMPARE_OP less_or_equal\n    BOUNDS min 0 max 1\n    BIAS constant 1 clamp 0 slope 2\n"
+    )
+    assert settings in VERTEX_DATA
+    _, (_, _, draw), _ = imported(program, tmp_path, PAINT + VERTEX_DATA.replace(settings, ""))
+    keys = {"resource_ref": "depth", "write": False, "compare_op": "ALWAYS"}
+    assert draw["dispatch_fragment"]["depth_attachment"] == keys
+
+
 def test_descriptors(program: Program, tmp_path: Path) -> None:
     """Arrays, parts of buffers, texel buffers, mip levels, samplers and specialization constants."""
     text = (
