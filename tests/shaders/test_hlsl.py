@@ -156,10 +156,16 @@ def test_options_of_dxc() -> None:
 
 
 def test_words_of_dxc_are_part_of_the_cache_key(tmp_path: Path) -> None:
-    """Two shaders with other words of dxc have two entries."""
-    for options in ("", "-T cs_6_0", "-T cs_6_6", "-T cs_6_6 -Zpr", "-Gis"):
+    """Two shaders with other words of dxc have two entries: each makes the files of the cache larger."""
+
+    def compiled(options: str) -> int:
         compile_all([hlsl(source(1.25), build_options=options)], cache_dir=str(tmp_path))
-    assert len(list((tmp_path / "shaders").iterdir())) == 5
+        return sum(file.stat().st_size for file in (tmp_path / "shaders").iterdir())
+
+    words = ("", "-T cs_6_0", "-T cs_6_6", "-T cs_6_6 -Zpr", "-Gis")
+    sizes = [compiled(options) for options in words]
+    assert sizes == sorted(set(sizes))
+    assert [compiled(options) for options in words] == [sizes[-1]] * 5
 
 
 @pytest.mark.parametrize(
