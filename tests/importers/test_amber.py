@@ -221,17 +221,6 @@ def test_a_drawing_with_vertex_data(program: Program, tmp_path: Path) -> None:
     }
 
 
-def test_a_depth_test_without_settings(program: Program, tmp_path: Path) -> None:
-    """A script that only turns the depth test on compares with ALWAYS, and writes no depths."""
-    settings = (
-        "    WRITE on\n    COMPARE_OP less_or_equal\n    BOUNDS min 0 max 1\n    BIAS constant 1 clamp 0 slope 2\n"
-    )
-    assert settings in VERTEX_DATA
-    _, (_, _, draw), _ = imported(program, tmp_path, PAINT + VERTEX_DATA.replace(settings, ""))
-    keys = {"resource_ref": "depth", "write": False, "compare_op": "ALWAYS"}
-    assert draw["dispatch_fragment"]["depth_attachment"] == keys
-
-
 def test_descriptors(program: Program, tmp_path: Path) -> None:
     """Arrays, parts of buffers, texel buffers, mip levels, samplers and specialization constants."""
     text = (
@@ -353,6 +342,7 @@ EXPECT picture IDX 0 0 SIZE 8 2 EQ_RGBA 0 51 0 255
 EXPECT picture IDX 4 2 SIZE 4 2 EQ_RGB 0 51 0
 """
 SAME = "BUFFER same DATA_TYPE uint32 SIZE 4 SERIES_FROM 2 INC_BY 2\nEXPECT numbers EQ_BUFFER same\n"
+TESTED = PAINT.replace("  FRAMEBUFFER", "  DEPTH\nTEST on\nEND\n  FRAMEBUFFER") + "CLEAR_DEPTH pipeline 0\n"
 GRID = PAINT + "RUN pipeline DRAW_GRID POS 0 0 SIZE 8 4 CELLS 4 2\nEXPECT picture IDX 0 0 SIZE 8 4 EQ_RGB 255 0 "
 VERDICTS = {
     "buffer.amber": ("Pass", RUN + "0 EQ 2 4 6 8"),
@@ -361,6 +351,7 @@ VERDICTS = {
     "frames.amber": ("Pass", RUN + "8 EQ 6\nRUN pipeline 4 1 1\nEXPECT numbers IDX 8 EQ 12"),
     "frame.amber": ("Fail", RUN + "8 EQ 12\nRUN pipeline 4 1 1"),
     "picture.amber": ("Pass", PAINT + PICTURE),
+    "depth.amber": ("Pass", TESTED + PICTURE),  # a test without an operation compares with ALWAYS
     "texel.amber": ("Fail", PAINT + PICTURE.replace("0 51 0\n", "0 52 0\n")),
     "grid.amber": ("Pass", GRID + "128"),
     "other_grid.amber": ("Fail", GRID + "129 TOLERANCE 0"),
