@@ -75,6 +75,13 @@ class Checkout:
         done = self.call("sh", "-c", 'root=$PWD; . "$root/tools/bootstrap/set_up.sh"; find_python')
         return Path(done.stdout.strip()).name
 
+    def without_the_machines_python(self) -> None:
+        """Keep the set-up from finding an interpreter of this machine outside of PATH."""
+        script = self.root / "tools/bootstrap/set_up.sh"
+        text = script.read_text(encoding="utf-8")
+        assert " /usr/bin/python3 /usr/local/bin/python3" in text
+        script.write_text(text.replace(" /usr/bin/python3 /usr/local/bin/python3", ""), encoding="utf-8")
+
     def noted(self) -> list[str]:
         text = self.notes.read_text(encoding="utf-8") if self.notes.exists() else ""
         self.notes.write_text("", encoding="utf-8")
@@ -208,13 +215,43 @@ def test_a_named_interpreter_is_the_only_one_tried(copy):
     )
 
 
+@pytest.mark.parametrize(
+    "packaged, installed",
+    [
+        ({"python3": REAL, "python3.13": REAL}, ["python3"]),
+        ({"python3": OLD, "python3.12": REAL, "python3.11": REAL}, ["python3", "python3.12"]),
+    ],
+    ids=["the system's own", "the newest where the system's own is too old"],
+)
+def test_which_interpreter_is_installed(copy, packaged, installed):
+    """The superuser of Debian gets the system's Python. Another CPython comes only where that one is too old."""
+    copy.without_the_machines_python()
+    packages = copy.root.parent / "packages"
+    packages.mkdir()
+    for name, text in packaged.items():
+        executable(packages / name, text)
+    copy.program("id", "#!/bin/sh\necho 0\n")
+    copy.program(
+        "apt-get",
+        f"""#!/bin/sh
+case $* in *update*) exit 0 ;; esac
+for package in "$@"; do
+    case $package in
+    *-venv | -* | install) ;;
+    *) cp '{packages}'/"$package" '{copy.programs}' 2>/dev/null || exit 100; echo "$package" >>"$NOTES" ;;
+    esac
+done
+""",
+    )
+    done = copy.call("sh", "-c", 'root=$PWD; . "$root/tools/bootstrap/set_up.sh"; install_python run')
+    assert (done.returncode, Path(done.stdout.strip()).name) == (0, installed[-1])
+    assert copy.noted() == installed
+
+
 @pytest.mark.parametrize("level", ["run", "test"])
 def test_a_machine_without_python_is_told_what_to_install(copy, level):
     """Without any usable interpreter the message names all that Debian lacks for this command, and the variable."""
-    script = copy.root / "tools/bootstrap/set_up.sh"
-    text = script.read_text(encoding="utf-8")
-    assert " /usr/bin/python3 /usr/local/bin/python3" in text  # where this machine may well have one
-    script.write_text(text.replace(" /usr/bin/python3 /usr/local/bin/python3", ""), encoding="utf-8")
+    copy.without_the_machines_python()
     copy.program("python3", OLD)
     done = copy.call(copy.root / "tools" / level)
     assert done.returncode == 1

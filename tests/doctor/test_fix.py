@@ -18,7 +18,7 @@ from scenario_runner.errors.installation import (
     has_arm_wheels,
 )
 from scenario_runner.shaders.compilers import search
-from tests.program import executable, old_glslang
+from tests.program import all_of, executable, old_glslang
 
 CHECKOUT = Path(__file__).resolve().parents[2]
 
@@ -54,9 +54,12 @@ class Interpreter:
             "PIP_FIND_LINKS": str(self.wheels),
         }
 
+    def command(self, *arguments: str | Path) -> list[str]:
+        return [str(self.program), "-P", "-m", "scenario_runner", *map(str, arguments)]
+
     def run(self, *arguments: str | Path) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
-            [str(self.program), "-P", "-m", "scenario_runner", *map(str, arguments)],
+            self.command(*arguments),
             env=self.environ,
             stdin=subprocess.DEVNULL,
             capture_output=True,
@@ -64,6 +67,17 @@ class Interpreter:
             timeout=300,
             check=False,
         )
+
+    def run_on_terminal(self, typed: str, *arguments: str) -> tuple[int, str]:
+        """Run a command on a terminal where a person has typed a text. Return the exit code and the printed text."""
+        ours, theirs = os.openpty()
+        os.write(ours, typed.encode())
+        with subprocess.Popen(
+            self.command(*arguments), env=self.environ, stdin=theirs, stdout=theirs, stderr=theirs
+        ) as process:
+            os.close(theirs)
+            printed = all_of(ours)
+        return process.returncode, printed.decode()
 
 
 @pytest.fixture
@@ -105,6 +119,19 @@ def test_a_fix_that_fails_is_said(interpreter: Interpreter) -> None:
     assert done.stderr.splitlines()[-1].startswith("error: the command ended with exit code 1: ")
     assert "no GLSL compiler found knows GL_ARM_tensors" in done.stdout
     assert not interpreter.glslc.exists()
+
+
+@pytest.mark.parametrize(
+    "typed, words, runs",
+    [("\n", [], True), ("YES\n", [], True), ("n\n", [], False), ("\x04", [], False), ("n\n", ["--yes"], True)],
+    ids=["Enter", "yes", "no", "end of input", "--yes"],
+)
+def test_a_person_is_asked(interpreter: Interpreter, typed: str, words: list[str], runs: bool) -> None:
+    """On a terminal, --fix shows the commands and runs them after Enter or yes. With --yes it does not ask."""
+    code, printed = interpreter.run_on_terminal(typed, "doctor", "--fix", *words)
+    assert ("would run: " in printed, "run these commands? [Y/n] " in printed) == (not words, not words)
+    assert ("running: " in printed) == runs
+    assert code == (1 if runs else 0)  # pip has no index here, so that each command fails
 
 
 def test_the_report_after_a_fix_is_new(
