@@ -23,16 +23,16 @@ EXAMPLES = DOCS / "format_examples.json"
 RESOURCES_INTRODUCTION = """\
 # The JSON format: resources
 
-You can look up each key of a scenario here. [scenarios.md](scenarios.md) shows how to write a scenario, and
-[command_format.md](command_format.md) has the keys of commands. For the same text in your editor, use the JSON Schema:
-`scenario-runner schema` ([editors.md](editors.md)).
+Look up the keys of the file and of resources here, and those of commands in [command_format.md](command_format.md).
+[scenarios.md](scenarios.md) shows how to write a scenario. To see these texts in your editor, set up
+[`scenario-runner schema`](editors.md).
 
-- The file is UTF-8 JSON without comments and trailing commas. A repeated key, `null`, a number in quotes and a fraction
-  for an integer are errors. Unknown keys have no effect ([more](scenarios.md#dialects)).
-- You can omit a key that is not marked **required**.
-- Paths are absolute or relative to the scenario's folder. With `--output`, a relative `dst` starts there.
-- A reference is the `uid` of a resource. An empty `src`, `dst` or `push_data_ref` counts as absent.
-- The examples form a single scenario, [format_examples.json](format_examples.json).
+- The file is UTF-8 JSON. A repeated key, `null`, a number in quotes and a fraction for an integer are errors. Unknown
+  keys have no effect ([more](scenarios.md#dialects)).
+- Paths start at the scenario's folder; with `--output`, a relative `dst` starts there.
+- `int32`, `uint32`, `int64` and `uint64` are integers that such a type can hold.
+- An empty `src`, `dst` or `push_data_ref` counts as absent.
+- The examples form one scenario, [format_examples.json](format_examples.json).
 
 ## The file
 
@@ -42,8 +42,8 @@ An object with these keys:
 COMMANDS_INTRODUCTION = """\
 # The JSON format: commands
 
-You can look up each key of a command here. [format.md](format.md) has the file, the resources and the rules for all
-keys. [scenarios.md](scenarios.md#commands) shows which command does what.
+Look up the keys of commands here. [format.md](format.md) has the rules for all keys, the file and the resources.
+[scenarios.md](scenarios.md#commands) shows which command does what.
 
 """
 SPELLINGS = """\
@@ -54,13 +54,11 @@ You can use both spellings of a kind, key or value, also in the same file.
 | spelling | also |
 |---|---|
 """
-_LIMITS = {
-    2**32 - 1: "2^32 - 1",
-    2**63 - 1: "2^63 - 1",
-    2**64 - 1: "2^64 - 1",
-    -(2**63): "-2^63",
-    2**31 - 1: "2^31 - 1",
-    -(2**31): "-2^31",
+_INTEGERS = {
+    (0, 2**32 - 1): "uint32",
+    (0, 2**64 - 1): "uint64",
+    (-(2**31), 2**31 - 1): "int32",
+    (-(2**63), 2**63 - 1): "int64",
 }
 
 
@@ -83,13 +81,22 @@ def pages() -> dict[str, str]:
 
 def _kinds(title: str, kinds: Mapping[str, Kind], examples: dict[str, Any], definitions: dict[str, Any]) -> str:
     """Return the sections for all resources or commands, each with a table and an example."""
-    page = f"## {title.capitalize()}\n\nEach entry of `{title}` is an object with one key, the kind of the entry.\n"
+    shared, others = _shared_keys([definitions[model] for model in _names(kinds)])
+    exceptions = [names[0] for model, names in _names(kinds).items() if definitions[model] in others]
+    who = f"All kinds but {' and '.join(exceptions)}" if exceptions else "All kinds"
+    page = f"""\
+## {title.capitalize()}
+
+Each entry of `{title}` is an object with one key, the kind of the entry. {who} have:
+
+{_table(shared, definitions)}"""
     entries = {_model(kinds[key]): entry for entry in reversed(examples[title]) for key in entry}
     earlier: dict[str, str] = {}
     for model, names in _names(kinds).items():
         definition = definitions[model]
         also = "".join(f" Also spelled `{name}`." for name in names[1:])
         base, own = _without_base(definition, {name: definitions[model] for name, model in earlier.items()})
+        own = _without(own, shared["properties"])
         if base:
             also += f" It has the keys of [{base}](#{base}), and:"
         page += f"\n### {names[0]}\n\n{definition['description']}{also}\n\n{_table(own, definitions)}"
@@ -98,13 +105,27 @@ def _kinds(title: str, kinds: Mapping[str, Kind], examples: dict[str, Any], defi
     return page
 
 
+def _shared_keys(kinds: list[dict[str, Any]]) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+    """Return a definition of the keys that most kinds have in the same form, and the kinds without these keys."""
+    keys = [item for kind in kinds for item in kind["properties"].items()]
+    shared = dict(item for item in keys if keys.count(item) > len(kinds) / 2)
+    others = [kind for kind in kinds if not shared.items() <= kind["properties"].items()]
+    return {"properties": shared, "required": [key for key in shared if key in kinds[0].get("required", ())]}, others
+
+
+def _without(definition: dict[str, Any], keys: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a definition without these keys."""
+    properties = definition["properties"]
+    return {**definition, "properties": {key: properties[key] for key in properties if key not in keys}}
+
+
 def _without_base(definition: dict[str, Any], earlier: dict[str, dict[str, Any]]) -> tuple[str, dict[str, Any]]:
     """Find an earlier kind with keys that a definition repeats. Return it, and the definition without these keys."""
     keys = definition["properties"]
     for name, base in earlier.items():
         shared = base["properties"]
         if len(shared) >= 4 and shared.items() <= keys.items():
-            return name, {**definition, "properties": {key: keys[key] for key in keys if key not in shared}}
+            return name, _without(definition, shared)
     return "", definition
 
 
@@ -194,7 +215,10 @@ def _type(value: dict[str, Any], definitions: dict[str, Any]) -> str:
         return f"array of {count}{items}"
     if value["type"] == "integer" and "minimum" in value:
         least, most = value["minimum"], value["maximum"]
-        return f"integer, {_LIMITS.get(least, least)} to {_LIMITS.get(most, most)}"
+        for (lowest, highest), name in _INTEGERS.items():
+            if most == highest and least in (lowest, 1):
+                return name if least == lowest else f"positive {name}"
+        return f"integer, {least} to {most}"
     return str(value["type"])
 
 

@@ -140,6 +140,14 @@ def section(kind: str) -> str:
     return found[0]
 
 
+def shared_keys(title: str, name: str) -> str:
+    """Return the table of keys that all kinds of a list have, or nothing for a kind without these keys."""
+    [(exceptions, table)] = re.findall(
+        rf"^## {title}\n.*?All kinds(?: but (.*?))? have:\n(.*?)^###", FORMAT, re.M | re.S
+    )
+    return "" if name in exceptions.split(" and ") else table
+
+
 def example(kind: str) -> dict[str, Any]:
     """The entry that the page shows for a kind."""
     [block] = re.findall(r"^```json\n(.*?)^```", section(kind), re.M | re.S)
@@ -161,10 +169,11 @@ def test_every_key_of_a_kind_is_documented(kind: str) -> None:
     """The page lists each key of a kind, with a type and a meaning, and its example uses each."""
     text = section(kind)
     text += "".join(section(base) for base in re.findall(r"It has the keys of \[(\w+)\]", text))
+    [(name, body)] = example(kind).items()
+    text += shared_keys("Resources" if kind in RESOURCES else "Commands", name)
     rows = re.findall(r"^\| `(\w+)` \| (.+?) \| (.*) \| (.+) \|$", text, re.M)
     assert {row[0] for row in rows} == keys(kind)
     assert all(not re.search("None|null", kind_of_value) for _, kind_of_value, _, _ in rows)
-    [(name, body)] = example(kind).items()
     assert KINDS[name] == KINDS[kind]
     assert body.keys() == keys(kind)
 
