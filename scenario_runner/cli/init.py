@@ -10,12 +10,11 @@ from typing import Final
 from scenario_runner.checks.bindings import TEXEL_BUFFERS, Slot, check_image, declared_size, slots_of
 from scenario_runner.checks.entry_points import MODELS, find_entry_point, refuse_errors
 from scenario_runner.cli.arguments import parse
-from scenario_runner.cli.shader import module_of, request_for
+from scenario_runner.cli.shader import is_module, module_of, read_shader, request_for
 from scenario_runner.cli.suites import test
 from scenario_runner.errors import UsageError, file_error
 from scenario_runner.errors.text import Json, one_line
 from scenario_runner.files.elements import ELEMENTS
-from scenario_runner.files.input import SPIRV_SIGNATURES, SourceFile
 from scenario_runner.files.output import OutputFile
 from scenario_runner.files.vk_formats import format_named
 from scenario_runner.scenario.writing import Uids, compact
@@ -66,12 +65,15 @@ def _expectations(resources: Sequence[Json], folder: str) -> dict[str, Json]:
 
 def _entries(options: argparse.Namespace, folder: str) -> tuple[list[Json], dict[str, Json]]:
     """Return the resources, and the body of a dispatch. Paths start from ``folder``."""
-    if options.entry is None:
-        _name_entry_point(options)
-    module = module_of(options)
+    content = read_shader(options.file)
+    if options.entry is None and not is_module(options.file, content):
+        # the first entry point of an HLSL file without main
+        assembled = assemble(request_for(options, content), BuildOptions())
+        options.entry = next(iter(assembled.other_entry_points()), None)
+    module = module_of(options, content)
     entry = _entry_point(module, options)
     uids = Uids()
-    shader = _shader(options, module, entry, folder)
+    shader = _shader(options, content, module, entry, folder)
     shader["uid"] = uids.make(shader["uid"])
     slots, findings = slots_of([(shader["uid"], entry.interface)], "")
     refuse_errors(findings, options.file)
@@ -101,16 +103,9 @@ def _entries(options: argparse.Namespace, folder: str) -> tuple[list[Json], dict
     command: dict[str, Json] = {"shader_ref": shader["uid"], "rangeND": groups, "bindings": bindings}
     if entry.interface.push_constants is not None:
         command["push_data_ref"] = uids.make("push_constants")
-        content = _push_constants(entry.interface.push_constants, declared_size(entry.interface))
-        resources.append({"raw_data": {"uid": command["push_data_ref"], "src": content}})
+        source = _push_constants(entry.interface.push_constants, declared_size(entry.interface))
+        resources.append({"raw_data": {"uid": command["push_data_ref"], "src": source}})
     return resources, command
-
-
-def _name_entry_point(options: argparse.Namespace) -> None:
-    """Choose the first entry point of an HLSL file without ``main``."""
-    request = request_for(options)
-    if request.language == "HLSL":
-        options.entry = next(iter(assemble(request, BuildOptions()).other_entry_points()), None)
 
 
 def _entry_point(module: Module, options: argparse.Namespace) -> EntryPoint:
@@ -126,17 +121,17 @@ def _entry_point(module: Module, options: argparse.Namespace) -> EntryPoint:
     return entry
 
 
-def _shader(options: argparse.Namespace, module: Module, entry: EntryPoint, folder: str) -> dict[str, Json]:
+def _shader(
+    options: argparse.Namespace, content: bytes, module: Module, entry: EntryPoint, folder: str
+) -> dict[str, Json]:
     """Return the body of the shader, with the default values of specialization constants."""
     name, extension = os.path.splitext(os.path.basename(options.file))
     body: dict[str, Json] = {"uid": name, "src": os.path.relpath(options.file, folder).replace(os.sep, "/")}
-    if extension.lower() != ".spv":
-        with SourceFile(options.file) as file:
-            if file.read(4) in SPIRV_SIGNATURES:
-                body["type"] = "SPIR-V"
+    if extension.lower() != ".spv" and is_module(options.file, content):
+        body["type"] = "SPIR-V"
     if entry.name != "main":
         body["entry"] = entry.name
-    request = request_for(options)
+    request = request_for(options, content)
     if request.build_options:
         body["build_options"] = request.build_options
     if request.include_dirs:

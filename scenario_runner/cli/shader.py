@@ -23,7 +23,10 @@ _STAGES = {".vert": "vertex", ".frag": "fragment"}
 
 def show(options: argparse.Namespace) -> None:
     """Print the interface of each module in a file. Raises FileError, SpirvError, ShaderError or CompileError."""
-    modules = _modules_of_model(options) if options.file.lower().endswith(".vgf") else [describe(module_of(options))]
+    if options.file.lower().endswith(".vgf"):
+        modules = _modules_of_model(options)
+    else:
+        modules = [describe(module_of(options, read_shader(options.file)))]
     if options.json:
         print(json.dumps({"file": options.file, "modules": modules}, indent=2))
         return
@@ -33,21 +36,32 @@ def show(options: argparse.Namespace) -> None:
         _show_module(module)
 
 
-def module_of(options: argparse.Namespace) -> Module:
-    """Read a SPIR-V file, or compile source code. Raises FileError, SpirvError and CompileError."""
-    with SourceFile(options.file) as file:
-        code = file.read(file.size_bytes)
-    if not options.file.lower().endswith(".spv") and not code.startswith(SPIRV_SIGNATURES):
-        (code,) = compile_all([request_for(options)], **compiler_arguments(options))
+def read_shader(path: str) -> bytes:
+    """Read a SPIR-V module or a source file. Raises FileError."""
+    with SourceFile(path) as file:
+        return file.read(file.size_bytes)
+
+
+def is_module(path: str, content: bytes) -> bool:
+    """Return whether a file is a SPIR-V module."""
+    return path.lower().endswith(".spv") or content.startswith(SPIRV_SIGNATURES)
+
+
+def module_of(options: argparse.Namespace, content: bytes) -> Module:
+    """Read a SPIR-V module, or compile source code. Raises SpirvError and CompileError."""
+    code = content
+    if not is_module(options.file, content):
+        (code,) = compile_all([request_for(options, content)], **compiler_arguments(options))
     return read_module(code, name=options.file)
 
 
-def request_for(options: argparse.Namespace) -> CompileRequest:
+def request_for(options: argparse.Namespace, content: bytes) -> CompileRequest:
     """Make the compiler request for a file of source code."""
     extension = os.path.splitext(options.file)[1].lower()
     return CompileRequest(
         language="HLSL" if extension == ".hlsl" else "GLSL",
         path=options.file,
+        source=content,
         entry=options.entry or "main",
         stage=options.stage or _STAGES.get(extension, "compute"),  # type: ignore[arg-type]
         build_options=" ".join(shlex.quote(f"-D{define}") for define in options.defines),

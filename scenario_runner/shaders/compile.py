@@ -113,7 +113,7 @@ def compile_each(
 
 def _key_of_file(request: CompileRequest, cache_dir: str | None, compilers: Iterable[Compiler]) -> Hashable:
     """Return a key for a file's bytes and all settings, without the path. None if the file may change unnoticed."""
-    if request.path is None or is_confined():
+    if request.path is None or request.source is not None or is_confined():
         return None
     identity = file_identity(request.path)
     if identity is None or not identity.settled:

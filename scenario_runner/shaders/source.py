@@ -148,16 +148,16 @@ def _macro(kind: str, text: str) -> tuple[str, tuple[str, str | bool]]:
 class CompileRequest(NamedTuple):
     """A source as the scenario's ``shader`` resource describes it.
 
-    Either ``path`` names the file, or ``source`` is the text, called ``name`` in messages. ``build_options`` is the
-    scenario's string (see `parse_build_options`); a relative ``-I`` in it starts at ``base_dir``, the scenario's
-    folder. ``include_dirs`` are searched in order, after the folder of the including file. ``label`` is the shader's
-    uid. ``target`` is the oldest Vulkan version that the module must run on. A source that needs a newer version
-    (GL_ARM_tensors) gets it.
+    ``path`` names the file, unless ``source`` is a text, which messages call ``name``. A caller that has read the file
+    gives both, with the bytes as ``source``. ``build_options`` is the scenario's string (see `parse_build_options`); a
+    relative ``-I`` in it starts at ``base_dir``, the scenario's folder. ``include_dirs`` are searched in order, after
+    the folder of the including file. ``label`` is the shader's uid. ``target`` is the oldest Vulkan version that the
+    module must run on. A source that needs a newer version (GL_ARM_tensors) gets it.
     """
 
     language: Language = "GLSL"
     path: str | None = None
-    source: str | None = None
+    source: str | bytes | None = None
     name: str = "<source>"
     entry: str = "main"
     stage: Stage = "compute"
@@ -383,15 +383,16 @@ def assemble(request: CompileRequest, options: BuildOptions, *, marks_lines: boo
     Raises FileError for a file that is missing, irregular or too large, ShaderError for a SPIR-V module, and
     SandboxError for a forbidden file.
     """
+    if isinstance(request.source, str):
+        data = request.source.encode("utf-8", "surrogatepass")
+    else:
+        data = read_source(request.path or "") if request.source is None else request.source
+    folder = request.base_dir
     if request.path is not None:
-        data = read_source(request.path)
         if data.startswith(SPIRV_SIGNATURES):
             message, help = f'the file is a SPIR-V module, but "type" is "{request.language}"', 'write "type": "SPIR-V"'
             raise ShaderError(Diagnostic("SR-SHADER-012", "error", None, message, help, path=request.path))
         folder = os.path.dirname(request.path)
-    else:
-        data = (request.source or "").encode("utf-8", "surrogatepass")
-        folder = request.base_dir
     source = ShaderSource(request, options, data.removeprefix(b"\xef\xbb\xbf"), folder, marks_lines=marks_lines)
     if is_confined():
         source.text = without_comments(source.text)

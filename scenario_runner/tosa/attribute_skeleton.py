@@ -48,7 +48,7 @@ def attributes_of_shader(
     is_module = content[:4] == MAGIC.to_bytes(4, "little")
     if not is_module:
         folders = tuple(map(os.path.abspath, include_dirs))
-        request = CompileRequest(language, path, entry=entry_point, include_dirs=folders, base_dir=os.getcwd())
+        request = CompileRequest(language, path, content, entry=entry_point, include_dirs=folders, base_dir=os.getcwd())
         if not spirv and len(assemble(request, BuildOptions()).files) > 1:
             message = f"{path}: includes other files, which a model does not carry"
             raise UsageError(message, help="embed the compiled module: --spirv")
