@@ -26,13 +26,13 @@ from scenario_runner.vulkan.instance import InstanceStart, Mode
 from scenario_runner.vulkan.physical_device import checked_names
 
 if TYPE_CHECKING:
-    from scenario_runner.run.capture_tools import RenderDocCaptures
     from scenario_runner.run.dump_files import DumpRequest
     from scenario_runner.run.graph_reports import GraphReportFiles, InstrumentationFile
     from scenario_runner.run.pipeline_caching import PipelineCaching
     from scenario_runner.run.result import Prepared, Result
     from scenario_runner.run.timings import Timings
     from scenario_runner.scenario import Scenario
+    from scenario_runner.vulkan.capture_tools import RenderDocCaptures
     from scenario_runner.vulkan.printf import Printed, Printer
 
 StrPath = str | os.PathLike[str]
@@ -52,7 +52,7 @@ def _renderdoc(captured: str | None, folder: StrPath) -> RenderDocCaptures | Non
     """Return RenderDoc's captures. Raise UsageError and UnsupportedError."""
     if captured is None:
         return None
-    from scenario_runner.run.capture_tools import RenderDocCaptures
+    from scenario_runner.vulkan.capture_tools import RenderDocCaptures
 
     return RenderDocCaptures(captured, os.fspath(folder))
 

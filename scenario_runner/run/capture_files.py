@@ -23,7 +23,7 @@ from scenario_runner.files.input import read_file
 from scenario_runner.files.output import OutputFile, OutputSet, check_destination
 from scenario_runner.files.sandbox import check_folder_to_write
 from scenario_runner.plan.plan import FramePlan, Plan, ResourcePlan, frame_folder
-from scenario_runner.run.output_files import FileSink, Receive, at_resource, create_resource_file, ignore
+from scenario_runner.run.output_files import FileSink, Receive, at_resource, create_resource_file, ignore, taken_files
 
 MANIFEST = "manifest.json"
 _MARK = "scenario-runner captures"
@@ -68,12 +68,6 @@ class HashedFiles(OutputSet):
 
     def create(self, path: str | os.PathLike[str], size_bytes: int = 0) -> OutputFile:
         return HashedFile(path, size_bytes, files=self)
-
-
-def taken_files(plan: Plan) -> dict[str, str]:
-    """Map the real paths of a scenario's files to "reads" or "writes"."""
-    taken = {os.path.realpath(path): "reads" for path in plan.reads}
-    return taken | {os.path.realpath(path): "writes" for _, path in plan.outputs if path is not None}
 
 
 def read_list(path: str, mark: str) -> dict[str, Json] | None:

@@ -25,10 +25,10 @@ from scenario_runner.vulkan.physical_device import PhysicalDevice
 from scenario_runner.vulkan.transfer import Pieces
 
 if TYPE_CHECKING:
-    from scenario_runner.run.capture_tools import RenderDocCaptures
     from scenario_runner.run.graph_reports import GraphReportFiles, InstrumentationFile
     from scenario_runner.run.pipeline_caching import PipelineCaching
     from scenario_runner.run.timings import Timings
+    from scenario_runner.vulkan.capture_tools import RenderDocCaptures
     from scenario_runner.vulkan.printf import Printed, Printer
 
 # Warnings about reads that robust access makes safe.

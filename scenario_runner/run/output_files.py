@@ -228,3 +228,9 @@ def file_key(path: str) -> tuple[int, int] | str:
     except (OSError, ValueError):
         return os.path.abspath(path)
     return status.st_dev, status.st_ino
+
+
+def taken_files(plan: Plan) -> dict[str, str]:
+    """Map the real paths of a scenario's files to "reads" or "writes"."""
+    taken = {os.path.realpath(path): "reads" for path in plan.reads}
+    return taken | {os.path.realpath(path): "writes" for _, path in plan.outputs if path is not None}

@@ -151,7 +151,6 @@ class Device:
         queue = ffi.new("VkQueue*")
         self.fn.vkGetDeviceQueue(self.handle, family, 0, queue)
         self.queue: Handle = queue[0]
-        physical.command = self.fn.vkQueueSubmit
         if log.is_enabled(__name__, "DEBUG"):
             extensions, features = sorted(enabled.extensions), sorted(map(str, enabled.features))
             log.debug(__name__, "opened %r with extensions %s and features %s", physical.name, extensions, features)

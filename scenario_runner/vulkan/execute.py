@@ -30,7 +30,7 @@ from scenario_runner.vulkan.resources import Resource, allocate_and_bind, create
 from scenario_runner.vulkan.transfer import Copies, Pieces, Transfer
 
 if TYPE_CHECKING:
-    from scenario_runner.vulkan.frame_capture import FrameCapture
+    from scenario_runner.vulkan.capture_tools import FrameCapture
     from scenario_runner.vulkan.graph_pipelines import DataGraph
     from scenario_runner.vulkan.measurements import Instrumentation, Timestamps
 

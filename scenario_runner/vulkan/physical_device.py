@@ -14,7 +14,7 @@ from typing import Final, NamedTuple
 from scenario_runner.errors import UsageError
 from scenario_runner.errors.text import close_names, did_you_mean
 from scenario_runner.plan.records import MatrixUse
-from scenario_runner.vulkan import Handle, ffi, vulkan_loader
+from scenario_runner.vulkan import Handle, ffi
 from scenario_runner.vulkan._generated import constants as vk
 from scenario_runner.vulkan._generated.extension_names import DEVICE_EXTENSIONS
 from scenario_runner.vulkan._generated.features import ALIASES, CORE_FEATURES, FEATURES, ROLLED_UP
@@ -243,8 +243,6 @@ class PhysicalDevice:
         self.fn = fn
         self.handle = handle
         self.index = index
-        self.command: Handle = None
-        """A command past the loader's dispatch, set when a device is opened."""
 
     @cached_property
     def properties(self) -> Handle:
@@ -311,11 +309,6 @@ class PhysicalDevice:
         properties = self.vulkan12_properties
         words = (ffi.string(properties.driverName), ffi.string(properties.driverInfo))
         return " ".join(word.decode(errors="replace") for word in words if word)
-
-    @property
-    def library(self) -> str | None:
-        """File of the driver or layer with the device's commands. None if unknown, and before a device is opened."""
-        return None if self.command is None else vulkan_loader.library_of(self.command)
 
     @cached_property
     def memory_heaps(self) -> list[int]:

@@ -42,7 +42,7 @@ VULKAN = (
     *("vulkan_loader", "structs", "layers", "printf", "physical_device", "capabilities", "instance", "device"),
     *("memory", "resources", "image_support", "images", "tensors"),
     *("pipeline", "measurements", "graph_pipelines", "optical_flow"),
-    *("recording", "recorders", "frame_recording", "transfer", "frame_capture", "execute"),
+    *("recording", "recorders", "frame_recording", "transfer", "capture_tools", "execute"),
 )
 
 # Beyond the layers: `vulkan` is given a plan and a source of bytes and knows nothing of where they came from.

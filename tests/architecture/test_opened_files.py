@@ -39,7 +39,6 @@ ALLOWED: dict[str, tuple[int, str]] = {
     "processes/worker.py": (2, "files in /proc and private temporary files"),
     "reduce/packing.py": (3, "the archive in a private temporary folder"),
     "reduce/reduction.py": (4, "the packed copy in a private temporary folder"),
-    "run/capture_tools.py": (3, "the caller's capture"),
     "run/dump_files.py": (1, "the index in the checked folder of a dump, as a new file that replaces none"),
     "shaders/compilers/compile_jobs.py": (4, "files of compilers in a private temporary folder"),
     "shaders/compilers/dxc_process.py": (2, "files of compilers in a private temporary folder"),
@@ -54,7 +53,7 @@ ALLOWED: dict[str, tuple[int, str]] = {
     "tosa/layer_comparison.py": (1, "the caller's activations"),
     "tosa/layer_rules.py": (4, "files of the reference model in a private temporary folder"),
     "tosa/model_converter.py": (2, "output of the converter in private temporary files"),
-    "vulkan/frame_capture.py": (1, "manifests of layers in folders of the system"),
+    "vulkan/capture_tools.py": (4, "the caller's capture, and manifests of layers in folders of the system"),
     "vulkan/memory.py": (2, "files in /proc and /sys"),
     "vulkan/printf.py": (2, "settings of the validation layer in the environment"),
 }

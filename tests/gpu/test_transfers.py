@@ -148,7 +148,9 @@ def test_fills_and_copies_through_a_memory_group(scene: Scene, both: Runner) -> 
         filled, copied, last = both.run(path).frames
     except UnsupportedError as error:
         (problem,) = error.problems
-        distance = re.search(r"rows of image 'i' are (\d+) bytes apart, although their texels take 64; ", problem.message)
+        distance = re.search(
+            r"rows of image 'i' are (\d+) bytes apart, although their texels take 64; ", problem.message
+        )
         assert (problem.code, problem.pointer) == ("SR-MEMORY-007", "/resources/0/image/memory_group")
         assert distance is not None
         assert int(distance[1]) > 64

@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy
 import pytest
 
-from scenario_runner.run.capture_tools import is_gfxr, is_whole_gfxr, is_whole_rdc
+from scenario_runner.vulkan.capture_tools import is_gfxr, is_whole_gfxr, is_whole_rdc
 from tests.docs.test_docs import CHECKOUT, page, pattern_of
 from tests.gpu.ml_scenes import HEAD
 from tests.program import Program

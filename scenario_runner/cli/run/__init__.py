@@ -235,7 +235,7 @@ def _show(end: FileEnd, options: argparse.Namespace) -> None:
 
 def _check_capture(path: str) -> int:
     """Check gfxreconstruct's capture, after the last instance is gone. Return a problem's exit code, or 0."""
-    from scenario_runner.run.capture_tools import check_gfxreconstruct
+    from scenario_runner.vulkan.capture_tools import check_gfxreconstruct
 
     try:
         check_gfxreconstruct(path)

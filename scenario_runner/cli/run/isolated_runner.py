@@ -15,8 +15,8 @@ from scenario_runner.errors.text import Json
 from scenario_runner.processes.crash import Crash
 from scenario_runner.processes.jobs import Device, State, WorkerOptions
 from scenario_runner.processes.workers import Workers
-from scenario_runner.run.capture_tools import set_up_gfxreconstruct
 from scenario_runner.suite.suite_workers import placed
+from scenario_runner.vulkan.capture_tools import set_up_gfxreconstruct
 
 _NOT_SENT: Final = ("annotations", "starting")
 _KILL_WAIT_S: Final = 10.0

@@ -12,12 +12,11 @@ from scenario_runner.cli.options import GRAPH_REPORTS
 from scenario_runner.errors import UsageError
 from scenario_runner.errors.text import one_line
 from scenario_runner.plan.accesses import DumpTarget
-from scenario_runner.run.capture_tools import set_up_gfxreconstruct
 from scenario_runner.run.dump_files import DumpRequest
 from scenario_runner.run.graph_reports import GraphReportFiles, InstrumentationFile
 from scenario_runner.run.pipeline_caching import PipelineCaching
-from scenario_runner.run.timings import Timings
-from scenario_runner.run.traces import WRITERS, TimingFiles
+from scenario_runner.run.timings import WRITERS, TimingFiles, Timings
+from scenario_runner.vulkan.capture_tools import set_up_gfxreconstruct
 
 _MOST_ROWS = 20
 
