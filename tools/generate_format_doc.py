@@ -13,7 +13,8 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))  # before a package that is installed
 
-from scenario_runner.scenario.kinds import COMMANDS, RESOURCES, Kind
+from scenario_runner.scenario.entries import Model
+from scenario_runner.scenario.kinds import COMMANDS, RESOURCES
 from scenario_runner.scenario.resources import SPELLINGS as VALUES
 from scenario_runner.scenario.schema import json_schema
 
@@ -79,7 +80,7 @@ def pages() -> dict[str, str]:
     return {name: _linked(text, name, shown) for name, text in texts.items()}
 
 
-def _kinds(title: str, kinds: Mapping[str, Kind], examples: dict[str, Any], definitions: dict[str, Any]) -> str:
+def _kinds(title: str, kinds: Mapping[str, type[Model]], examples: dict[str, Any], definitions: dict[str, Any]) -> str:
     """Return the sections for all resources or commands, each with a table and an example."""
     shared, others = _shared_keys([definitions[model] for model in _names(kinds)])
     exceptions = [names[0] for model, names in _names(kinds).items() if definitions[model] in others]
@@ -90,7 +91,7 @@ def _kinds(title: str, kinds: Mapping[str, Kind], examples: dict[str, Any], defi
 Each entry of `{title}` is an object with one key, the kind of the entry. {who} have:
 
 {_table(shared, definitions)}"""
-    entries = {_model(kinds[key]): entry for entry in reversed(examples[title]) for key in entry}
+    entries = {kinds[key].__name__: entry for entry in reversed(examples[title]) for key in entry}
     earlier: dict[str, str] = {}
     for model, names in _names(kinds).items():
         definition = definitions[model]
@@ -129,7 +130,7 @@ def _without_base(definition: dict[str, Any], earlier: dict[str, dict[str, Any]]
     return "", definition
 
 
-def _new_parts(name: str, kinds: Mapping[str, Kind], definitions: dict[str, Any], shown: dict[str, str]) -> str:
+def _new_parts(name: str, kinds: Mapping[str, type[Model]], definitions: dict[str, Any], shown: dict[str, str]) -> str:
     """Return sections for parts that no earlier page has; note in `shown` which page has each."""
     page = "\n## Parts of entries\n"
     for model in _names(kinds):
@@ -149,15 +150,11 @@ def _linked(text: str, name: str, shown: dict[str, str]) -> str:
     return text
 
 
-def _model(kind: Kind) -> str:
-    return kind.model.__name__
-
-
-def _names(kinds: Mapping[str, Kind]) -> dict[str, list[str]]:
+def _names(kinds: Mapping[str, type[Model]]) -> dict[str, list[str]]:
     """Return the keys that each model's entry may have."""
     names: dict[str, list[str]] = {}
-    for key, kind in kinds.items():
-        names.setdefault(_model(kind), []).append(key)
+    for key, model in kinds.items():
+        names.setdefault(model.__name__, []).append(key)
     return names
 
 

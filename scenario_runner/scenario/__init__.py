@@ -7,11 +7,14 @@ code from the models. No code here needs a GPU.
 from scenario_runner.scenario.commands import (
     Binding,
     BoundResource,
+    Copy,
+    CopyPlace,
     DispatchBarrier,
     DispatchCompute,
     DispatchGraph,
     DispatchOpticalFlow,
     DispatchSpirvGraph,
+    Fill,
     MarkBoundary,
     OpticalFlowBindings,
     PushConstantMap,
@@ -48,7 +51,6 @@ from scenario_runner.scenario.shaders import (
     SpecializationConstant,
     SpecializationConstantMap,
 )
-from scenario_runner.scenario.transfer_commands import Copy, CopyPlace, Fill
 
 __all__ = [
     "Binding",

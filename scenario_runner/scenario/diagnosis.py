@@ -30,7 +30,7 @@ from scenario_runner.scenario.json_model import (
     shown,
     unknown_key,
 )
-from scenario_runner.scenario.kinds import COMMANDS, RESOURCES, Entries, Kind
+from scenario_runner.scenario.kinds import COMMANDS, RESOURCES, Entries
 from scenario_runner.scenario.scenario import MAX_PROBLEMS, with_article
 
 _ROOT = ("resources", "commands")
@@ -122,7 +122,7 @@ class _ReadEntry(NamedTuple):
     problems: Sequence[Diagnostic] = ()
 
 
-def _read_entry(name: str, index: int, entry: Json, kinds: Mapping[str, Kind], *, in_code: bool) -> _ReadEntry:
+def _read_entry(name: str, index: int, entry: Json, kinds: Mapping[str, type[Model]], *, in_code: bool) -> _ReadEntry:
     """Read the entry ``index`` of the array ``name``."""
     here = (name, index)
     noun = name[:-1]
@@ -130,7 +130,7 @@ def _read_entry(name: str, index: int, entry: Json, kinds: Mapping[str, Kind], *
     warnings: list[Diagnostic] = []
     if len(known) == 1 and isinstance(entry[known[0]], dict) and 1 < len(entry) <= _MOST_KEYS:
         beside = [key for key in entry if key != known[0]]
-        meant = (*RESOURCES, *COMMANDS, *built(kinds[known[0]].model).fields_by_key())
+        meant = (*RESOURCES, *COMMANDS, *built(kinds[known[0]]).fields_by_key())
         if all(_is_ignored(key, meant) for key in beside):
             warnings = [_ignored((*here, key), noun, "") for key in beside]
             entry = {known[0]: entry[known[0]]}
@@ -147,7 +147,7 @@ def _read_entry(name: str, index: int, entry: Json, kinds: Mapping[str, Kind], *
     else:
         ((key, body),) = entry.items()
         if known:
-            read = _read_body(built(kinds[key].model), body, in_code)
+            read = _read_body(built(kinds[key]), body, in_code)
             above = _pointer((*here, key))
             warnings += [warning._replace(pointer=f"{above}{warning.pointer}") for warning in read.warnings]
             problems = [problem._replace(pointer=f"{above}{problem.pointer}") for problem in read.problems]
@@ -307,8 +307,7 @@ def _is_comment(key: str) -> bool:
 def _owners(key: str) -> str:
     """List the kinds that have a key, in the file's spelling."""
     name = OTHER_NAMES.get(key, key)
-    kinds: list[Kind] = [*RESOURCES.values(), *COMMANDS.values()]
-    models = dict.fromkeys(built(kind.model) for kind in kinds)
+    models = dict.fromkeys(map(built, (*RESOURCES.values(), *COMMANDS.values())))
     return ", ".join(model.kind for model in models if name in model.fields_by_key())
 
 

@@ -1,4 +1,4 @@
-"""The registry of kinds: each resource's and command's key, model and older spellings.
+"""The registry of kinds: the model for each key of a resource or command.
 
 `read_models` reads entries that follow the format exactly, by the model of their kind. It diagnoses nothing.
 
@@ -12,48 +12,40 @@ from typing import Any, NamedTuple
 from scenario_runner.errors import ScenarioError
 from scenario_runner.errors.text import Json
 from scenario_runner.files.json_text import has_null
-from scenario_runner.scenario import commands, drawing, resources, shaders, transfer_commands
+from scenario_runner.scenario import commands, drawing, resources, shaders
 from scenario_runner.scenario.entries import Model, built
 
+# Models of resources by key.
+RESOURCES: Mapping[str, type[Model]] = {
+    "image": resources.Image,
+    "tensor": resources.Tensor,
+    "buffer": resources.Buffer,
+    "raw_data": resources.RawData,
+    "shader": shaders.Shader,
+    "graph": shaders.Graph,
+    "graph_constant": shaders.GraphConstant,
+    "memory_barrier": resources.MemoryBarrier,
+    "buffer_barrier": resources.BufferBarrier,
+    "image_barrier": resources.ImageBarrier,
+    "tensor_barrier": resources.TensorBarrier,
+}
 
-class Kind(NamedTuple):
-    """A kind of resource or command: the ``key`` in the JSON, the pydantic model, and older spellings of the key."""
-
-    key: str
-    model: type[Model]
-    older: tuple[str, ...] = ()
-
-
-_RESOURCES = (
-    Kind("image", resources.Image),
-    Kind("tensor", resources.Tensor),
-    Kind("buffer", resources.Buffer),
-    Kind("raw_data", resources.RawData),
-    Kind("shader", shaders.Shader),
-    Kind("graph", shaders.Graph),
-    Kind("graph_constant", shaders.GraphConstant),
-    Kind("memory_barrier", resources.MemoryBarrier),
-    Kind("buffer_barrier", resources.BufferBarrier),
-    Kind("image_barrier", resources.ImageBarrier),
-    Kind("tensor_barrier", resources.TensorBarrier),
-)
-_COMMANDS = (
-    Kind("dispatch_compute", commands.DispatchCompute),
-    Kind("dispatch_graph", commands.DispatchGraph, older=("dispatch_vgf",)),
-    Kind("dispatch_spirv_graph", commands.DispatchSpirvGraph, older=("dispatch_data_graph",)),
-    Kind("dispatch_fragment", drawing.DispatchFragment),
-    Kind("dispatch_optical_flow", commands.DispatchOpticalFlow),
-    Kind("fill", transfer_commands.Fill),
-    Kind("copy", transfer_commands.Copy),
-    Kind("dispatch_barrier", commands.DispatchBarrier, older=("pipeline_barrier",)),
-    Kind("mark_boundary", commands.MarkBoundary, older=("frame_boundary",)),
-)
-
-# Kinds of resources by key.
-RESOURCES = {kind.key: kind for kind in _RESOURCES}
-
-# Kinds of commands by key, with the older spellings.
-COMMANDS = {key: kind for kind in _COMMANDS for key in (kind.key, *kind.older)}
+# Models of commands by key. An older spelling follows the key.
+COMMANDS: Mapping[str, type[Model]] = {
+    "dispatch_compute": commands.DispatchCompute,
+    "dispatch_graph": commands.DispatchGraph,
+    "dispatch_vgf": commands.DispatchGraph,
+    "dispatch_spirv_graph": commands.DispatchSpirvGraph,
+    "dispatch_data_graph": commands.DispatchSpirvGraph,
+    "dispatch_fragment": drawing.DispatchFragment,
+    "dispatch_optical_flow": commands.DispatchOpticalFlow,
+    "fill": commands.Fill,
+    "copy": commands.Copy,
+    "dispatch_barrier": commands.DispatchBarrier,
+    "pipeline_barrier": commands.DispatchBarrier,
+    "mark_boundary": commands.MarkBoundary,
+    "frame_boundary": commands.MarkBoundary,
+}
 
 
 class Entries(NamedTuple):
@@ -67,7 +59,9 @@ class Entries(NamedTuple):
     refused: list[int]
 
 
-def read_models(entries: Sequence[Json], kinds: Mapping[str, Kind], *, in_code: bool, may_have_null: bool) -> Entries:
+def read_models(
+    entries: Sequence[Json], kinds: Mapping[str, type[Model]], *, in_code: bool, may_have_null: bool
+) -> Entries:
     """Validate an array's entries. ``in_code`` accepts the fields for code; ``may_have_null`` refuses nulls."""
     models: list[Any] = []
     keys: list[str] = []
@@ -78,11 +72,11 @@ def read_models(entries: Sequence[Json], kinds: Mapping[str, Kind], *, in_code: 
             ((key, body),) = entry.items()
             known = validators.get(key)
             if known is None:
-                model = built(kinds[key].model)
+                model = built(kinds[key])
                 known = validators[key] = (model.__pydantic_validator__.validate_python, model.code_only)
             validate, code_only = known
             if in_code or type(body.get("src")) is dict:
-                body = built(kinds[key].model).completed(body)
+                body = kinds[key].completed(body)
             if not in_code and (not code_only.isdisjoint(body) or (may_have_null and has_null(body))):
                 raise ValueError
             models.append(validate(body))

@@ -10,7 +10,7 @@ from pydantic.json_schema import models_json_schema
 
 from scenario_runner.errors.text import Json
 from scenario_runner.scenario.entries import Model
-from scenario_runner.scenario.kinds import COMMANDS, RESOURCES, Kind
+from scenario_runner.scenario.kinds import COMMANDS, RESOURCES
 
 _TEMPLATE = "#/$defs/{model}"
 _FURTHER = {"deprecated": True, "description": "No key of this object: it has no effect, or it is misspelt."}
@@ -18,13 +18,11 @@ _FURTHER = {"deprecated": True, "description": "No key of this object: it has no
 
 def json_schema() -> dict[str, object]:
     """Return the schema as JSON data. An entry has one key, a kind in any spelling."""
-    models: list[type[Model]] = [kind.model for kinds in (RESOURCES, COMMANDS) for kind in kinds.values()]
     parts = {model.__name__: model for model in _all_models(Model)}
     for model in parts.values():
         model.model_rebuild()  # pydantic 2.7 omits defaults that are models before they are built
-    _, generated = models_json_schema(
-        [(model, "validation") for model in dict.fromkeys(models)], ref_template=_TEMPLATE
-    )
+    models = dict.fromkeys((*RESOURCES.values(), *COMMANDS.values()))
+    _, generated = models_json_schema([(model, "validation") for model in models], ref_template=_TEMPLATE)
     definitions = {
         name: _definition(parts[name], definition) for name, definition in sorted(generated["$defs"].items())
     }
@@ -52,10 +50,10 @@ def _all_models(base: type[Model]) -> list[type[Model]]:
     return [model for child in base.__subclasses__() for model in (child, *_all_models(child))]
 
 
-def _entries(description: str, kinds: Mapping[str, Kind]) -> dict[str, object]:
+def _entries(description: str, kinds: Mapping[str, type[Model]]) -> dict[str, object]:
     entry = {
         "type": "object",
-        "properties": {key: {"$ref": _TEMPLATE.format(model=kind.model.__name__)} for key, kind in kinds.items()},
+        "properties": {key: {"$ref": _TEMPLATE.format(model=model.__name__)} for key, model in kinds.items()},
         "additionalProperties": _FURTHER,
         "oneOf": [{"required": [key]} for key in kinds],
     }

@@ -57,8 +57,7 @@ PLANNING = modules(
         "processes": "programs",
         "shaders.compilers": "compile_jobs compiler_processes",
         "files": "json_text parameters",
-        "scenario": "commands drawing entries inline_contents json_model loader resources scenario"
-        " shaders transfer_commands writing",
+        "scenario": "commands drawing entries inline_contents json_model loader resources scenario shaders writing",
         "shaders.spirv": "access block_layout constants declarations index interface module stage_interface types",
         "shaders.spirv._generated": "enumerants opcodes",
     }

@@ -156,7 +156,7 @@ def example(kind: str) -> dict[str, Any]:
 
 
 def keys(kind: str) -> set[str]:
-    return set(KINDS[kind].model.fields_by_key())
+    return set(KINDS[kind].fields_by_key())
 
 
 def test_the_format_pages_are_current(generator: ModuleType) -> None:
