@@ -19,8 +19,7 @@ from scenario_runner.tosa import conversion
 from scenario_runner.tosa.attribute_parsing import Examined, examine_attributes, examine_document
 from scenario_runner.tosa.attribute_skeleton import attributes_of_shader
 from scenario_runner.tosa.model_files import open_source, parse_model
-from scenario_runner.tosa.shader_agreement import CheckedShader, check_shaders
-from scenario_runner.tosa.variables import with_shader_offsets
+from scenario_runner.tosa.shader_agreement import CheckedShader, check_shaders, with_shader_offsets
 
 SCHEMA = 1
 """The version of the JSON of ``check --json``. It grows when a key changes meaning."""

@@ -1,28 +1,25 @@
-"""Reading and writing of VGF files: header, tables, constants, cross references.
+"""Reading of VGF files: the header, the checks of cross references, and the joining of rows with the same value.
 
-Since format 0.4 the constant section is raw. It has the tag ``CONST00\0``, a u64 count, a record per constant, and the
-payload. A record is {u32 resource, i32 sparsity dimension (-1 dense), u64 size, u64 offset from the end of the
-records}. The payload of a file on disk is not read. In older files the section is a FlatBuffers table; the library
-reads it, and small constants are copied.
+If an index is invalid, nothing else is checked. Each check takes time linear in the size of the file.
 """
 
-import io
 import os
 import struct
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterator
+from itertools import chain, count, islice
 from typing import NamedTuple, TypeVar
 
 from scenario_runner.errors import UnsupportedError, error_of, file_error, log
+from scenario_runner.errors.diagnostic import Diagnostic
 from scenario_runner.files.input import VGF_SIGNATURE, Identity, SourceFile, recognized
 from scenario_runner.ml.executorch import in_program_order, is_program, join_models, read_program
-from scenario_runner.ml.vgf_check import find_problems, join_by_number
-from scenario_runner.ml.vgf_model import Constant, ModelResource, Module, Slot, Vgf
+from scenario_runner.ml.vgf_model import IMAGE_TYPES, Segment, Slot, Vgf
 from scenario_runner.ml.vgf_tables import (
     CUT,
-    VgfObject,
+    Content,
+    Section,
     damaged,
-    decoder,
-    library,
+    read_constants,
     read_modules,
     read_resources,
     read_sequence,
@@ -33,39 +30,13 @@ MOST_MODELS = 4
 """A process that runs many models keeps only the last ones."""
 
 
-class Content(NamedTuple):
-    """The bytes of a VGF model in memory, or from ``start_bytes`` of a file.
-
-    A file is read, never mapped: truncating a mapped file ends the process.
-    """
-
-    source: memoryview | SourceFile
-    size_bytes: int
-    start_bytes: int = 0
-
-    def part(self, offset: int, size: int) -> memoryview:
-        """Return ``size`` bytes from an offset on, or fewer at the end. A part of memory is a view."""
-        if isinstance(self.source, memoryview):
-            return self.source[offset : offset + size]
-        return memoryview(self.source.read(max(0, min(size, self.size_bytes - offset)), self.start_bytes + offset))
-
-
 SIZE_BYTES = 128
 _LEGACY_MAGIC = struct.pack("<I", 0xF0E1D2C3)
 _TOSA = b"TOSA"  # behind the first offset of a FlatBuffer
 _OLDEST, _NEWEST = (0, 3), (0, 5)
-_CONSTANTS_SIZE_AT = 72
 _SECTION_NAMES = ("module", "model sequence", "model resource", "constant")
 # Offsets in FlatBuffers have 32 bits and are partly signed, so no buffer is larger.
 _FLATBUFFER_LIMIT_BYTES = 2**31 - 1
-
-
-class Section(NamedTuple):
-    """A part of the file, checked to lie within it."""
-
-    name: str
-    offset_bytes: int
-    size_bytes: int
 
 
 class Header(NamedTuple):
@@ -114,76 +85,6 @@ def read_header(start: bytes | memoryview, file_size_bytes: int, path: str) -> H
             raise damaged(path, "/header", message)
         sections.append(Section(name, offset, size))
     return Header((major, minor, patch), *sections)
-
-
-_TAG = b"CONST00\0"
-_START_BYTES = 16
-_RECORD = struct.Struct("<IiQQ")
-_DENSE = -1
-_ALIGNMENT = 8
-
-
-def read_constants(content: Content, section: Section, path: str) -> tuple[Constant, ...]:
-    """Decode the constant section. Raises FileError for a damaged section."""
-    if not section.size_bytes:
-        return ()
-    start = content.part(section.offset_bytes, min(_START_BYTES, section.size_bytes))
-    if bytes(start[: len(_TAG)]) != _TAG:
-        return _read_flatbuffer(content.part(section.offset_bytes, section.size_bytes), path)
-    return _read_raw(content, section, start, path)
-
-
-def raw_section(constants: Sequence[Constant]) -> list[bytes | memoryview]:
-    """Encode constants with data in memory. Return the section in parts."""
-    parts: list[bytes | memoryview] = []
-    records, offset = [], 0
-    for constant in constants:
-        assert constant.data is not None, "the caller has read the constants of files"
-        records.append(_RECORD.pack(constant.resource_index, _sparsity(constant), constant.data.nbytes, offset))
-        padding = bytes(-constant.data.nbytes % _ALIGNMENT)
-        parts += [constant.data, padding]
-        offset += constant.data.nbytes + len(padding)
-    return [_TAG, len(constants).to_bytes(8, "little"), *records, *parts]
-
-
-def _read_raw(content: Content, section: Section, start: memoryview, path: str) -> tuple[Constant, ...]:
-    room = (section.size_bytes - _START_BYTES) // _RECORD.size
-    count = struct.unpack_from("<Q", start, len(_TAG))[0] if room >= 0 else 1
-    if count > room:
-        message = f"{count} constants do not fit into the constant section of {section.size_bytes} bytes"
-        raise damaged(path, "/constants", message, CUT)
-    records = content.part(section.offset_bytes + _START_BYTES, count * _RECORD.size)
-    payload_offset = section.offset_bytes + _START_BYTES + count * _RECORD.size
-    payload_size = section.size_bytes - _START_BYTES - count * _RECORD.size
-    constants = []
-    for i, (resource_index, sparsity, size, offset) in enumerate(_RECORD.iter_unpack(records)):
-        if offset + size > payload_size:
-            message = f"the data are said to be bytes {offset} to {offset + size} of {payload_size}"
-            raise damaged(path, f"/constants/{i}", message, CUT)
-        place = payload_offset + offset
-        data = content.part(place, size) if isinstance(content.source, memoryview) else None
-        constants.append(_constant(i, resource_index, sparsity, size, path, content.start_bytes + place, data))
-    return tuple(constants)
-
-
-def _read_flatbuffer(section: memoryview, path: str) -> tuple[Constant, ...]:
-    table = decoder("CreateConstantDecoder", section, path, "constant")
-    constants = []
-    for i in range(table.size()):
-        view = table.getConstant(i)
-        data = memoryview(b"" if view is None else bytes(view))
-        sparsity = table.getConstantSparsityDimension(i)
-        constants.append(_constant(i, table.getConstantMrtIndex(i), sparsity, data.nbytes, path, None, data))
-    return tuple(constants)
-
-
-def _constant(
-    i: int, resource_index: int, sparsity: int, size: int, path: str, offset: int | None, data: memoryview | None
-) -> Constant:
-    if sparsity < _DENSE:
-        message = f"the sparsity dimension is {sparsity}, expected -1 (dense) or an axis"
-        raise damaged(path, f"/constants/{i}/sparsity_dimension", message)
-    return Constant(resource_index, None if sparsity == _DENSE else sparsity, size, offset, data)
 
 
 _Table = TypeVar("_Table")
@@ -259,74 +160,6 @@ def _parsed(content: Content, name: str) -> Vgf:
     return vgf
 
 
-def vgf_parts(vgf: Vgf) -> list[bytes | memoryview]:
-    """Encode a model in the newest format. Return the file in parts; equal models give equal bytes.
-
-    The data of constants must be in memory, and every index must be valid (`find_problems`), since the library checks
-    nothing. Raises MissingPackageError without the ``ml`` extra.
-    """
-    vgfpy = library("writing")
-    encoder = vgfpy.CreateEncoder(0)
-    modules = [encoder.AddModule(*_module_arguments(vgfpy, module)) for module in vgf.modules]
-    resources = [_add_resource(encoder, resource) for resource in vgf.resources]
-    # The data follow below: the library would copy them three times.
-    constants = [encoder.AddConstant(resources[row.resource_index], b"", _sparsity(row)) for row in vgf.constants]
-
-    def slots(slots: Iterable[Slot]) -> list[VgfObject]:
-        return [encoder.AddBindingSlot(slot.binding, resources[slot.resource_index]) for slot in slots]
-
-    for segment in vgf.segments:
-        links = [vgfpy.GraphConstantBindingRef(link.id, constants[link.constant_index]) for link in segment.constants]
-        encoder.AddSegmentInfo(
-            modules[segment.module_index],
-            segment.name,
-            [encoder.AddDescriptorSetInfo(slots(bound), number) for number, bound in segment.descriptor_sets],
-            slots(segment.inputs),
-            slots(segment.outputs),
-            dispatchShape=list(segment.dispatch_shape),
-            pushConstRanges=[encoder.AddPushConstRange(*part) for part in segment.push_constant_ranges],
-            **({"constantBindings": links} if links else {}),
-        )
-    inputs, outputs = slots(vgf.inputs), slots(vgf.outputs)
-    encoder.AddModelSequenceInputsOutputs(inputs, list(vgf.input_names), outputs, list(vgf.output_names))
-    encoder.Finish()
-    file = io.BytesIO()
-    if not encoder.WriteTo(file):
-        raise MemoryError
-    tables = bytearray(file.getvalue())
-    section = raw_section(vgf.constants)
-    # the constant section is last; in the header the section's size follows the offset
-    struct.pack_into("<Q", tables, _CONSTANTS_SIZE_AT, sum(memoryview(part).nbytes for part in section))
-    (start,) = struct.unpack_from("<Q", tables, _CONSTANTS_SIZE_AT - 8)
-    return [memoryview(tables)[:start], *section]
-
-
-def _module_arguments(vgfpy: VgfObject, module: Module) -> list[VgfObject]:
-    kind = vgfpy.ModuleType.Compute if module.type == "compute" else vgfpy.ModuleType.Graph
-    arguments = [kind, module.name, module.entry_point]
-    if isinstance(module.code, bytes):
-        arguments.append(memoryview(module.code).cast("I").tolist())
-    elif module.code is not None:
-        language = vgfpy.ShaderType.Hlsl if module.language == "HLSL" else vgfpy.ShaderType.Glsl
-        arguments += [language, module.code]
-    return arguments
-
-
-def _add_resource(encoder: VgfObject, resource: ModelResource) -> VgfObject:
-    shape, strides = list(resource.shape), list(resource.strides)
-    if resource.category == "constant":
-        return encoder.AddConstantResource(resource.format, shape, strides)
-    add = getattr(encoder, f"Add{resource.category.title()}Resource")
-    added = add(resource.descriptor_type, resource.format, shape, strides, resource.alias_group)
-    if resource.sampler is not None:
-        encoder.AddSamplerConfig(added, *resource.sampler)
-    return added
-
-
-def _sparsity(constant: Constant) -> int:
-    return _DENSE if constant.sparsity_dimension is None else constant.sparsity_dimension
-
-
 def read_model(path: str) -> tuple[Vgf, Identity]:
     """Return the kept model of an unchanged VGF file, or read the file with `read_vgf`.
 
@@ -344,3 +177,168 @@ def read_model(path: str) -> tuple[Vgf, Identity]:
 def forget_models() -> None:
     """Drop all kept models."""
     _models.clear()
+
+
+def join_by_number(vgf: Vgf) -> Vgf:
+    """Join segment rows and model rows with the same number as alias groups, unless the sizes differ.
+
+    A model with invalid indices stays unchanged, since `find_problems` reports it.
+    """
+    if next(_indices(vgf), None) is not None:
+        return vgf
+    rows = vgf.resources
+    old_groups = [row.alias_group for row in rows]
+    groups = old_groups.copy()
+    new = count(max((group for group in groups if group is not None), default=-1) + 1)
+    for row, listed in _joins(vgf):
+        is_constant = "constant" in (rows[row].category, rows[listed].category)
+        if is_constant or rows[row].size_bytes != rows[listed].size_bytes:
+            continue
+        group = next(new) if groups[listed] is None else groups[listed]
+        joined = groups[row]
+        groups[row] = groups[listed] = group
+        if joined not in (None, group):
+            groups = [group if known == joined else known for known in groups]
+    if groups == old_groups:
+        return vgf
+    joined_rows = (row._replace(alias_group=group) for row, group in zip(rows, groups, strict=True))
+    return vgf._replace(resources=tuple(joined_rows))
+
+
+def _joins(vgf: Vgf) -> Iterator[tuple[int, int]]:
+    """Yield pairs of rows: a row of a segment, and the row that the model lists under the same number."""
+    inputs, outputs = dict(vgf.inputs[::-1]), dict(vgf.outputs[::-1])
+    outside = {vgf.value(slot.resource_index) for slot in (*vgf.inputs, *vgf.outputs)}
+    written = {vgf.value(slot.resource_index) for segment in vgf.segments for slot in segment.outputs}
+    done: set[tuple[str, int]] = set()
+    for segment in vgf.segments:
+        for slot in segment.inputs:
+            value = vgf.value(slot.resource_index)
+            known = inputs.get(slot.binding, outputs.get(slot.binding))
+            if known is not None and value not in outside and value not in done:
+                yield slot.resource_index, known
+        for slot in segment.outputs:
+            value = vgf.value(slot.resource_index)
+            known = outputs.get(slot.binding)
+            is_listed = vgf.resources[slot.resource_index].category in ("input", "output")
+            if known is not None and value not in outside and (is_listed or vgf.value(known) not in written):
+                yield slot.resource_index, known
+            done.add(value)
+
+
+_Finding = tuple[str, str]
+"""A JSON pointer into the result of `describe`, and the problem there."""
+
+_MOST_PROBLEMS = 20
+
+
+def find_problems(vgf: Vgf, path: str) -> list[Diagnostic]:
+    """List the first 20 problems of a file, in file order; the list is empty for a sound file."""
+    findings = list(islice(_indices(vgf), _MOST_PROBLEMS))
+    if not findings:
+        checks = (_resources, _alias_groups, _constants, _segments)
+        findings = list(islice(chain.from_iterable(check(vgf) for check in checks), _MOST_PROBLEMS))
+    return [Diagnostic("SR-FILE-013", "error", pointer, message, path=path) for pointer, message in findings]
+
+
+def _all_slots(vgf: Vgf) -> Iterator[tuple[str, Slot]]:
+    """Iterate over all slots of the file with their places."""
+    lists: list[tuple[str, tuple[Slot, ...]]] = [("/inputs", vgf.inputs), ("/outputs", vgf.outputs)]
+    for s in vgf.segments:
+        lists += [(f"/segments/{s.index}/inputs", s.inputs), (f"/segments/{s.index}/outputs", s.outputs)]
+        lists += [(f"/segments/{s.index}/descriptor_sets/{d}/slots", x.slots) for d, x in enumerate(s.descriptor_sets)]
+    for place, slots in lists:
+        for i, slot in enumerate(slots):
+            yield f"{place}/{i}", slot
+
+
+def _indices(vgf: Vgf) -> Iterator[_Finding]:
+    def outside(place: str, kind: str, index: int, count: int) -> Iterator[_Finding]:
+        if not 0 <= index < count:
+            yield place, f"the {kind} index is {index}, but the file has {count} of them"
+
+    for i, constant in enumerate(vgf.constants):
+        yield from outside(f"/constants/{i}", "resource", constant.resource_index, len(vgf.resources))
+    for place, slot in _all_slots(vgf):
+        yield from outside(place, "resource", slot.resource_index, len(vgf.resources))
+    for segment in vgf.segments:
+        place = f"/segments/{segment.index}"
+        yield from outside(f"{place}/module_index", "module", segment.module_index, len(vgf.modules))
+        for i, link in enumerate(segment.constants):
+            yield from outside(f"{place}/constants/{i}", "constant", link.constant_index, len(vgf.constants))
+
+
+def _resources(vgf: Vgf) -> Iterator[_Finding]:
+    for i, resource in enumerate(vgf.resources):
+        shape, texel = resource.shape, resource.known_format
+        image = f"is an image of the shape {list(shape)}"
+        if any(size == 0 or size < -1 for size in shape):
+            yield f"/resources/{i}", f"has the shape {list(shape)}; a dimension is 1 or more, or -1 when dynamic"
+        elif resource.descriptor_type not in IMAGE_TYPES:
+            continue
+        elif len(shape) not in (3, 4) or (len(shape) == 4 and shape[0] not in (1, -1)):
+            yield f"/resources/{i}", f"{image}, expected [H, W, components] or [1, H, W, components]"
+        elif texel and shape[-1] not in (texel.components, -1):
+            yield f"/resources/{i}", f"{image}, but {texel.name} has {texel.components} components"
+
+
+def _alias_groups(vgf: Vgf) -> Iterator[_Finding]:
+    """Find views of the same value with different sizes. The converter changes the formats of some views for graphs."""
+    first_of_group: dict[int, tuple[int, int]] = {}
+    for i, resource in enumerate(vgf.resources):
+        size, group, texel = resource.size_bytes, resource.alias_group, resource.known_format
+        if not size or group is None or texel is None:
+            continue
+        if resource.descriptor_type not in IMAGE_TYPES and texel.components > 1:
+            continue  # the file does not say whether the shape of a buffer counts vectors or components
+        first, first_size = first_of_group.setdefault(group, (i, size))
+        if size != first_size:
+            own = f"{size} bytes (shape {list(resource.shape)}, {resource.format_name})"
+            shared = f"resource {first}, which has {first_size} bytes (alias group {group})"
+            yield f"/resources/{i}", f"has {own}, but shares the memory of {shared}"
+
+
+def _constants(vgf: Vgf) -> Iterator[_Finding]:
+    for i, constant in enumerate(vgf.constants):
+        resource = vgf.resources[constant.resource_index]
+        expected = resource.size_bytes
+        if min(resource.shape, default=1) < 0:
+            dynamic = f"has the dynamic shape {list(resource.shape)}, but the shape of a constant is fixed"
+            yield f"/constants/{i}", dynamic
+        elif expected is not None and expected != constant.size_bytes:
+            needs = f"shape {list(resource.shape)} of {resource.format_name} takes {expected}"
+            yield f"/constants/{i}", f"has {constant.size_bytes} bytes of data, but {needs}"
+
+
+def _segments(vgf: Vgf) -> Iterator[_Finding]:
+    reached = {vgf.value(slot.resource_index) for slot in (*vgf.inputs, *vgf.outputs)}
+    for segment in vgf.segments:
+        place = f"/segments/{segment.index}"
+        module = vgf.modules[segment.module_index]
+        if module.type != segment.type:
+            yield place, f"is a {segment.type} segment, but its module {module.name!r} is a {module.type} module"
+        elif segment.type == "graph" and module.language != "SPIR-V":
+            code = f"its module {module.name!r} has {module.language or 'no'} code, expected SPIR-V"
+            yield place, f"is a graph, but {code}"
+        for d, descriptor_set in enumerate(segment.descriptor_sets):
+            bound: dict[int, int] = {}
+            for i, slot in enumerate(descriptor_set.slots):
+                index, here = slot.resource_index, f"{place}/descriptor_sets/{d}/slots/{i}"
+                category, first = vgf.resources[index].category, bound.setdefault(slot.binding, index)
+                if first != index:
+                    yield here, f"the binding {slot.binding} is used twice, for the resources {first} and {index}"
+                if vgf.resources[index].descriptor_type is None:
+                    yield here, f"binds resource {index}, which has no descriptor type"
+                elif category in ("input", "output") and vgf.value(index) not in reached:
+                    yield here, f"uses resource {index}, an {category} that the model does not list as one"
+
+
+def unwritten_inputs(vgf: Vgf) -> Iterator[tuple[Segment, Slot]]:
+    """Yield inputs of segments that the caller does not bind and no earlier segment writes."""
+    written = {vgf.value(i) for i, resource in enumerate(vgf.resources) if resource.category == "input"}
+    written.update(vgf.value(slot.resource_index) for slot in vgf.outputs)
+    for segment in vgf.segments:
+        for slot in segment.inputs:
+            if vgf.value(slot.resource_index) not in written:
+                yield segment, slot
+        written.update(vgf.value(slot.resource_index) for slot in segment.outputs)

@@ -17,8 +17,7 @@ from scenario_runner.files.input import Identity
 from scenario_runner.files.npy import read_header
 from scenario_runner.ml.graph_module import GraphModule
 from scenario_runner.ml.tosa_operators import Shape
-from scenario_runner.ml.vgf_check import unwritten_inputs
-from scenario_runner.ml.vgf_file import MOST_MODELS, forget_models, parse_vgf, read_model
+from scenario_runner.ml.vgf_file import MOST_MODELS, forget_models, parse_vgf, read_model, unwritten_inputs
 from scenario_runner.ml.vgf_model import Vgf
 from scenario_runner.plan.shader_modules import read_spirv
 from scenario_runner.plan.sources import ConstantData, FilePart

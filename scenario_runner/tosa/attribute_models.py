@@ -6,12 +6,14 @@ Source: "Vulkan Shader in TOSA Custom Operation Attributes".
 import base64
 import binascii
 import re
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import Annotated, Any, Final, Literal
 
 from pydantic import ConfigDict, Field, ValidationError
 from pydantic.json_schema import models_json_schema
 
+from scenario_runner.checks.bindings import MOST_BYTES
 from scenario_runner.errors.diagnostic import Diagnostic, error, escape, warning
 from scenario_runner.errors.text import Json, close_match, close_names, counted, did_you_mean, listed
 from scenario_runner.files.vk_formats import (
@@ -30,8 +32,7 @@ from scenario_runner.scenario.json_model import ModelBase, findings, shown
 from scenario_runner.scenario.schema import without_null
 from scenario_runner.shaders.source import own_include
 from scenario_runner.shaders.spirv.index import MAGIC
-from scenario_runner.tosa.model import Attributes, View
-from scenario_runner.tosa.variables import read_push_constants
+from scenario_runner.tosa.model import Attributes, PushConstant, View
 
 OTHER_DESCRIPTOR_TYPES = {"VK_DESCRIPTOR_TYPE_STORAGE_TENSOR_EXT": "VK_DESCRIPTOR_TYPE_TENSOR_ARM"}
 """Vulkan's names for names that only the description of the attributes uses."""
@@ -157,6 +158,7 @@ _SHADER_KEYS: Final = tuple(CustomShader.model_fields)
 _RESOURCE_KEYS: Final = tuple(Resource.model_fields)
 _REQUIRED: Final = tuple(name for name, field in Resource.model_fields.items() if field.is_required())
 _OPTIONAL: Final = frozenset({"shader_language", "shader_code", "push_constants", "type", "sampler"})
+_PUSH_CONSTANT = re.compile(r"\s*([^\s:,][^:,]*?)\s*:\s*([0-9]{1,9})\s*")
 _MOST_FINDINGS: Final = 100
 
 
@@ -181,8 +183,7 @@ class Reader:
         if shader is None:
             return None
         code = self._code(shader)
-        push_constants, problems = read_push_constants(shader.push_constants)
-        self.findings += problems
+        push_constants = self._push_constants(shader.push_constants)
         if any(finding.severity == "error" for finding in self.findings):
             return None
         x, y, z = shader.workgroup_sizes
@@ -388,6 +389,31 @@ class Reader:
             message = f"the text decodes to bytes that begin with {data[:4].hex(' ')}; SPIR-V begins with 03 02 23 07"
             self._error("SR-CUSTOM-005", "/shader_code", message)
         return data
+
+    def _push_constants(self, text: str) -> tuple[PushConstant, ...]:
+        """Parse a list of push constants, which follow each other in memory."""
+        constants: list[PushConstant] = []
+        problems: list[str] = []
+        offset = 0
+        for part in text.split(",") if text.strip() else ():
+            pair = _PUSH_CONSTANT.fullmatch(part)
+            if pair is None:
+                problems.append(f"expected 'name: size', got {shown(part.strip())}")
+                continue
+            name, size = pair[1], int(pair[2])
+            if size < 1:
+                problems.append(f"the push constant {shown(name)} has {size} bytes, expected at least 1")
+            constants.append(PushConstant(name, size, offset))
+            offset += size
+        for name, count in Counter(constant.name for constant in constants).items():
+            if count > 1:
+                problems.append(f"the push constant {shown(name)} is listed twice")
+        if offset > MOST_BYTES and not problems:
+            problems.append(f"the push constants take {offset} bytes; no device has more than {MOST_BYTES}")
+        for problem in problems:
+            help = 'write names and sizes in bytes, such as "scale: 4, bias: 4"'
+            self._error("SR-CUSTOM-006", "/push_constants", problem, help)
+        return tuple(constants)
 
     def _error(self, code: str, pointer: str, message: str, help: str | None = None) -> None:
         self.findings.append(error(code, pointer, message, help))

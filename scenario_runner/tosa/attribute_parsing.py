@@ -68,13 +68,8 @@ def with_places(findings: list[Diagnostic], origin: Origin) -> list[Diagnostic]:
     if all(finding.path for finding in findings):
         return findings
     places = Places(origin.text)
-    result = []
-    for finding in findings:
-        if finding.path:
-            result.append(finding)
-            continue
-        result.append(places.placed(finding, origin.path, origin.pointer))
-    return sorted(result, key=lambda finding: (finding.path != origin.path, finding.line or 0, finding.column or 0))
+    placed = [each if each.path else places.placed(each, origin.path, origin.pointer) for each in findings]
+    return sorted(placed, key=lambda finding: (finding.path != origin.path, finding.line or 0, finding.column or 0))
 
 
 def _load(text: str, path: str) -> tuple[object, list[Diagnostic]]:

@@ -14,7 +14,13 @@ from scenario_runner.shaders.compile import compile_all
 from scenario_runner.shaders.source import BuildOptions, CompileRequest, assemble, read_source
 from scenario_runner.shaders.spirv import DescriptorBinding, Scalar, read_module
 from scenario_runner.shaders.spirv.index import MAGIC
-from scenario_runner.tosa.variables import TYPE_OF_KIND, check_arrays, constants_of, element_of, format_push_constants
+from scenario_runner.tosa.shader_agreement import (
+    TYPE_OF_KIND,
+    check_arrays,
+    constants_of,
+    element_of,
+    format_push_constants,
+)
 
 _NUMERIC = {"float": "sfloat", "int": "sint", "uint": "uint", "bool": "bool"}
 _SAMPLER = {

@@ -13,7 +13,7 @@ from scenario_runner.errors import ScenarioRunnerError, error_of
 from scenario_runner.errors.diagnostic import Diagnostic
 from scenario_runner.files.input import VGF_SIGNATURE, SourceFile, recognized
 from scenario_runner.ml.flatbuffers import DamagedError, Tables
-from scenario_runner.ml.vgf_file import Content
+from scenario_runner.ml.vgf_tables import Content
 from scenario_runner.tosa.model import CustomOperation, Function, Model, Value, ValueType
 from scenario_runner.tosa.model_converter import FAILED, INVALID, NOT_LOWERED, STOPPED, Input, dump
 from scenario_runner.tosa.text_model import NotUnderstoodError, parse_text

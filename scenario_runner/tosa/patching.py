@@ -11,9 +11,9 @@ from itertools import count
 from typing import NamedTuple
 
 from scenario_runner.errors.diagnostic import Diagnostic
-from scenario_runner.ml.vgf_check import find_problems
-from scenario_runner.ml.vgf_file import parse_vgf, vgf_parts
+from scenario_runner.ml.vgf_file import find_problems, parse_vgf
 from scenario_runner.ml.vgf_model import DescriptorSet, ModelResource, Module, PushConstantRange, Segment, Slot, Vgf
+from scenario_runner.ml.vgf_tables import vgf_parts
 from scenario_runner.tosa.model import CustomOperation, Function, Shader, Value, View
 from scenario_runner.tosa.placeholders import entry_point, equal_operands, shader_and_result
 

@@ -24,8 +24,7 @@ from vgf_samples import (
 
 from scenario_runner.errors import FileError
 from scenario_runner.ml.model_scenario import scenario_for
-from scenario_runner.ml.vgf_check import find_problems, unwritten_inputs
-from scenario_runner.ml.vgf_file import parse_vgf, read_vgf
+from scenario_runner.ml.vgf_file import find_problems, parse_vgf, read_vgf, unwritten_inputs
 from scenario_runner.ml.vgf_model import GraphConstant, Slot, Vgf, describe, find_port
 from tests.tables import cases
 

@@ -5,8 +5,8 @@ import struct
 from collections.abc import Sequence
 from pathlib import Path
 
-from scenario_runner.ml.vgf_file import vgf_parts
 from scenario_runner.ml.vgf_model import Category, DescriptorSet, ModelResource, Module, Segment, Slot, Vgf
+from scenario_runner.ml.vgf_tables import vgf_parts
 from tests.left_out import VGF_LIBRARY, module_of
 
 vgfpy = module_of(VGF_LIBRARY, "vgfpy")

@@ -9,8 +9,7 @@ import pytest
 
 from scenario_runner.tosa.attribute_parsing import parse_attributes
 from scenario_runner.tosa.model import ValueType
-from scenario_runner.tosa.shader_agreement import check_shaders
-from scenario_runner.tosa.variables import with_shader_offsets
+from scenario_runner.tosa.shader_agreement import check_shaders, with_shader_offsets
 from tests.left_out import DXC_LIBRARY, needs
 from tests.scenes import assemble, kernel
 from tests.tables import cases
