@@ -79,8 +79,9 @@ _VALIDATION_AND_PERFORMANCE = (
     vk.DEBUG_UTILS_MESSAGE_TYPE_VALIDATION_BIT_EXT | vk.DEBUG_UTILS_MESSAGE_TYPE_PERFORMANCE_BIT_EXT
 )
 # Fills and copies leave images in GENERAL, since a change of layout would wait for other commands. Plans leave unused
-# attributes out, but versions of 2025 do not know about the columns of a matrix.
-_ADVICE = ("instead of GENERAL", "not consumed by vertex shader")
+# attributes out, but versions of 2025 do not know about the columns of a matrix. A layer that is older
+# than the driver lacks structures.
+_ADVICE = ("instead of GENERAL", "not consumed by vertex shader", "structure with unknown VkStructureType")
 
 
 class Instance:

@@ -27,8 +27,8 @@ DATA = "layout(binding = 0) buffer B { uint a[]; };\n"
 INCLUDING = (
     '#version 450\n#include "add.glsl"\nlayout(binding = 0) buffer B { uint a[]; };\nvoid main() { a[0] += ADDED; }'
 )
-SOME_TIME = 200  # work groups of WAIT that take long enough to be interrupted: lavapipe ends a loop after 65,536 rounds
-WAIT = glsl("for (uint i = 0u; i < a[0] * 6000000u; i++) a[3] = a[3] * 3u + i;", DATA)
+SOME_TIME = 50  # work groups of WAIT that take long enough to be interrupted
+WAIT = glsl("for (uint i = 0u; i < a[0] * 60000u; i++) a[3] = a[3] * 3u + i;", DATA)
 
 
 def scenario(folder: Path, shader: str, expected: int | None = None, groups: int = 1) -> Path:
