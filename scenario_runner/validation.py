@@ -18,7 +18,7 @@ from scenario_runner.errors import FileError, LimitError, ScenarioRunnerError, e
 from scenario_runner.errors.diagnostic import Diagnostic, Severity, note, warnings_as_errors
 from scenario_runner.errors.text import counted
 from scenario_runner.files.sandbox import allowing, confined
-from scenario_runner.plan.accesses import Accesses, ResourceAccess
+from scenario_runner.plan.accesses import Accesses, ResourceAccess, work_name
 from scenario_runner.plan.limits import unusual_offsets
 from scenario_runner.plan.plan import AnyBarrier, Barrier, Operation, Plan, ResourcePlan
 from scenario_runner.plan.records import BufferBarrier, BufferPlan, CompilerOptions, ImageBarrier, MemoryBarrier
@@ -27,7 +27,7 @@ from scenario_runner.plan.shader_modules import LoadedShader
 from scenario_runner.plan.sources import ImageFileSource
 from scenario_runner.plan.vertex_input import indices_past_the_end
 from scenario_runner.run.output_files import at_pointer, mixed_outputs, wrong_destinations
-from scenario_runner.scenario import Copy, DispatchBarrier, Fill, MarkBoundary, Scenario, load
+from scenario_runner.scenario import DispatchBarrier, MarkBoundary, Scenario, load
 from scenario_runner.scenario.entries import Entry, keys_beyond_reference
 from scenario_runner.scenario.scenario import Problems
 
@@ -131,11 +131,13 @@ def _findings(scenario: Scenario, options: Options) -> list[Diagnostic]:
     if plan is not None:
         more += _undecodable(plan)
         more += _wrong_indices(plan, examination)
-    if options.hazards:
+    planned = problems.warnings
+    if options.hazards:  # the full analysis finds the certain hazards again
+        planned = [finding for finding in planned if not finding.code.startswith("SR-HAZARD")]
         more += find_hazards(steps_of(scenario, examination))
     if plan is not None:
         more += unusual_offsets(plan) if options.device is None else options.device.findings(plan)
-    findings = [*problems.errors, *scenario.warnings, *problems.warnings, *map(scenario.placed, more)]
+    findings = [*problems.errors, *scenario.warnings, *planned, *map(scenario.placed, more)]
     strict = warnings_as_errors if options.strict else list
     findings = strict(findings)
     return findings if exit_code_of(findings) else findings + strict(problems.fallback_errors)
@@ -218,21 +220,13 @@ def steps_of(scenario: Scenario, examination: Examination) -> Iterator[Step]:
         if isinstance(command, MarkBoundary):  # all earlier work has finished
             yield Work(pointer, command.kind, (), True)
         elif not isinstance(command, DispatchBarrier) and not operations:
-            yield Work(pointer, _name(command), (), command.implicit_barrier)
+            yield Work(pointer, work_name(command), (), command.implicit_barrier)
         for operation in operations:
             if not isinstance(operation, Barrier):
                 uses = tuple(map(memory.use, accesses.accesses_of(operation)))
-                yield Work(pointer, _name(command), uses, operation.barrier_after)
+                yield Work(pointer, work_name(command), uses, operation.barrier_after)
             elif isinstance(command, DispatchBarrier):
                 yield Barriers(pointer, tuple(map(memory.covered, operation.barriers)))
-
-
-def _name(command: object) -> str:
-    """Name a command's work in messages."""
-    for key, kind in (("shader_ref", "shader"), ("fragment_shader_ref", "shader"), ("graph_ref", "graph")):
-        if hasattr(command, key):
-            return f"{kind} {getattr(command, key)!r}"
-    return f"the {command.kind}" if isinstance(command, Copy | Fill) else "the optical flow"
 
 
 class _Memory:

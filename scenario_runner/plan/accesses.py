@@ -1,21 +1,27 @@
-"""Accesses by operations to resources, and dumps after commands.
+"""Accesses by operations to resources, missing barriers that are certain, and dumps after commands.
 
 The SPIR-V modules of shaders and graphs tell the accesses. A plan with dumps has more frames with captures, so that a
 run handles frames only.
 """
 
+from __future__ import annotations
+
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from scenario_runner.checks.first_invocation import Touch, certain_touches
+from scenario_runner.checks.hazards import Use, find_hazards
+from scenario_runner.checks.hazards import Work as Step
 from scenario_runner.errors import UsageError
+from scenario_runner.errors.diagnostic import Diagnostic
 from scenario_runner.errors.text import close_names, did_you_mean
 from scenario_runner.files.byte_data import overlap
 from scenario_runner.plan.image_layouts import LevelLayouts
 from scenario_runner.plan.image_records import Draw, Transfer, TransferPart, bytes_of
-from scenario_runner.plan.plan import FramePlan, Operation, Plan, Work, memory_groups, span_of
+from scenario_runner.plan.plan import FramePlan, Operation, Plan, ResourcePlan, Work, memory_groups, span_of
 from scenario_runner.plan.records import Descriptor
 from scenario_runner.plan.shader_modules import LoadedShader
-from scenario_runner.scenario import Scenario
+from scenario_runner.scenario import Copy, Fill, Scenario
 from scenario_runner.shaders.spirv import DescriptorBinding, Interface, read_module
 from scenario_runner.shaders.spirv.types import Array, RuntimeArray, Scalar, Struct, Vector
 
@@ -80,13 +86,13 @@ class Accesses:
         seen: dict[str, set[str | None]] = {}
         for operation in (operation for frame in self._plan.frames for operation in frame.operations):
             if operation.kind in ("dispatch", "draw"):
-                for descriptor, _, variables in self._bound(operation):
+                for descriptor, _, variables in self.bound(operation):
                     names = {element_name(variable.block) for variable in variables if variable.block is not None}
                     seen.setdefault(descriptor.uid, set()).update(names)
         return {uid: name for uid, names in seen.items() for name in names if name is not None and len(names) == 1}
 
     def _of_shaders(self, operation: Work) -> Iterator[ResourceAccess]:
-        for descriptor, stage, variables in self._bound(operation):
+        for descriptor, stage, variables in self.bound(operation):
             used = [variable for variable in variables if variable.reads or variable.writes]
             if used:
                 blocks = [variable.block for variable in used]
@@ -128,7 +134,7 @@ class Accesses:
             if resource is not None:
                 yield ResourceAccess(descriptor.uid, descriptor.level, "graph", resource.reads, resource.writes)
 
-    def _bound(self, operation: Work) -> Iterator[tuple[Descriptor, str, list[DescriptorBinding]]]:
+    def bound(self, operation: Work) -> Iterator[tuple[Descriptor, str, list[DescriptorBinding]]]:
         """Yield the descriptors for a dispatch or a draw, with each stage and the variables reading or writing them."""
         key = (operation.kind, operation.pipeline)
         if key not in self._stages:
@@ -182,6 +188,84 @@ def element_name(type: object) -> str | None:
     if not isinstance(type, Scalar) or type.is_bool:
         return None
     return type.encoding or f"{type.kind}{type.width_bits}"
+
+
+def work_name(command: object) -> str:
+    """Name a command's work in messages."""
+    for key, kind in (("shader_ref", "shader"), ("fragment_shader_ref", "shader"), ("graph_ref", "graph")):
+        if hasattr(command, key):
+            return f"{kind} {getattr(command, key)!r}"
+    return f"the {command.kind}" if isinstance(command, Copy | Fill) else "the optical flow"
+
+
+def certain_hazards(scenario: Scenario, plan: Plan, shaders: Mapping[str, LoadedShader]) -> list[Diagnostic]:
+    """Find reads and writes after a write without any barrier between them, if both certainly use the same memory."""
+    findings = find_hazards(_certain_steps(scenario, plan, shaders))
+    return [finding for finding in findings if finding.code in ("SR-HAZARD-001", "SR-HAZARD-003")]
+
+
+def _certain_steps(scenario: Scenario, plan: Plan, shaders: Mapping[str, LoadedShader]) -> Iterator[Step]:
+    """Yield each operation with its certain uses.
+
+    A frame ends with a barrier. Before a draw, an optical flow, a transfer to an image and the next run of a graph, the
+    program itself may record a barrier. So no operation before them counts.
+    """
+    accesses, ordered = Accesses(plan, shaders), Step("", "", (), True)
+    running: set[int] = set()
+    for frame in plan.frames:
+        for operation in frame.operations:
+            to_image = isinstance(operation, Transfer) and operation.target.level is not None
+            runs_again = operation.kind == "graph_dispatch" and operation.pipeline in running
+            if to_image or runs_again or operation.kind in ("barrier", "draw", "optical_flow_dispatch"):
+                yield ordered
+                running.clear()
+            if operation.kind == "graph_dispatch":
+                running.add(operation.pipeline)
+            if operation.kind != "barrier":
+                name = work_name(scenario.commands[operation.command])
+                uses = tuple(_certain_uses(operation, plan, accesses, shaders))
+                yield Step(scenario.command_pointer(operation.command), name, uses, operation.barrier_after)
+        yield ordered
+
+
+def _certain_uses(
+    operation: Work | Transfer, plan: Plan, accesses: Accesses, shaders: Mapping[str, LoadedShader]
+) -> Iterator[Use]:
+    """Yield an operation's certain uses, in bytes of buffers, texels of mip levels and elements of tensors."""
+    if isinstance(operation, Transfer) or operation.kind == "graph_dispatch":
+        for access in accesses.accesses_of(operation):
+            resource, first = plan.resources[access.uid], access.offset_bytes
+            end = resource.extent(access.level)
+            if resource.kind == "buffer" and access.extent_bytes is not None:
+                end = first + access.extent_bytes
+            yield _use(resource, access.level, first, end, access.stage, access.reads, access.writes)
+    elif operation.kind == "dispatch" and all(operation.workgroup_count):
+        touches = certain_touches(shaders[plan.pipelines[operation.pipeline].label].interface)
+        for descriptor, stage, variables in accesses.bound(operation):
+            ids = {variable.variable for variable in variables}
+            for touch in (touch for touch in touches if touch.variable in ids):
+                resource = plan.resources[descriptor.uid]
+                first, end, most = _touched(touch, descriptor, resource)
+                if end <= most:  # robustness decides about the others
+                    yield _use(resource, descriptor.level, first, end, stage, not touch.writes, touch.writes)
+
+
+def _touched(touch: Touch, descriptor: Descriptor, resource: ResourcePlan) -> tuple[int, int, int]:
+    """Return the first unit of a touch, the end, and the end of the bound part."""
+    if resource.kind == "image":
+        x, y = touch.place
+        part = resource.part_of(descriptor.level or 0)
+        first = y * part.width + x
+        return first, first + 1, part.width * part.height if x < part.width else 0
+    assert resource.kind == "buffer", "the code reads and writes tensors by other instructions"
+    unit = 1 if descriptor.format is None else descriptor.format.block_size_bytes
+    first = descriptor.offset_bytes + touch.place[0] * unit
+    return first, first + (touch.size_bytes or unit), descriptor.offset_bytes + descriptor.bound_bytes(resource)
+
+
+def _use(resource: ResourcePlan, level: int | None, first: int, end: int, stage: str, reads: bool, writes: bool) -> Use:
+    memory = f"{resource.uid} {level or 0}"
+    return Use(resource.uid, resource.kind, memory, first, end, stage, reads, writes)
 
 
 START = -1  # before the first command

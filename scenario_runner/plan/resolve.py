@@ -120,6 +120,11 @@ def resolve_with_context(
     plan = _assemble(context)
     if thorough is None:
         problems.raise_if_any()
+    without_barrier = [command for command in scenario.commands if not getattr(command, "implicit_barrier", True)]
+    if without_barrier and not problems.errors:
+        from scenario_runner.plan.accesses import certain_hazards
+
+        problems.report(certain_hazards(scenario, plan, loaded))
     folder = scenario.base_dir if output_dir is None else output_dir
     written = _outputs(context, declared, outputs, folder)
     plan = plan._replace(outputs=written, warnings=(*scenario.warnings, *problems.warnings))
