@@ -8,7 +8,7 @@ import pytest
 from scenario_runner import Runner
 from scenario_runner.checks.hazards import Barriers, Covered, Step, Use, Work, find_hazards
 from scenario_runner.validation import Options, validate_file
-from tests.scenes import Scene, at_level, glsl
+from tests.scenes import Scene, glsl
 
 WRITE = "layout(set = 0, binding = 0) buffer A { uint a[]; };"
 COPY = (
@@ -272,76 +272,6 @@ def test_a_scenario_without_a_barrier(scene: Scene, shader_cache: Path) -> None:
         for _ in range(2):
             assert [each.message for each in runner.run_to_files(scene.write()).warnings] == [message]
     assert validate_file(scene.write(), Options(strict=True)).exit_code == 3
-
-
-def hazards(scene: Scene) -> list[str]:
-    """Return the codes and commands of hazards that are found without --hazards."""
-    found = [each.split("/") for each in scenario_findings(scene) if each.startswith("SR-HAZARD")]
-    return [f"{code}{command}" for code, _, command, *_ in found]
-
-
-PARAMETER = "layout(push_constant) uniform P { uint n; };"
-TEXELS = "layout(set = 0, binding = 0, r32ui) uniform uimageBuffer t;"
-
-
-@pytest.mark.parametrize(
-    "first, declared, second, code",
-    [
-        ("a[3] = 1;", WRITE, "a[1 + 2] = 1;", "SR-HAZARD-003"),
-        ("a[gl_GlobalInvocationID.x] = 1;", WRITE, "uint b = a[gl_LocalInvocationIndex];", "SR-HAZARD-001"),
-        ("uint i = gl_WorkGroupID.y * 8; i += 2; a[i] = 1;", WRITE, "a[2] = 1;", "SR-HAZARD-003"),
-        ("uvec2 i = gl_WorkGroupID.yx; if (i.x < 4) a[i.y] = 1;", WRITE, "a[0] = 1;", "SR-HAZARD-003"),
-        ("for (int i = 0; i < 3; i++) a[i] = 1;", WRITE, "a[2] = 1;", "SR-HAZARD-003"),
-        ("imageStore(t, 2, uvec4(1));", TEXELS, "a[2] = 1;", "SR-HAZARD-003"),
-        # a read before a write, other elements, and accesses that depend on data
-        ("uint b = a[0];", WRITE, "a[0] = 1;", None),
-        ("a[0] = 1;", WRITE, "a[1] = 1;", None),
-        ("imageStore(t, 2, uvec4(1));", TEXELS, "a[1] = 1;", None),
-        ("if (a[5] > 0) return; a[0] = 1;", WRITE, "a[0] = 1;", None),
-        ("a[a[5]] = 1;", WRITE, "a[0] = 1;", None),
-        ("a[n] = 1;", WRITE + PARAMETER, "a[0] = 1;", None),
-        ("uint i = 0; if (n > 0) i = 1; a[i] = 1;", WRITE + PARAMETER, "a[0] = 1;", None),
-        ("if (gl_WorkGroupID.x > 0) a[0] = 1;", WRITE, "a[0] = 1;", None),
-        ("atomicAdd(a[0], 1);", WRITE, "atomicAdd(a[0], 1);", None),
-        ("a[99] = 1;", WRITE, "a[99] = 1;", None),
-    ],
-)
-def test_certain_hazards_of_shaders(
-    scene: Scene, shader_cache: Path, first: str, declared: str, second: str, code: str | None
-) -> None:
-    """Without --hazards, `validate` warns if the first invocations certainly use the same bytes without any barrier."""
-    scene.shader("first", glsl(first, declared)).shader("second", glsl(second, WRITE)).buffer("x", size=64)
-    scene.resource("memory_barrier", uid="b", src_access="memory_read", dst_access="memory_read")
-
-    def found(groups: int = 1, **keys: Any) -> list[str]:
-        scene.dispatch("first", ["x"], (groups,), **keys).dispatch("second", ["x"])
-        codes = hazards(scene)
-        scene.commands.clear()
-        return codes
-
-    assert found(implicit_barrier=False) == ([] if code is None else [f"{code} 1"])
-    assert found() == found(0, implicit_barrier=False) == []
-    scene.dispatch("first", ["x"], implicit_barrier=False)
-    scene.command("dispatch_barrier", memory_barrier_refs=["b"])
-    assert found() == []
-
-
-def test_certain_hazards_of_other_commands(scene: Scene, shader_cache: Path) -> None:
-    """Fills and copies of buffers use known bytes, and images known texels. The end of a frame orders all commands."""
-    scene.shader("read", glsl("b[0] = a[2];", COPY)).buffer("x", size=64).buffer("y", size=64)
-    fill = {"resource_ref": "x", "value": [1], "dtype": "uint32", "implicit_barrier": False}
-    scene.command("fill", **fill, offset=8, size=4).command("fill", **fill, offset=12)
-    scene.command("mark_boundary", resources=[]).dispatch("read", ["x", "y"])
-    assert hazards(scene) == []
-    del scene.commands[2]
-    assert hazards(scene) == ["SR-HAZARD-001 2"]
-
-    scene = Scene(scene.folder)
-    scene.shader("store", glsl("imageStore(p, ivec2(gl_GlobalInvocationID.x + 1), vec4(1));", STORE))
-    scene.image("i", "R8G8B8A8_UNORM", size=(8, 8), mips=2)
-    for level in (0, 1, 1):
-        scene.dispatch("store", [at_level("i", level)], implicit_barrier=False)
-    assert hazards(scene) == ["SR-HAZARD-003 2"]
 
 
 def test_aliases_conflict_where_they_overlap(scene: Scene, shader_cache: Path) -> None:

@@ -1,4 +1,4 @@
-"""Missing barriers around draws, graphs and commands that cannot be planned."""
+"""Missing barriers around draws, graphs and wrong commands, and barriers that are missing for certain."""
 
 import json
 import shutil
@@ -12,7 +12,7 @@ from scenario_runner.validation import Options, validate_file
 from tests.drawings import drawing, image
 from tests.gpu.ml_scenes import SPIRV, bindings, random
 from tests.left_out import VGF_LIBRARY, needs
-from tests.scenes import Scene, glsl
+from tests.scenes import Scene, at_level, glsl
 
 VERTEX = "layout(set = 0, binding = 0) readonly buffer D { vec4 d[]; };\nvoid main() { gl_Position = d[0]; }"
 FRAGMENT = """
@@ -121,9 +121,9 @@ def test_optical_flow(scene: Scene, implicit_barrier: bool) -> None:
     assert hazards(scene) == ([] if implicit_barrier else [("SR-HAZARD-001", message)])
 
 
-def missing_barriers(path: Path) -> list[Diagnostic]:
+def missing_barriers(path: Path, *, hazards: bool = True) -> list[Diagnostic]:
     """The findings about missing barriers."""
-    findings = validate_file(path, Options(hazards=True)).findings
+    findings = validate_file(path, Options(hazards=hazards)).findings
     return [finding for finding in findings if finding.code.startswith("SR-HAZARD")]
 
 
@@ -185,3 +185,74 @@ def test_a_command_that_cannot_be_planned_still_orders(scene: Scene, shader_cach
     scene.shader("bad", "#version 450\nvoid main() { nonsense; }")
     scene.dispatch("fill", ["x"], implicit_barrier=False).dispatch("bad", []).dispatch("fill", ["x"])
     assert missing_barriers(scene.write()) == []
+
+
+def certain(scene: Scene) -> list[str]:
+    """Return the codes and commands of hazards that are found without --hazards."""
+    findings = missing_barriers(scene.write(), hazards=False)
+    return [f"{each.code} {(each.pointer or '').split('/')[2]}" for each in findings]
+
+
+WORDS = "layout(set = 0, binding = 0) buffer A { uint a[]; };"
+READS = f"{WORDS} layout(set = 0, binding = 1) buffer B {{ uint b[]; }};"
+TEXELS_2D = "layout(set = 0, binding = 0, rgba8) uniform writeonly image2D p;"
+PARAMETER = "layout(push_constant) uniform P { uint n; };"
+TEXELS = "layout(set = 0, binding = 0, r32ui) uniform uimageBuffer t;"
+
+
+@pytest.mark.parametrize(
+    "first, declared, second, code",
+    [
+        ("a[3] = 1;", WORDS, "a[1 + 2] = 1;", "SR-HAZARD-003"),
+        ("a[gl_GlobalInvocationID.x] = 1;", WORDS, "uint b = a[gl_LocalInvocationIndex];", "SR-HAZARD-001"),
+        ("uint i = gl_WorkGroupID.y * 8; i += 2; a[i] = 1;", WORDS, "a[2] = 1;", "SR-HAZARD-003"),
+        ("uvec2 i = gl_WorkGroupID.yx; if (i.x < 4) a[i.y] = 1;", WORDS, "a[0] = 1;", "SR-HAZARD-003"),
+        ("for (int i = 0; i < 3; i++) a[i] = 1;", WORDS, "a[2] = 1;", "SR-HAZARD-003"),
+        ("imageStore(t, 2, uvec4(1));", TEXELS, "a[2] = 1;", "SR-HAZARD-003"),
+        # a read before a write, other elements, and accesses that depend on data
+        ("uint b = a[0];", WORDS, "a[0] = 1;", None),
+        ("a[0] = 1;", WORDS, "a[1] = 1;", None),
+        ("imageStore(t, 2, uvec4(1));", TEXELS, "a[1] = 1;", None),
+        ("if (a[5] > 0) return; a[0] = 1;", WORDS, "a[0] = 1;", None),
+        ("a[a[5]] = 1;", WORDS, "a[0] = 1;", None),
+        ("a[n] = 1;", WORDS + PARAMETER, "a[0] = 1;", None),
+        ("uint i = 0; if (n > 0) i = 1; a[i] = 1;", WORDS + PARAMETER, "a[0] = 1;", None),
+        ("if (gl_WorkGroupID.x > 0) a[0] = 1;", WORDS, "a[0] = 1;", None),
+        ("atomicAdd(a[0], 1);", WORDS, "atomicAdd(a[0], 1);", None),
+        ("a[99] = 1;", WORDS, "a[99] = 1;", None),
+    ],
+)
+def test_certain_hazards_of_shaders(scene: Scene, first: str, declared: str, second: str, code: str | None) -> None:
+    """Without --hazards, `validate` warns if the first invocations certainly use the same bytes without any barrier."""
+    scene.shader("first", glsl(first, declared)).shader("second", glsl(second, WORDS)).buffer("x", size=64)
+    scene.resource("memory_barrier", uid="b", src_access="memory_read", dst_access="memory_read")
+
+    def found(groups: int = 1, **keys: Any) -> list[str]:
+        scene.dispatch("first", ["x"], (groups,), **keys).dispatch("second", ["x"])
+        codes = certain(scene)
+        scene.commands.clear()
+        return codes
+
+    assert found(implicit_barrier=False) == ([] if code is None else [f"{code} 1"])
+    assert found() == found(0, implicit_barrier=False) == []
+    scene.dispatch("first", ["x"], implicit_barrier=False)
+    scene.command("dispatch_barrier", memory_barrier_refs=["b"])
+    assert found() == []
+
+
+def test_certain_hazards_of_other_commands(scene: Scene) -> None:
+    """Fills and copies of buffers use known bytes, and images known texels. The end of a frame orders all commands."""
+    scene.shader("read", glsl("b[0] = a[2];", READS)).buffer("x", size=64).buffer("y", size=64)
+    fill = {"resource_ref": "x", "value": [1], "dtype": "uint32", "implicit_barrier": False}
+    scene.command("fill", **fill, offset=8, size=4).command("fill", **fill, offset=12)
+    scene.command("mark_boundary", resources=[]).dispatch("read", ["x", "y"])
+    assert certain(scene) == []
+    del scene.commands[2]
+    assert certain(scene) == ["SR-HAZARD-001 2"]
+
+    scene = Scene(scene.folder)
+    scene.shader("store", glsl("imageStore(p, ivec2(gl_GlobalInvocationID.x + 1), vec4(1));", TEXELS_2D))
+    scene.image("i", "R8G8B8A8_UNORM", size=(8, 8), mips=2)
+    for level in (0, 1, 1):
+        scene.dispatch("store", [at_level("i", level)], implicit_barrier=False)
+    assert certain(scene) == ["SR-HAZARD-003 2"]
