@@ -11,7 +11,7 @@ from types import ModuleType
 
 from scenario_runner.cli.arguments import parse
 from scenario_runner.cli.command_frame import json_output, report_error, sandboxed, start_driver, start_pool
-from scenario_runner.cli.console import keep_absolute_paths, write
+from scenario_runner.cli.console import keep_absolute_paths, set_up_logging, write
 from scenario_runner.errors.installation import MIXED_PACKAGES_FIX, mixed_packages_problem
 from scenario_runner.errors.text import one_line
 from scenario_runner.processes import last_words, signals, temporary
@@ -22,6 +22,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         words = sys.argv[1:] if argv is None else argv
         options = parse(words)
+        set_up_logging(options.log_level, lines=options.command == "run")
         if options.command in ("run", "compare-layers") and options.action != "versions":
             last_words.announce_crashes(_only_file(options))
         if options.command == "run":

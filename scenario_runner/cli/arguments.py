@@ -8,7 +8,7 @@ import os
 from collections.abc import Sequence
 from typing import Any, Final
 
-from scenario_runner.cli.option_types import STDOUT, Parser, add_github_option, show_help
+from scenario_runner.cli.option_types import STDOUT, Parser, show_help
 from scenario_runner.cli.options import COMMANDS, EXAMPLES, GROUPS
 from scenario_runner.errors import UsageError
 from scenario_runner.errors.text import close_names, did_you_mean
@@ -18,6 +18,16 @@ _PAGES: Final = "The pages in docs/ explain each command; docs/command_line.md l
 REPORTERS: Final = ("test", "report", "bench")
 """The commands that write a file of --json beside other output."""
 _READERS: Final = ("run", "validate", "bench", "pack")
+# Options of `shared_arguments` that some commands lack.
+_RUN_DEFAULTS: Final = {
+    "device": None,
+    "ml_emulation": "auto",
+    "disable_extension": (),
+    "enable_robustness_features": False,
+    "debug_labels": False,
+    "printf": False,
+    "printf_size": None,
+}
 DEMO: Final = os.path.normpath(os.path.join(os.path.dirname(__file__), "..", "suite", "demo"))
 
 
@@ -68,10 +78,11 @@ def _split(argv: Sequence[str]) -> tuple[str, Sequence[str]]:
 
 def _overview() -> str:
     """Return the commands in groups, with examples."""
-    lines = ["usage: scenario-runner [run] FILE… [options]", "       scenario-runner COMMAND --help"]
+    lines = ["Run GPU workloads described in JSON.", ""]
+    lines += ["usage: scenario-runner [run] FILE… [options], or scenario-runner COMMAND --help"]
     for title, names in GROUPS.items():
         lines += ["", f"{title}:", *(f"  {name:16}{purpose(name)}" for name in names)]
-    return "\n".join([*lines, "", "examples:", *EXAMPLES["run"][:2], "", _PAGES])
+    return "\n".join([*lines, "", "examples:", *EXAMPLES["help"], "", _PAGES])
 
 
 def _with_json_values(command: str, words: Sequence[str]) -> list[str]:
@@ -93,9 +104,8 @@ def parser_of(command: str) -> Parser:
     """Make the parser of a command."""
     add_options = COMMANDS[command]
     parser = Parser(f"scenario-runner {command}", str(add_options.__doc__), EXAMPLES.get(command, ()))
-    parser.set_defaults(action="main", annotations=None)
+    parser.set_defaults(action="main", annotations=None, github=False, log_level=None, **_RUN_DEFAULTS)
     add_options(parser)
-    add_github_option(parser, command)
     return parser
 
 
@@ -122,6 +132,8 @@ def _complete_run(options: argparse.Namespace) -> None:
     is_bounded = options.watch or options.isolate or (prints and options.isolate is None)
     options.quiet_s = options.timeout if is_bounded else None
     options.replaced_measurements = None
+    if options.log_level is None and options.pipeline_caching and not options.quiet:
+        options.log_level = "info"  # the level of messages about pipeline caches
     if options.isolate is None:
         options.isolate = len(options.files) > 1 or prints or options.watch or options.core_dumps
 

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext, redirect_stdout, suppress
 
 from scenario_runner.cli.arguments import REPORTERS
-from scenario_runner.cli.console import set_up_logging, write
+from scenario_runner.cli.console import write
 from scenario_runner.cli.option_types import STDOUT
 from scenario_runner.errors import (
     INTERNAL_ERROR_EXIT_CODE,
@@ -124,13 +124,12 @@ def start_driver(options: argparse.Namespace) -> object:
 def start_pool(options: argparse.Namespace) -> object:
     """Start the pool of workers, which imports modules while this process finds the items. Return the `PoolProcess`.
 
-    Return None if no worker is needed here, or if the log must be opened before.
+    Return None if no worker is needed here.
     """
-    if options.action != "main" or options.list or options.update or options.cluster or options.log_level:
+    if options.action != "main" or options.list or options.update or options.cluster:
         return None
     from scenario_runner.processes.workers import PoolProcess
 
-    set_up_logging(None)  # for the workers, which inherit it
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # its threads would take time from the workers
     with suppress(LimitError):  # the suite reports this error
         return PoolProcess("scenario_runner.suite.evaluation")

@@ -273,6 +273,13 @@ _SHARED: Final[Mapping[str, Sequence[tuple[str, str, Mapping[str, Any]]]]] = {
     # the second name is the reference runner's
     "labels": [("--debug-labels --enable-gpu-debug-markers", "name Vulkan objects for debugging tools", {})],
     "log": [("--log-level", "print messages from this level on (default: warning)", {"choices": _LEVELS})],
+    "github": [
+        (
+            "--github",
+            "annotate files on GitHub and write the job summary (default: if GITHUB_ACTIONS is set)",
+            {"action": argparse.BooleanOptionalAction, "default": None},
+        )
+    ],
     "watch": [("--watch", "run again whenever an input file changes (needs watchfiles)", {})],
     "core dumps": [("--core-dumps", "keep core files of crashes and show native stacks (needs gdb)", {})],
     "reports": [
@@ -303,15 +310,6 @@ def add_device_options(group: argparse._ActionsContainer, default_timeout: str =
     add(group, "--timeout S", f"stop work on the device after S seconds (default: {default_timeout})")
     needed = "use the emulation layers for tensors and graphs: if the device needs them (auto), always or never"
     add(group, "--ml-emulation", needed, choices=("auto", "on", "off"), default="auto")
-
-
-def add_github_option(parser: argparse.ArgumentParser, command: str) -> None:
-    """Add --github to the commands that annotate files."""
-    if command not in ("run", "validate", "test"):
-        parser.set_defaults(github=False)
-        return
-    purpose = "annotate files on GitHub and write the job summary (default: if GITHUB_ACTIONS is set)"
-    add(parser, "--github", purpose, action=argparse.BooleanOptionalAction, default=None)
 
 
 def add_tolerance_options(group: argparse._ActionsContainer, when: str = "") -> None:

@@ -55,15 +55,15 @@ def _run(parser: Parser) -> None:
     """Run GPU workloads described in JSON, or models."""
     parser.usage = "scenario-runner [run] FILE… [options]"
     add(parser, "files FILE", "scenario files (JSON), a model, or -", nargs="*")
-    add_shared(parser, "parameters")
-    add(parser, "--version -v", "print versions as JSON", action="store_const", const="versions", dest="action")
+    add_shared(parser, "parameters", "github")
+    add(parser, "-v --version", "print versions as JSON", action="store_const", const="versions", dest="action")
 
     group = parser.add_argument_group("device")
     add_device_options(group)
     add_shared(group, "features")
     add(group, "--list-devices", "list the Vulkan devices", action="store_const", const="list_devices", dest="action")
-    crashes = "survive a driver crash, with --timeout also a hang (default: crashes only, for several files)"
-    add(group, "--isolate", crashes, action=argparse.BooleanOptionalAction)
+    isolate = "run in a separate process, which may crash, and with --timeout hang (default: for several files)"
+    add(group, "--isolate", isolate, action=argparse.BooleanOptionalAction)
     add_shared(group, "core dumps", "watch")
 
     group = parser.add_argument_group("models")
@@ -72,7 +72,11 @@ def _run(parser: Parser) -> None:
     add(group, "--push-constants NAME=FILE", "push constants of a shader in a model (.npy)", **REPEATED)
 
     group = parser.add_argument_group("results")
-    add(group, "--output --output-dir DIR", "folder for relative dst paths (default: the scenario's folder; models: .)")
+    add(
+        group,
+        "--output --output-dir DIR",
+        "folder for relative dst paths (default: the scenario's; for a model .)",
+    )
     add(group, "--folder-each", "with --output and --capture-dir: write to a separate folder for each scenario")
     add(group, "--clean", "remove the outputs of earlier runs before each run")
     add(group, "--dry-run", "plan, compile and upload, but run no command and write no file")
@@ -117,7 +121,7 @@ def _add_run_tools(parser: Parser) -> None:
         add(group, f"{option} DIR", f"{purpose}, into an existing folder")
     add(group, "--neural-statistics-mode", "the kind of statistics (default: 1)", type=int, choices=(0, 1))
 
-    group = parser.add_argument_group("compatibility")
+    group = parser.add_argument_group("compatibility with other runners")
     add(group, "--scenario FILE", "a scenario file, the same as FILE", **REPEATED)
     add(group, "--wait-for-key-stroke-before-run", "wait for Enter before running")
     add(group, "--pause-on-exit", "wait for Enter at the end")
@@ -136,7 +140,7 @@ def _validate(parser: Parser) -> None:
     add(parser, "--against REPORT", "check limits and features of a device in a report of 'doctor --json'")
     add(parser, "--device D", "with --against: index, UUID or part of the name of the device")
     add(parser, "--output DIR", "folder for relative dst paths (default: the scenario's folder)")
-    add_shared(parser, "compiler", "sandbox", "log", "watch")
+    add_shared(parser, "compiler", "sandbox", "log", "watch", "github")
 
 
 def _test(parser: Parser) -> None:
@@ -145,6 +149,7 @@ def _test(parser: Parser) -> None:
     """
     parser.epilog = "exit codes: 0: nothing unexpected; 1: unexpected failures; 17: missing tool (docs/suites.md)"
     add(parser, "paths PATH", "scenarios, models, folders, @lists, or - (default: the current folder)", nargs="*")
+    add_shared(parser, "github")
 
     group = parser.add_argument_group("selection of scenarios")
     add(group, "--demo", "run the small suite that comes with the program")
@@ -156,11 +161,11 @@ def _test(parser: Parser) -> None:
     add(group, "--fraction M", "run every M-th scenario", type=_COUNT, default=1)
     add(group, "--fraction-start N", "begin with the N-th scenario (default: 1)", type=_COUNT, default=1)
     add(group, "--shuffle SEED", "shuffle the scenarios; the same SEED gives the same order")
-    add(group, "--failed-first", "begin with the scenarios that failed before, by --results")
+    add(group, "--failed-first", "begin with the scenarios that failed in the run before, in --results")
     add(group, "--list", "print the names of the chosen scenarios, and run nothing")
 
     group = parser.add_argument_group("execution")
-    devices = "'all' of the fastest kind (without software devices beside a GPU), 'gpus', or indexes, UUIDs or names"
+    devices = "use several devices: 'all' of the fastest kind, 'gpus', or indexes, UUIDs or names"
     add(group, "--devices D,…", devices, default=())
     each = "run the suite on each of --devices (default: gpus), and compare the verdicts"
     add(group, "--each-device", each, action="store_const", const="each_device", dest="action")
@@ -168,12 +173,19 @@ def _test(parser: Parser) -> None:
     add(group, "--cluster SCHEDULER", "run on Dask workers: tcp://host:8786, a scheduler's *.json, or local:N")
     add(group, "--retries N", "retry unexpected results up to N times (default: 1)", type=_NUMBER)
     repeat = add(group, "--repeat N", "run each scenario N times, or until a failure", type=_COUNT, default=1)
-    add(group, "--fail-fast N", "stop after N failures (default: 1)", type=_COUNT, nargs="?", const=1)
-    add_shared(group, "core dumps", "watch")
-    add(group, "--max-failures N", "skip the remaining scenarios after N failures", type=_COUNT)
+    add(
+        group,
+        "--fail-fast N",
+        "stop after N failures (default: 1), for --resume",
+        type=_COUNT,
+        nargs="?",
+        const=1,
+    )
+    add(group, "--max-failures N", "after N failures, the remaining scenarios get the verdict Skip", type=_COUNT)
     add(group, "--strict-environment", "stop if this machine lacks a tool that an item needs")
     add(group, "--strict", "stop at any problem with lists, folders or expectations")
     add(group, "--require-expectations", "fail scenarios with outputs and without expectations")
+    add_shared(group, "core dumps", "watch")
 
     group = parser.add_argument_group("output")
     add(group, "--results DIR", "folder for journal.jsonl, results.csv and failures.csv")
@@ -233,7 +245,6 @@ def _bench(parser: Parser) -> None:
     add_device_options(group)
     add_shared(group, "compiler", "sandbox", "validation", "labels", "log")
     parser.word_groups = {"measured_words": group._group_actions}
-    parser.set_defaults(disable_extension=(), enable_robustness_features=False, printf=False, printf_size=None)
 
 
 def _pack(parser: Parser) -> None:
@@ -272,7 +283,6 @@ def _reduce(parser: Parser) -> None:
     add_shared(compiling, "compiler")
     add_shared(parser, "log")
     run_actions = [action for group in groups for action in group._group_actions]
-    parser.set_defaults(printf=False, printf_size=None, debug_labels=False)
     parser.word_groups = {"run_words": run_actions, "tolerance_words": comparing._group_actions}
 
 
@@ -318,7 +328,6 @@ def _diff(parser: Parser) -> None:
     add(group, "--timeout S", limit, default=ITEM_TIMEOUT_S)
     add(group, "--output DIR", "keep the dumps, in DIR/first and DIR/second")
     add_shared(group, "features", "sandbox", "validation", "compiler")
-    parser.set_defaults(device=None, ml_emulation="auto", debug_labels=False, printf=False, printf_size=None)
     parser.word_groups = {"run_words": group._group_actions}
 
 
@@ -397,9 +406,13 @@ GROUPS: Final = {
 }
 """The commands in the groups of ``scenario-runner --help``."""
 EXAMPLES: Final = {
-    "run": (
+    "help": (
         "  scenario-runner test.json                 run a scenario",
         "  scenario-runner test suite --html r.html  run a suite, and write a report",
+    ),
+    "run": (
+        "  scenario-runner test.json                 run a scenario",
+        "  scenario-runner test.json --output out    write the results to the folder out",
         "  scenario-runner model.vgf --input x=x.npy run a model",
     ),
     "test": (

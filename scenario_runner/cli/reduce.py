@@ -11,7 +11,7 @@ import time
 from contextlib import nullcontext
 
 from scenario_runner.cli.arguments import shared_arguments
-from scenario_runner.cli.console import live, set_up_logging, terminal, write
+from scenario_runner.cli.console import live, terminal, write
 from scenario_runner.cli.options import REDUCE_TIMEOUT_S
 from scenario_runner.doctor.machine_report import gather
 from scenario_runner.errors import UsageError, version
@@ -51,7 +51,6 @@ def main(options: argparse.Namespace) -> int:
 
     After Ctrl-C, write the smallest scenario so far and return the interrupt's exit code. Raises ScenarioRunnerError.
     """
-    set_up_logging(options.log_level)
     output = _archive_name(options) if options.zip else options.output
     _check(options, output)
     code, began = 0, time.monotonic()

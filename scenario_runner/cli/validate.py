@@ -8,7 +8,7 @@ from functools import lru_cache, partial
 from pathlib import Path
 
 from scenario_runner.cli.arguments import compiler_arguments
-from scenario_runner.cli.console import set_up_logging, write_finding
+from scenario_runner.cli.console import write_finding
 from scenario_runner.cli.watch import Files, check_watchable, watch
 from scenario_runner.errors import UsageError, file_error, version
 from scenario_runner.errors.text import counted, one_line
@@ -35,7 +35,6 @@ _FILES = {
 
 def main(options: argparse.Namespace) -> int:
     """Validate files. Return 0, or the exit code of the first invalid file."""
-    set_up_logging(options.log_level)
     options.files = list(_files_in(options.files))
     if options.sarif is not None:
         if os.path.realpath(options.sarif) in map(os.path.realpath, options.files):

@@ -151,7 +151,7 @@ def test_help_is_in_groups(program: Program) -> None:
         "debugging:",
         "capture:",
         "timing and measurements:",
-        "compatibility:",
+        "compatibility with other runners:",
     ]
     device = ended.out.partition("\ndevice:\n")[2].partition("\n\n")[0]
     assert "  --timeout S " in device

@@ -25,7 +25,7 @@ from scenario_runner.cli.bench.samples import (
     summary,
     write_measurement,
 )
-from scenario_runner.cli.console import set_up_logging, show_error, show_table, terminal
+from scenario_runner.cli.console import show_error, show_table, terminal
 from scenario_runner.cli.options import THRESHOLD_PERCENT
 from scenario_runner.errors import DeviceError, FileError, ScenarioRunnerError, UsageError
 from scenario_runner.errors.text import one_line
@@ -49,7 +49,6 @@ def main(options: argparse.Namespace) -> int:
 
     Return 0, or the exit code of the first failed scenario. A comparison returns 1 if anything is slower.
     """
-    set_up_logging(options.log_level)
     _refuse_contradictions(options)
     threshold = THRESHOLD_PERCENT if options.threshold is None else options.threshold
     if options.compare is not None:

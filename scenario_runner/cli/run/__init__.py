@@ -10,7 +10,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Final, NoReturn, TypeAlias
 
 from scenario_runner.cli.arguments import value_of
-from scenario_runner.cli.console import set_up_logging, show_error, write
+from scenario_runner.cli.console import show_error, write
 from scenario_runner.cli.run.run_files import (
     SINGLE_SCENARIO_OPTIONS,
     FileEnd,
@@ -73,11 +73,8 @@ def main(options: argparse.Namespace) -> int:
         raise UsageError(
             "no scenario file was given", help="scenario-runner test.json, or scenario-runner --help for all commands"
         )
-    # messages about pipeline caches have the level info
-    default_level = "info" if options.pipeline_caching and not options.quiet else "warning"
-    options.log_level = options.log_level or default_level
-    set_up_logging(options.log_level, lines=True)
-    _prepare_process(options)
+    if not options.isolate and options.log_level == "debug":
+        faulthandler.enable()
     if options.watch:
         _watch(paths, options)
     files = _files(paths, options)
@@ -87,12 +84,6 @@ def main(options: argparse.Namespace) -> int:
     if options.wait_for_key_stroke_before_run:
         _wait_for_enter("press Enter to run")
     return _run(files, options)
-
-
-def _prepare_process(options: argparse.Namespace) -> None:
-    """Prepare this process for crashes, if it runs the files itself."""
-    if not options.isolate and options.log_level == "debug":
-        faulthandler.enable()
 
 
 def _files(paths: Sequence[str], options: argparse.Namespace) -> list[RunFile]:

@@ -8,7 +8,7 @@ from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from typing import Final
 
-from scenario_runner.cli.console import set_up_logging, show_table, write, write_finding
+from scenario_runner.cli.console import show_table, write, write_finding
 from scenario_runner.cli.suites import test
 from scenario_runner.cli.suites.report import problem_text, report_paths
 from scenario_runner.cli.suites.suite_display import verdict_line
@@ -40,7 +40,6 @@ def each_device(options: Namespace) -> int:
         return test.main(options)
     _check(options)
     test.settle(Namespace(**vars(options)))
-    set_up_logging(options.log_level)
     chosen = suite_options(devices=options.devices or ("gpus",), jobs=1)
     with SuiteWorkers(chosen, on_note=partial(write, "warning")) as workers:
         workers.find_devices()

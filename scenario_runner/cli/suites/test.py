@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Final
 
 from scenario_runner.cli.arguments import DEMO, shared_arguments
 from scenario_runner.cli.command_frame import DEPENDENCIES
-from scenario_runner.cli.console import set_up_logging
 from scenario_runner.cli.options import ITEM_TIMEOUT_S
 from scenario_runner.cli.suites.report import problem_text, report_paths, write_reports
 from scenario_runner.cli.suites.suite_display import SuiteDisplay, verdict_line
@@ -66,7 +65,6 @@ def main(options: Namespace) -> int:
     for package in DEPENDENCIES:  # no worker starts without them
         if find_spec(package) is None:
             raise ModuleNotFoundError(name=package)
-    set_up_logging(options.log_level)
     results: AbstractContextManager[str] = temporary_folder() if options.reports or options.watch else nullcontext("")
     if options.results is not None:
         results = nullcontext(os.path.abspath(options.results))
