@@ -7,7 +7,7 @@ import re
 import subprocess
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy
 import pytest
@@ -15,10 +15,18 @@ import pytest
 from scenario_runner.errors import ScenarioError, ScenarioRunnerError
 from scenario_runner.errors.diagnostic import Diagnostic
 
+Raised = TypeVar("Raised", bound=ScenarioRunnerError)
 Binding = str | Mapping[str, Any]
 Bindings = Sequence[Binding] | Mapping[tuple[int, int], Binding]
 _FORMATS = {"f2": "R16_SFLOAT", "f4": "R32_SFLOAT", "i1": "R8_SINT", "i2": "R16_SINT", "i4": "R32_SINT",
              "i8": "R64_SINT", "u1": "R8_UINT", "u2": "R16_UINT", "u4": "R32_UINT", "b1": "R8_BOOL_ARM"}  # fmt: skip
+
+
+def error_of(kind: type[Raised], call: Callable[..., object], *arguments: Any, **keys: Any) -> Raised:
+    """Return the error that a call raises."""
+    with pytest.raises(kind) as caught:
+        call(*arguments, **keys)
+    return caught.value
 
 
 def assemble(text: str, target: str = "spv1.3") -> bytes:
@@ -172,9 +180,7 @@ class Scene:
 
     def refusal(self, run: Callable[[Path], object], kind: type[ScenarioRunnerError] = ScenarioError) -> Diagnostic:
         """Return the only problem of the error that ``run`` (or ``plan``) of the scenario raises."""
-        with pytest.raises(kind) as caught:
-            run(self.write())
-        (problem,) = caught.value.problems
+        (problem,) = error_of(kind, run, self.write()).problems
         return problem
 
     def output(self, uid: str, dtype: Any = "int8") -> Any:

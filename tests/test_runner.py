@@ -22,7 +22,7 @@ from scenario_runner.scenario import (
     SpecializationConstant,
 )
 from tests.program import run_python
-from tests.scenes import ADD, Scene, assemble, glsl, kernel
+from tests.scenes import ADD, Scene, assemble, error_of, glsl, kernel
 
 TWO = "layout(binding = 0) buffer A { float a[]; };\nlayout(binding = 1) buffer B { float b[]; };\n"
 SCALE = glsl(
@@ -103,9 +103,7 @@ def test_kinds_of_inputs(runner: Runner, given: Any) -> None:
 )
 def test_inputs_that_do_not_fit(runner: Runner, inputs: dict[str, Any], message: str) -> None:
     """An input of the wrong name, size or kind is a UsageError that says so."""
-    with pytest.raises(UsageError) as caught:
-        runner.run(in_code(bytes(16), 1, 0), inputs)
-    assert caught.value.problems[0].message == message
+    assert error_of(UsageError, runner.run, in_code(bytes(16), 1, 0), inputs).problems[0].message == message
 
 
 def test_outputs_are_chosen(runner: Runner) -> None:

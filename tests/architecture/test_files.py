@@ -1,6 +1,5 @@
 """Rules for files: length, names, and texts that no file may contain."""
 
-import ast
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -46,20 +45,6 @@ def test_modules_are_named_after_what_they_hold() -> None:
     vague = re.compile(r"^(utils?|helpers?|managers?|common|misc|tools?)$")
     modules = [path for path in project_files() if path.suffix == ".py"]
     assert [path for path in modules if vague.match(path.stem)] == []
-
-
-def test_docstrings_begin_with_a_verb_or_a_noun() -> None:
-    """No docstring of the package begins with a question word such as What or Whether."""
-    clause = re.compile(r"(What|Whether|Which|How|Those|That|Who|Where|When|Why)\b")
-    kinds = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
-    found = [
-        f"{path.relative_to(CHECKOUT)}: {text.splitlines()[0]}"
-        for path in project_files()
-        if path.suffix == ".py" and path.is_relative_to(CHECKOUT / "scenario_runner") and "_generated" not in path.parts
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
-        if isinstance(node, kinds) and clause.match(text := ast.get_docstring(node) or "")
-    ]
-    assert found == []
 
 
 def test_no_file_names_a_machine_or_a_registry() -> None:

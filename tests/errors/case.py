@@ -6,8 +6,6 @@ from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import pytest
-
 from scenario_runner import Runner
 from scenario_runner.doctor.machine_report import gather
 from scenario_runner.errors import ScenarioRunnerError, error_class
@@ -15,7 +13,7 @@ from scenario_runner.errors.diagnostic import Diagnostic
 from scenario_runner.run.reported_device import read_device
 from scenario_runner.validation import Options, validate_file
 from tests.program import Program
-from tests.scenes import Scene
+from tests.scenes import Scene, error_of
 
 Codes = set[str]
 
@@ -51,12 +49,11 @@ class Case(NamedTuple):
 
     def raised(self, call: Callable[[], object]) -> Codes:
         """Return the codes that a call raises; the class of the error belongs to the first code."""
-        with pytest.raises(ScenarioRunnerError) as caught:
-            call()
-        expected = error_class(caught.value.problems[0].code)
-        assert isinstance(caught.value, expected)
-        assert caught.value.exit_code == expected.exit_code
-        return _codes(caught.value.problems)
+        error = error_of(ScenarioRunnerError, call)
+        expected = error_class(error.problems[0].code)
+        assert isinstance(error, expected)
+        assert error.exit_code == expected.exit_code
+        return _codes(error.problems)
 
     def run(self, scenario: Any = None, inputs: Any = None, **options: Any) -> Codes:
         """Return the codes that a run raises."""

@@ -14,6 +14,7 @@ from scenario_runner.files.codec_table import create_image
 from scenario_runner.files.dds import DdsReader, read_header
 from scenario_runner.files.vk_formats import all_formats, format_named
 from tests.image_files import mutated, write_dds
+from tests.scenes import error_of
 
 MANY_EXAMPLES = settings(max_examples=150)
 WITH_DXGI = [entry for entry in all_formats() if entry.dxgi is not None]
@@ -187,11 +188,10 @@ def test_other_legacy_headers_are_refused(tmp_path: Path, fields: dict, found: s
     """A legacy header with another layout is refused."""
     path = tmp_path / "a.dds"
     path.write_bytes(dds_bytes(bytes(64), **fields))
-    with pytest.raises(FileError) as caught:
-        read_header(path)
+    error = error_of(FileError, read_header, path)
     reason = "has a header without the DX10 part, and its texels are not supported there"
-    assert str(caught.value) == f"{path}: {reason}: {found}"
-    assert caught.value.problems[0].code == "SR-FILE-010"
+    assert str(error) == f"{path}: {reason}: {found}"
+    assert error.problems[0].code == "SR-FILE-010"
 
 
 @pytest.mark.parametrize(
@@ -263,10 +263,9 @@ def test_a_wrong_file_is_one_clear_error(tmp_path: Path, content: bytes, message
     """Each lie in a file has a message with the found and the expected value."""
     path = tmp_path / "a.dds"
     path.write_bytes(content)
-    with pytest.raises(FileError) as caught:
-        read_header(path)
-    assert str(caught.value) == f"{path}: {message}"
-    assert caught.value.problems[0].code in ("SR-FILE-009", "SR-FILE-010")
+    error = error_of(FileError, read_header, path)
+    assert str(error) == f"{path}: {message}"
+    assert error.problems[0].code in ("SR-FILE-009", "SR-FILE-010")
 
 
 @MANY_EXAMPLES

@@ -21,6 +21,7 @@ from scenario_runner.files.codec_table import (
 )
 from scenario_runner.files.vk_formats import Format, format_named
 from tests.image_files import read_image_header, write_dds, write_image
+from tests.scenes import error_of
 
 
 def named(name: str) -> Format:
@@ -134,9 +135,7 @@ def test_a_contradiction_shows_both_sides(
     """A file of another format or size than declared is an error, never an override."""
     path = tmp_path / ("a" + extension)
     write_image(path, named("R8G8B8A8_UNORM"), 2, 3, [bytes(24)])
-    with pytest.raises(FileError) as caught:
-        open_image(path, named(declared), width, height)
-    assert str(caught.value) == f"{path}: {message}"
+    assert str(error_of(FileError, open_image, path, named(declared), width, height)) == f"{path}: {message}"
 
 
 def test_more_levels_than_declared_are_refused(tmp_path: Path) -> None:
@@ -155,9 +154,8 @@ def test_destinations_are_checked_without_touching_them(tmp_path: Path) -> None:
         ("a.png", "R32_SFLOAT", "cannot hold texels of the format 'VK_FORMAT_R32_SFLOAT': a PNG file has unsigned"),
         ("a.npy", "BC1_RGBA_UNORM_BLOCK", "cannot hold texels of the format 'VK_FORMAT_BC1_RGBA_UNORM_BLOCK': NumPy"),
     ]:
-        with pytest.raises(FileError) as caught:
-            check_image_format(tmp_path / name, named(declared))
-        assert str(caught.value).startswith(f"{tmp_path / name}: {message}")
+        error = error_of(FileError, check_image_format, tmp_path / name, named(declared))
+        assert str(error).startswith(f"{tmp_path / name}: {message}")
     check_image_format(tmp_path / "new" / "a.dds", named("BC1_RGBA_UNORM_BLOCK"))
     assert list(tmp_path.iterdir()) == []
 

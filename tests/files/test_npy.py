@@ -14,6 +14,7 @@ from scenario_runner.errors import FileError
 from scenario_runner.files.elements import read_array
 from scenario_runner.files.npy import NpyCodec, NpyReader, read_header, write_npy
 from tests.image_files import mutated
+from tests.scenes import error_of
 
 MANY_EXAMPLES = settings(max_examples=150)
 
@@ -152,11 +153,10 @@ def test_a_wrong_file_is_one_clear_error(tmp_path: Path, content: bytes, message
     """Each lie in a file has a message with the found and the expected value."""
     path = tmp_path / "a.npy"
     path.write_bytes(content)
-    with pytest.raises(FileError) as caught:
-        read_header(path)
-    assert str(caught.value) == f"{path}: {message}"
+    error = error_of(FileError, read_header, path)
+    assert str(error) == f"{path}: {message}"
     is_sound = message.startswith(("holds items", "holds records", "has the .npy version", "has a .npy header of"))
-    assert caught.value.problems[0].code == ("SR-FILE-008" if is_sound else "SR-FILE-007")
+    assert error.problems[0].code == ("SR-FILE-008" if is_sound else "SR-FILE-007")
 
 
 def test_what_is_no_file_is_refused(tmp_path: Path) -> None:
@@ -169,9 +169,7 @@ def test_what_is_no_file_is_refused(tmp_path: Path) -> None:
         ("nul\0.npy", "cannot be opened: no path can hold a NUL character"),
     ]:
         path = os.path.join(tmp_path, name)  # a Path would drop the dot
-        with pytest.raises(FileError) as caught:
-            NpyReader(path)
-        assert str(caught.value) == f"{path}: {message}".replace("\0", "\\x00")
+        assert str(error_of(FileError, NpyReader, path)) == f"{path}: {message}".replace("\0", "\\x00")
 
 
 def test_a_header_of_python_2_and_of_the_reference_are_read(tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ import pytest
 from scenario_runner.errors import FileError
 from scenario_runner.files.output import MARKER_PREFIX, OutputFile, OutputSet, marker_path
 from tests.program import files_in, run_python
+from tests.scenes import error_of
 
 # Three files of "new" over files of "old"; the process ends itself before the rename of the third.
 KILLED = """
@@ -172,9 +173,7 @@ def test_names_that_no_file_can_get(tmp_path: Path, name: str, message: str) -> 
     """Too long a name, also in folders that do not exist yet, is found without making anything."""
     (tmp_path / "file").write_bytes(b"")
     (tmp_path / "folder").mkdir()
-    with pytest.raises(FileError) as caught:
-        OutputFile(tmp_path / name)
-    (problem,) = caught.value.problems
+    (problem,) = error_of(FileError, OutputFile, tmp_path / name).problems
     assert (problem.path, problem.message) == (str(tmp_path / name), message)
     assert sorted(os.listdir(tmp_path)) == ["file", "folder"]
 

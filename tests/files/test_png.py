@@ -17,6 +17,7 @@ from scenario_runner.files.png import PngHeader, read_header
 from scenario_runner.files.vk_formats import format_named
 from tests.effort import calls_of
 from tests.image_files import mutated, read_texels, write_image
+from tests.scenes import error_of
 
 MANY_EXAMPLES = settings(max_examples=100)
 RGBA8 = format_named("VK_FORMAT_R8G8B8A8_UNORM")
@@ -123,9 +124,8 @@ def test_16_bits_do_not_go_into_8(tmp_path: Path, name: str, color: int, samples
     """A file of 16 bits a channel is refused for a format of 8, whatever its colour type: half of it would be lost."""
     path = tmp_path / "a.png"
     path.write_bytes(png_bytes(2, 1, 16, color, bytes(4 * samples)))
-    with pytest.raises(FileError) as caught:
-        read_texels(path, format_named("VK_FORMAT_" + name))
-    assert str(caught.value) == f"{path}: has channels of 16 bits, but the scenario declares 'VK_FORMAT_{name}' with 8"
+    error = error_of(FileError, read_texels, path, format_named("VK_FORMAT_" + name))
+    assert str(error) == f"{path}: has channels of 16 bits, but the scenario declares 'VK_FORMAT_{name}' with 8"
 
 
 @pytest.mark.parametrize(
@@ -146,12 +146,8 @@ def test_no_channel_is_lost(tmp_path: Path, color: int, more: bytes, found: str,
     path.write_bytes(png_bytes(2, 1, 8, color, bytes(8), more))
     for name in names:
         format = format_named("VK_FORMAT_" + name)
-        with pytest.raises(FileError) as caught:
-            read_texels(path, format)
-        assert (
-            str(caught.value)
-            == f"{path}: has {found}, but the scenario declares '{format.name}' with {format.components}"
-        )
+        message = f"has {found}, but the scenario declares '{format.name}' with {format.components}"
+        assert str(error_of(FileError, read_texels, path, format)) == f"{path}: {message}"
 
 
 @MANY_EXAMPLES
@@ -221,10 +217,9 @@ def test_a_wrong_file_is_one_clear_error(tmp_path: Path, content: bytes, message
     """Truncated files, lying headers and bombs have a message with the found and the expected value."""
     path = tmp_path / "a.png"
     path.write_bytes(content)
-    with pytest.raises(FileError) as caught:
-        read_texels(path, RGBA8)
-    assert str(caught.value).startswith(f"{path}: {message}")
-    assert caught.value.problems[0].code in ("SR-FILE-011", "SR-FILE-012")
+    error = error_of(FileError, read_texels, path, RGBA8)
+    assert str(error).startswith(f"{path}: {message}")
+    assert error.problems[0].code in ("SR-FILE-011", "SR-FILE-012")
 
 
 @pytest.mark.parametrize("bits, color, samples", [(8, 6, 4), (8, 3, 1), (16, 2, 3)])
@@ -310,9 +305,8 @@ def test_a_mutated_file_gives_a_result_or_our_error(tmp_path: Path, data: st.Dat
 def test_channels_of_other_bits_are_refused(tmp_path: Path, name: str, message: str) -> None:
     """A file that the format cannot hold is an error that shows both."""
     (tmp_path / "a.png").write_bytes(GOOD)
-    with pytest.raises(FileError) as caught:
-        read_texels(tmp_path / "a.png", format_named("VK_FORMAT_" + name))
-    assert str(caught.value) == f"{tmp_path / 'a.png'}: {message}"
+    error = error_of(FileError, read_texels, tmp_path / "a.png", format_named("VK_FORMAT_" + name))
+    assert str(error) == f"{tmp_path / 'a.png'}: {message}"
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ from scenario_runner.files.dds import read_header as read_dds_header
 from scenario_runner.files.npy import read_header
 from scenario_runner.ml.vgf_file import read_vgf
 from tests.program import COMMAND, Program
-from tests.scenes import Scene, glsl
+from tests.scenes import Scene, error_of, glsl
 
 STORE = glsl("a[0] = 1u;", "layout(binding = 0) buffer B { uint a[]; };\n")
 
@@ -177,9 +177,7 @@ def test_offsets_that_no_device_takes(
 def test_a_missing_file(read: Any, tmp_path: Path) -> None:
     """A missing file is an error with the path, also a Python FileNotFoundError, with the same message."""
     path = str(tmp_path / "none.json")
-    with pytest.raises(FileNotFoundError) as caught:
-        read(path)
-    error = caught.value
+    error = error_of(MissingFileError, read, path)
     assert isinstance(error, FileError)
     assert (error.exit_code, error.filename, error.errno) == (4, path, errno.ENOENT)
     assert str(error).startswith(f"{path}: ")
@@ -190,9 +188,7 @@ def test_a_missing_file(read: Any, tmp_path: Path) -> None:
 
 def test_a_folder_is_not_missing(tmp_path: Path) -> None:
     """A folder in place of a file is another error than a missing file."""
-    with pytest.raises(FileError) as caught:
-        load(tmp_path)
-    assert not isinstance(caught.value, FileNotFoundError)
+    assert not isinstance(error_of(FileError, load, tmp_path), FileNotFoundError)
 
 
 @pytest.mark.parametrize("kind", ["scenario", *KINDS])

@@ -15,6 +15,7 @@ from scenario_runner.files.vk_formats import (
     format_of_value,
     full_mip_count,
 )
+from tests.scenes import error_of
 
 # Layout, components and bytes of a texel or block; then, for each kind of number, the NumPy type of a component and the
 # DXGI code.
@@ -106,15 +107,12 @@ def test_packed_channels_go_from_the_highest_bit_down() -> None:
 
 def test_an_unknown_name_is_an_error_with_close_matches() -> None:
     """A misspelt name gets the nearest ones, a name without prefix the full one, and nonsense an example."""
-    with pytest.raises(ScenarioError) as caught:
-        format_named("VK_FORMAT_R8G8B8A8_UNROM")
-    assert str(caught.value) == "unknown format 'VK_FORMAT_R8G8B8A8_UNROM'"
-    assert str(caught.value.problems[0].help).startswith("did you mean 'VK_FORMAT_R8G8B8A8_UNORM' or ")
+    error = error_of(ScenarioError, format_named, "VK_FORMAT_R8G8B8A8_UNROM")
+    assert str(error) == "unknown format 'VK_FORMAT_R8G8B8A8_UNROM'"
+    assert str(error.problems[0].help).startswith("did you mean 'VK_FORMAT_R8G8B8A8_UNORM' or ")
     assert close_format_names("R32_SFLOAT")[0] == "VK_FORMAT_R32_SFLOAT"
     assert close_format_names("x" * 10_000_000) == []
-    with pytest.raises(ScenarioError) as caught:
-        format_named("")
-    assert caught.value.problems[0].help == "expected a name like 'VK_FORMAT_R8_UNORM'"
+    assert error_of(ScenarioError, format_named, "").problems[0].help == "expected a name like 'VK_FORMAT_R8_UNORM'"
     assert find_format("R32_SFLOAT") is None
 
 

@@ -15,7 +15,7 @@ from scenario_runner.errors import ScenarioError
 from scenario_runner.scenario import Buffer, Image, RawData, Shader, Tensor
 from scenario_runner.scenario.entries import Model
 from scenario_runner.scenario.schema import json_schema
-from tests.scenes import assemble, glsl
+from tests.scenes import assemble, error_of, glsl
 
 CHECKOUT = Path(__file__).resolve().parents[2]
 EXAMPLES = sorted((CHECKOUT / "scenarios").glob("*/*/scenario.json"))
@@ -86,9 +86,7 @@ def test_wrong_dicts(change: Any, messages: list[str]) -> None:
     """A wrong dict has the same problems as a file, each with its pointer."""
     tree = add()
     change(tree)
-    with pytest.raises(ScenarioError) as caught:
-        from_dict(tree)
-    for line, message in zip(str(caught.value).splitlines(), messages, strict=True):
+    for line, message in zip(str(error_of(ScenarioError, from_dict, tree)).splitlines(), messages, strict=True):
         assert message in line
 
 

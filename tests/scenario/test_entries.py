@@ -11,6 +11,7 @@ from scenario_runner.errors import ScenarioError
 from scenario_runner.files import vk_formats
 from scenario_runner.scenario import Model, Scenario, loads
 from scenario_runner.scenario.kinds import RESOURCES as KINDS_OF_RESOURCES
+from tests.scenes import error_of
 
 Body = dict[str, Any]
 
@@ -123,10 +124,8 @@ def test_right(kind: str, change: Body, expected: str) -> None:
 @pytest.mark.parametrize("kind, change, message", changes("wrong"))
 def test_wrong(kind: str, change: Body, message: str) -> None:
     """Each wrong entry has one message with its place."""
-    with pytest.raises(ScenarioError) as caught:
-        load(kind, change)
     array = "resources" if kind in KINDS_OF_RESOURCES else "commands"
-    said = [f"{problem.pointer}: {problem.message}" for problem in caught.value.problems]
+    said = [f"{problem.pointer}: {problem.message}" for problem in error_of(ScenarioError, load, kind, change).problems]
     assert said == [f"/{array}/0/{kind}{message}"]
 
 
@@ -146,10 +145,9 @@ def test_other_name(other: str, kind: str) -> None:
 
 def test_messages_use_the_name_of_the_file() -> None:
     """A message uses the command name of the file."""
-    with pytest.raises(ScenarioError) as caught:
-        load("dispatch_vgf", {"graph_ref": "a"}, SMALLEST["dispatch_graph"])
-    assert caught.value.problems[0].pointer == "/commands/0/dispatch_vgf/graph_ref"
-    assert caught.value.problems[0].message == "expected the uid of a graph, got 'a', which is a buffer"
+    error = error_of(ScenarioError, load, "dispatch_vgf", {"graph_ref": "a"}, SMALLEST["dispatch_graph"])
+    assert error.problems[0].pointer == "/commands/0/dispatch_vgf/graph_ref"
+    assert error.problems[0].message == "expected the uid of a graph, got 'a', which is a buffer"
 
 
 @pytest.mark.parametrize(

@@ -11,6 +11,7 @@ from scenario_runner.files.input import MAX_SCENARIO_BYTES
 from scenario_runner.files.json_text import MAX_VALUES, line_and_column, scan
 from scenario_runner.scenario import load, loads
 from tests.effort import calls_of
+from tests.scenes import error_of
 
 GOOD = """{
   "resources": [
@@ -32,10 +33,9 @@ GOOD = """{
 
 def refused(text, path="test.json"):
     """The problems of a text, as a user reads them."""
-    with pytest.raises(ScenarioError) as caught:
-        loads(text, path)
-    assert caught.value.exit_code == 3
-    return str(caught.value).splitlines()
+    error = error_of(ScenarioError, loads, text, path)
+    assert error.exit_code == 3
+    return str(error).splitlines()
 
 
 def test_load(tmp_path):
@@ -206,9 +206,7 @@ def test_missing_file(tmp_path):
         (str(tmp_path), f"{tmp_path}: is a folder, expected a scenario"),
         ("a\0b", "a\\x00b: cannot read the scenario: no path can hold a NUL character"),
     ):
-        with pytest.raises(FileError) as caught:
-            load(path)
-        assert str(caught.value) == message
+        assert str(error_of(FileError, load, path)) == message
 
 
 def test_ten_thousand_commands():

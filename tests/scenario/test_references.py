@@ -6,6 +6,7 @@ import pytest
 from scenario_runner.errors import ScenarioError
 from scenario_runner.plan.resolve import resolve
 from scenario_runner.scenario import from_dict
+from tests.scenes import error_of
 
 
 def buffer(uid, **more):
@@ -15,9 +16,8 @@ def buffer(uid, **more):
 
 def problems_of(scenario_of, resources, commands=()):
     """The problems of a scenario, each as pointer and message."""
-    with pytest.raises(ScenarioError) as caught:
-        scenario_of(resources, list(commands))
-    return [(problem.pointer, problem.message) for problem in caught.value.problems]
+    error = error_of(ScenarioError, scenario_of, resources, list(commands))
+    return [(problem.pointer, problem.message) for problem in error.problems]
 
 
 def test_duplicate_uids(scenario_of):

@@ -7,6 +7,7 @@ import pytest
 from scenario_runner import scenario as s
 from scenario_runner.errors import ScenarioError
 from scenario_runner.errors.diagnostic import error
+from tests.scenes import error_of
 
 BUFFER = s.Buffer(uid="a", size=4, shader_access="readwrite")
 SHADER = s.Shader(uid="s", source="void main() {}")
@@ -61,9 +62,7 @@ def buffer(**keys):
 )
 def test_wrong_in_code(build, message):
     """A wrong value in code raises an error of this program with the field's name."""
-    with pytest.raises(ScenarioError) as caught:
-        build()
-    assert str(caught.value) == message
+    assert str(error_of(ScenarioError, build)) == message
 
 
 def test_pointers():
@@ -101,6 +100,5 @@ def test_problem():
 def test_unknown_uid():
     """Asking for a resource that is not there raises an error with a close match."""
     scenario = s.Scenario(resources=[s.Buffer(uid="inBuffer", size=4, shader_access="readonly")])
-    with pytest.raises(ScenarioError) as caught:
-        scenario.resource("inBufer")
-    assert str(caught.value) == "no resource has the uid 'inBufer' (did you mean 'inBuffer'?)"
+    error = error_of(ScenarioError, scenario.resource, "inBufer")
+    assert str(error) == "no resource has the uid 'inBufer' (did you mean 'inBuffer'?)"
