@@ -221,10 +221,10 @@ class Runner(DeviceSession):
         output_dir: StrPath | None,
     ) -> Prepared:
         """Read and plan a scenario or a model, with the inputs from a call."""
-        from scenario_runner.run.result import inputs_of_call, prepare
+        from scenario_runner.run.result import Prepared, inputs_of_call
 
         arguments = inputs_of_call(*inputs)
-        return prepare(scenario, arguments, outputs, output_dir, self.compiler, self._execute, self._forget)
+        return Prepared(scenario, arguments, outputs, output_dir, self.compiler, self._execute, self._forget)
 
     def run(
         self,

@@ -27,7 +27,6 @@ from scenario_runner.plan.resolve import resolve, with_inputs
 from scenario_runner.processes import phases
 from scenario_runner.run.output_files import OutputFiles, Receive, Sink
 from scenario_runner.run.timings import Timings
-from scenario_runner.scenario import Scenario
 from scenario_runner.scenario.loader import as_scenario
 from scenario_runner.vulkan.execute import RunOptions
 
@@ -270,28 +269,45 @@ class Prepared:
 
     def __init__(
         self,
-        scenario: Scenario,
-        plan_with: Callable[[Mapping[str, ArrayLike]], Plan],
+        scenario: object,
+        inputs: Inputs,
+        outputs: Collection[str] | None,
+        output_dir: StrPath | None,
+        compiler: CompilerOptions,
         execute: Execute,
-        by_uid: Callable[[Inputs], Mapping[str, ArrayLike]],
         forget: Callable[[object], None],
-        writes_files: bool = True,
     ) -> None:
-        """``plan_with`` plans other inputs, ``by_uid`` names them, and ``execute`` carries out a plan.
+        """Read and plan a scenario, or a model's file. A scenario's inputs stay in the plan.
 
-        ``forget`` destroys the objects that the Runner keeps for this scenario. ``writes_files`` is the default of
-        ``write_files``.
+        ``execute`` carries out a plan. ``forget`` destroys the objects that the Runner keeps for this scenario.
         """
-        self._writes_files = writes_files
-        self._scenario = scenario
-        self._plan = plan_with({})
-        self._plan_with = plan_with
-        self._execute = execute
-        self._by_uid = by_uid
-        self._forget = forget
+        self._by_uid: Callable[[Inputs], Mapping[str, ArrayLike]] = by_uid
+        self._inputs: Mapping[str, ArrayLike] = {}
+        if is_model(scenario):
+            from scenario_runner.ml.model_scenario import BareModel
+
+            model = BareModel(os.fspath(scenario))
+            self._by_uid = model.by_uid
+            self._scenario = model.scenario_with(model.by_uid(inputs), to_files=output_dir is not None)
+        else:
+            with phases.phase("parse", "scenario"):
+                self._scenario, self._inputs = as_scenario(scenario), by_uid(inputs)
+        if outputs is None:
+            accessed = self._scenario.resources
+            outputs = [entry.uid for entry in accessed if getattr(entry, "shader_access", "readonly") != "readonly"]
+        self._outputs, self._output_dir = outputs, output_dir
+        self._writes_files = self._scenario.path is not None or output_dir is not None
+        self._compiler, self._execute, self._forget = compiler, execute, forget
+        self._plan = self._plan_with({})
         self._types = types_in(self._plan)
         self._ran = False
         self._context = copy_context()  # with the Runner's sandbox, if any
+
+    def _plan_with(self, inputs: Mapping[str, ArrayLike]) -> Plan:
+        """Plan a run with other inputs."""
+        with phases.phase("plan"):
+            inputs = {**self._inputs, **inputs}
+            return resolve(self._scenario, inputs, self._outputs, self._output_dir, self._compiler)
 
     @property
     def plan(self) -> Plan:
@@ -368,36 +384,3 @@ class Prepared:
     def __repr__(self) -> str:
         outputs = ", ".join(repr(output.uid) for output in self._plan.outputs) or "none"
         return f"<Prepared {self._plan.name}, outputs: {outputs}>"
-
-
-def prepare(
-    scenario: object,
-    inputs: Inputs,
-    outputs: Collection[str] | None,
-    output_dir: StrPath | None,
-    compiler: CompilerOptions,
-    execute: Execute,
-    forget: Callable[[object], None],
-) -> Prepared:
-    """Read and plan a scenario, or a model's file. A scenario's inputs stay in the plan."""
-    uids: Callable[[Inputs], Mapping[str, ArrayLike]] = by_uid
-    own: Mapping[str, ArrayLike] = {}
-    if is_model(scenario):
-        from scenario_runner.ml.model_scenario import BareModel
-
-        model = BareModel(os.fspath(scenario))
-        uids = model.by_uid
-        loaded = model.scenario_with(uids(inputs), to_files=output_dir is not None)
-    else:
-        with phases.phase("parse", "scenario"):
-            loaded, own = as_scenario(scenario), by_uid(inputs)
-    if outputs is None:
-        accessed = loaded.resources
-        outputs = [entry.uid for entry in accessed if getattr(entry, "shader_access", "readonly") != "readonly"]
-
-    def plan_with(changed: Mapping[str, ArrayLike]) -> Plan:
-        with phases.phase("plan"):
-            return resolve(loaded, {**own, **changed}, outputs, output_dir, compiler)
-
-    writes_files = loaded.path is not None or output_dir is not None
-    return Prepared(loaded, plan_with, execute, uids, forget, writes_files)

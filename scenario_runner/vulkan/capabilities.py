@@ -8,7 +8,7 @@ Sources: Vulkan specification, "Features" (the VUIDs named below) and VUID-vkCre
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any, Final, NamedTuple
 
 from scenario_runner import errors
@@ -105,8 +105,8 @@ _STORES = (
 _SMALL_AND_LARGE = frozenset({"Int8", "Int16", "Int64", "Float16"})
 
 
-def _companions(physical: PhysicalDevice, requirements: Requirements, disabled: Collection[str]) -> Iterator[Feature]:
-    """List the device's features that belong to the capabilities and extensions of the modules."""
+def _companions(requirements: Requirements) -> list[tuple[str, str]]:
+    """List features (structure, member) that belong to the capabilities and extensions of the modules."""
     features: list[tuple[str, str]] = []
     for name in (*requirements.capabilities, *requirements.spirv_extensions):
         if name in _COMPANIONS:
@@ -117,7 +117,7 @@ def _companions(physical: PhysicalDevice, requirements: Requirements, disabled: 
         features.append(_EXTENDED_TYPES)  # no capability tells the widths of subgroup operations apart
     if requirements.graphics is not None:
         features += _STORES  # shaders that only read often do not declare it
-    return physical.features.available(features, disabled) if features else iter(())
+    return features
 
 
 # The shaders of the ML emulation layers need these features.
@@ -182,11 +182,11 @@ class Enabled(NamedTuple):
     graphics: bool = False
 
     @classmethod
-    def of(cls, features: Iterable[Feature], extensions: Iterable[str] = (), graphics: bool = False) -> Enabled:
+    def of(cls, features: Iterable[Feature], extensions: Iterable[str] = ()) -> Enabled:
         """Return features with the extensions that bring them, and further extensions."""
         features = frozenset(features)
         brought = {feature.extension for feature in features if feature.extension}
-        return cls(features, frozenset(brought | {*extensions}), graphics)
+        return cls(features, frozenset(brought | {*extensions}))
 
     def covers(self, other: Enabled) -> bool:
         """Return whether a device opened with these gives the results of a device opened with ``other``."""
@@ -258,7 +258,7 @@ def enabled_for(
         raise errors.error_of(needs.problems)
     if emulated:
         needs.add_available((*_NEEDED_BY_LAYERS, *_USED_BY_LAYERS))
-    needs.features.update(_companions(physical, requirements, disabled))
+    needs.add_available(_companions(requirements))
     if robustness:
         needs.add_available(_ROBUSTNESS)
     needs.features.update(feature for name in also if (feature := _find_feature(physical, name, disabled)))

@@ -26,7 +26,7 @@ from scenario_runner.vulkan.layers import FRAME_BOUNDARY
 from scenario_runner.vulkan.memory import MemoryBlocks
 from scenario_runner.vulkan.pipeline import PipelineCache
 from scenario_runner.vulkan.recording import RunObjects, allocate_sets
-from scenario_runner.vulkan.resources import Resource, allocate_and_bind, create_buffers
+from scenario_runner.vulkan.resources import Buffer, Resource, allocate_and_bind
 from scenario_runner.vulkan.transfer import Copies, Pieces, Transfer
 
 if TYPE_CHECKING:
@@ -128,17 +128,17 @@ def create_resources(
     for plan in plans:
         by_kind.setdefault(plan.kind, []).append(plan)
         resources[plan.uid] = None  # in the order of the plan
-    created: dict[str, Any] = {}
+    created: list[Any] = device.instance.create_each(by_kind.get("buffer", ()), partial(Buffer, device, stack))
     if "image" in by_kind:
         from scenario_runner.vulkan.images import check_groups, create_images
 
-        created |= create_images(device, stack, by_kind["image"])
+        created += create_images(device, stack, by_kind["image"])
+    resources.update((resource.plan.uid, resource) for resource in created)
     if "tensor" in by_kind:  # after the images: a tensor may share their memory
         from scenario_runner.vulkan.tensors import create_tensors
 
-        created |= create_tensors(device, stack, by_kind["tensor"], created)
-    created |= create_buffers(device, stack, by_kind.get("buffer", ()))
-    resources.update(created)
+        tensors = create_tensors(device, stack, by_kind["tensor"], resources)
+        resources.update((tensor.plan.uid, tensor) for tensor in tensors)
     if "image" in by_kind:
         check_groups(device, resources)
     allocate_and_bind(device, memory, stack, resources.values())
@@ -155,7 +155,7 @@ class Execution:
         self.size_bytes = sum(resource.size_bytes for resource in plan.resources.values())
         """Estimated memory for the resources and recorded commands."""
         progress.doing("creating its resources")
-        naming_subject = device.instance.naming_subject
+        create_each = device.instance.create_each
         with phases.phase("create", "resources"):
             self._resources = resources = create_resources(device, objects.memory, stack, plan.resources.values())
         if plan.declared:
@@ -163,13 +163,13 @@ class Execution:
 
             plan = with_declared_formats(device, plan, resources)
         cache = objects.pipelines
-        pipelines = [cache.compute(pipeline) for pipeline in naming_subject(plan.pipelines)]
+        pipelines = create_each(plan.pipelines, cache.compute)
         graphs: list[DataGraph] = []
         if plan.graph_pipelines:
             from scenario_runner.vulkan.optical_flow import pipeline_of
 
-            graphs = [pipeline_of(cache, graph, resources) for graph in naming_subject(plan.graph_pipelines)]
-        graphics = [cache.graphics(pipeline) for pipeline in naming_subject(plan.graphics_pipelines)]
+            graphs = create_each(plan.graph_pipelines, partial(pipeline_of, cache, resources))
+        graphics = create_each(plan.graphics_pipelines, cache.graphics)
         if device.driver_cache is not None:
             device.driver_cache.on_created(device.driver_cache)
         progress.doing("creating its descriptor sets")

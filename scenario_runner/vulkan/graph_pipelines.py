@@ -275,7 +275,7 @@ def graph_pipeline(
     """Return a graph's pipeline with session, created now if new.
 
     ``resources`` belong to the run: the images' rows decide the strides of tensors over them. Raises the errors of
-    `DataGraph`, with the place.
+    `DataGraph`.
     """
 
     def create(pipelines: PipelineCache, plan: GraphPipelinePlan, stack: ExitStack) -> GraphPipeline:

@@ -288,7 +288,7 @@ def create_image(
 ) -> tuple[Handle, Needs]:
     """Create a two-dimensional VkImage in a plan's format, destroyed with ``stack``.
 
-    ``members`` are further members of VkImageCreateInfo. Raises OutOfMemoryError and DeviceError with the place.
+    ``members`` are further members of VkImageCreateInfo. Raises OutOfMemoryError and DeviceError.
     """
     info = new(
         "VkImageCreateInfo",
@@ -298,10 +298,7 @@ def create_image(
         samples=vk.SAMPLE_COUNT_1_BIT,
         **members,
     )
-    try:
-        handle = device.create(stack, "image", "Image", info, purpose)
-    except errors.ScenarioRunnerError as failure:
-        raise failure.at(pointer=plan.pointer) from None
+    handle = device.create(stack, "image", "Image", info, purpose)
     needs = ffi.new("VkMemoryRequirements*")
     device.fn.vkGetImageMemoryRequirements(device.handle, handle, needs)
     return handle, Needs(
@@ -367,17 +364,17 @@ class CompanionImage:
         self.layout = layout
         plan, part = original.plan, original.plan.part_of(level)
         purpose = f"a copy of image {plan.uid!r}, {part.width}x{part.height} texels of {plan.format.name}"
-        self.handle, needs = create_image(
-            device,
-            stack,
-            plan,
-            purpose,
-            extent={"width": part.width, "height": part.height, "depth": 1},
-            mipLevels=1,
-            tiling=vk.IMAGE_TILING_OPTIMAL,
-            usage=usage | USAGE_TRANSFER,
-        )
         try:
+            self.handle, needs = create_image(
+                device,
+                stack,
+                plan,
+                purpose,
+                extent={"width": part.width, "height": part.height, "depth": 1},
+                mipLevels=1,
+                tiling=vk.IMAGE_TILING_OPTIMAL,
+                usage=usage | USAGE_TRANSFER,
+            )
             allocation = allocate_local(device, stack, needs, purpose)
             code = device.fn.vkBindImageMemory(device.handle, self.handle, allocation.handle, 0)
             check(code, "vkBindImageMemory", purpose)

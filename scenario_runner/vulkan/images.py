@@ -43,10 +43,10 @@ from scenario_runner.vulkan.structs import new
 from scenario_runner.vulkan.vulkan_loader import check
 
 
-def create_images(device: Device, stack: ExitStack, plans: list[ImagePlan]) -> dict[str, Image]:
-    """Create every image of a scenario, by uid. Raises UnsupportedError with all impossible images."""
+def create_images(device: Device, stack: ExitStack, plans: list[ImagePlan]) -> list[Image]:
+    """Create every image of a scenario. Raises UnsupportedError with all impossible images."""
     tilings = choose_tilings(device, plans)
-    return {plan.uid: Image(device, stack, plan, tilings[plan.uid]) for plan in device.instance.naming_subject(plans)}
+    return device.instance.create_each(plans, lambda plan: Image(device, stack, plan, tilings[plan.uid]))
 
 
 _FLOW_USAGES = {
@@ -82,7 +82,7 @@ class Image(Resource):
     plan: ImagePlan
 
     def __init__(self, device: Device, stack: ExitStack, plan: ImagePlan, tiling: Tiling) -> None:
-        """Raises OutOfMemoryError and DeviceError with the place."""
+        """Raises OutOfMemoryError and DeviceError."""
         super().__init__(device, plan)
         self._stack = stack
         self.tiling = tiling

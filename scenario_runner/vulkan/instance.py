@@ -21,9 +21,9 @@ import struct  # noqa: F401
 import sys
 import threading
 import zlib  # noqa: F401
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, nullcontext, suppress
-from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol, TypeAlias, TypeVar
 
 from scenario_runner import errors
 from scenario_runner.errors import log
@@ -68,7 +68,14 @@ if TYPE_CHECKING:
 Checks: TypeAlias = 'bool | Literal["sync"]'
 """Use of the validation layer: True loads it, "sync" also looks for hazards."""
 
-Planned = TypeVar("Planned")
+
+class _HasPointer(Protocol):
+    @property
+    def pointer(self) -> str: ...
+
+
+_Planned = TypeVar("_Planned", bound=_HasPointer)
+_Created = TypeVar("_Created")
 
 _DEBUG_UTILS = "VK_EXT_debug_utils"
 _PORTABILITY = "VK_KHR_portability_enumeration"
@@ -213,12 +220,17 @@ class Instance:
         check(create(self.handle, info, ffi.NULL, messenger), "vkCreateDebugUtilsMessengerEXT")
         self._stack.callback(self.fn.vkDestroyDebugUtilsMessengerEXT, self.handle, messenger[0], ffi.NULL)
 
-    def naming_subject(self, plans: Iterable[Planned]) -> Iterator[Planned]:
-        """Iterate over plans. Validation messages name the JSON pointer of the plan in use."""
+    def create_each(self, plans: Iterable[_Planned], create: Callable[[_Planned], _Created]) -> list[_Created]:
+        """Create an object for each plan. Validation messages and errors name the plan's JSON pointer."""
+        created = []
         for plan in plans:
-            self.subject = getattr(plan, "pointer", None)
-            yield plan
+            self.subject = plan.pointer
+            try:
+                created.append(create(plan))
+            except errors.ScenarioRunnerError as error:
+                raise error.at(pointer=plan.pointer) from None
         self.subject = None
+        return created
 
     def inherit_messages(self, earlier: Instance) -> None:
         """Take over the validation messages of an earlier instance that this instance replaces."""

@@ -195,9 +195,9 @@ def dispatch_info(operation: OpticalFlowDispatch) -> Handle:
 
 
 def pipeline_of(
-    cache: PipelineCache, plan: GraphPipelinePlan | OpticalFlowPlan, resources: Mapping[str, Resource]
+    cache: PipelineCache, resources: Mapping[str, Resource], plan: GraphPipelinePlan | OpticalFlowPlan
 ) -> DataGraph:
-    """Return the pipeline of a graph or flow, created now if it is new. Raises errors of `DataGraph` with the place."""
+    """Return the pipeline of a graph or flow, created now if it is new. Raises errors of `DataGraph`."""
     if plan.kind == "optical_flow":
         return cache.get_or_create(cache.graphs, plan, plan.label, "optical flow", plan.label, OpticalFlowPipeline)
     return graph_pipeline(cache, plan, resources)

@@ -72,12 +72,12 @@ class PipelineCache:
         self.graphs: LruCache[Any] = LruCache(_MOST_GRAPHS, _MOST_CONSTANT_BYTES)
 
     def compute(self, plan: PipelinePlan) -> Pipeline:
-        """Return the pipeline of a compute shader. Raises ShaderError or DeviceError, with the place."""
+        """Return the pipeline of a compute shader. Raises ShaderError or DeviceError."""
         label = f"shader {plan.label!r}"
         return self.get_or_create(self.shaders, plan, label, "compute", plan.label, _create_compute)
 
     def graphics(self, plan: GraphicsPipelinePlan) -> Pipeline:
-        """Return the pipeline of a vertex and a fragment shader. Raises DeviceError or a subclass, with the place."""
+        """Return the pipeline of a vertex and a fragment shader. Raises DeviceError or a subclass."""
         return self.get_or_create(
             self.shaders, plan, _label_of(plan), "graphics", plan.fragment.label, _create_graphics
         )
@@ -93,16 +93,13 @@ class PipelineCache:
     ) -> _Created:
         """Return the pipeline of a plan from ``table``, created now if it is new.
 
-        Messages call it ``label``, traces ``name``. Raises the errors of ``create``, with the place.
+        Messages call it ``label``, traces ``name``. Raises the errors of ``create``.
         """
 
         def make(stack: ExitStack) -> _Created:
             progress.doing(f"creating the pipeline of {label}", plan.pointer, f"creating a {kind} pipeline")
-            try:
-                with phases.phase("pipelines", f"{kind} pipeline", name):
-                    return create(self, plan, stack)
-            except errors.ScenarioRunnerError as error:
-                raise error.at(pointer=plan.pointer) from None
+            with phases.phase("pipelines", f"{kind} pipeline", name):
+                return create(self, plan, stack)
 
         cache = self.device.driver_cache
         pipeline: _Created = table.get(plan.content if cache is None else (cache.owner, plan.content), make)

@@ -109,21 +109,20 @@ def _mask(stages: tuple[str, ...], bits: Mapping[str, int]) -> int:
 class TransferRecorder(Recorder):
     """Records fills and copies. Images are in the layout GENERAL. Bound objects stay bound."""
 
-    def record(self, operations: Iterable[Transfer]) -> None:
-        for transfer in operations:
-            target, level = self.objects.resources[transfer.target.uid], transfer.target.level
-            companion = None if level is None else target.companion_to_fill(level)
-            if companion is None:
-                self._record(transfer, target, target.handle)
-            else:
-                self.objects.device.barrier(self.commands)
-                companion.record_in(self.commands)
-                self._record(transfer, target, companion.handle)
-                companion.record_out(self.commands)
-            if transfer.barrier_after:
-                self.objects.device.barrier(self.commands)
+    def _record(self, transfer: Transfer) -> None:
+        target, level = self.objects.resources[transfer.target.uid], transfer.target.level
+        companion = None if level is None else target.companion_to_fill(level)
+        if companion is None:
+            self._write(transfer, target, target.handle)
+        else:
+            self.objects.device.barrier(self.commands)
+            companion.record_in(self.commands)
+            self._write(transfer, target, companion.handle)
+            companion.record_out(self.commands)
+        if transfer.barrier_after:
+            self.objects.device.barrier(self.commands)
 
-    def _record(self, transfer: Transfer, target: Any, written: Handle) -> None:
+    def _write(self, transfer: Transfer, target: Any, written: Handle) -> None:
         """Record a command that writes the target's object, or a companion with a single level."""
         commands, fn, general = self.commands, self.objects.device.fn, vk.IMAGE_LAYOUT_GENERAL
         part, source = transfer.target, transfer.source
@@ -178,8 +177,7 @@ class DrawRecorder(BindingRecorder):
         self._indices: tuple[object, ...] = ()
 
     def record(self, operations: Iterable[Draw]) -> None:
-        for draw in operations:
-            self._record(draw)
+        super().record(operations)
         self._finish()
 
     def _record(self, draw: Draw) -> None:
@@ -279,10 +277,6 @@ class GraphRecorder(BindingRecorder):
     def __init__(self, objects: RunObjects, commands: Handle, alone: bool) -> None:
         super().__init__(objects, commands, alone)
         self._running: set[int] = set()
-
-    def record(self, operations: Iterable[Any]) -> None:
-        for operation in operations:
-            self._record(operation)
 
     def _record(self, operation: Any) -> None:
         """Record a dispatch, and the barrier after it."""

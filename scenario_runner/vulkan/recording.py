@@ -5,7 +5,6 @@ Recording is the hot path of scenarios with many commands.
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack
@@ -42,7 +41,7 @@ class RunObjects(NamedTuple):
     graphics: Sequence[Pipeline]
 
 
-class Recorder(ABC):
+class Recorder:
     """Records operations of a kind into a frame's command buffer.
 
     ``alone`` means that the frame only has compute dispatches and barriers. Otherwise, a barrier after an operation
@@ -53,9 +52,14 @@ class Recorder(ABC):
         self.objects = objects
         self.commands = commands
 
-    @abstractmethod
     def record(self, operations: Iterable[Any]) -> None:
         """Record operations that follow each other, with the implicit barriers after them."""
+        for operation in operations:
+            self._record(operation)
+
+    def _record(self, operation: Any) -> None:
+        """Record an operation."""
+        raise NotImplementedError
 
 
 class BindingRecorder(Recorder):

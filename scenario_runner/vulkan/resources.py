@@ -150,28 +150,20 @@ _TEXEL_FEATURES = {
 WORD_SIZE_BYTES = 4
 
 
-def create_buffers(device: Device, stack: ExitStack, plans: Iterable[BufferPlan]) -> dict[str, Buffer]:
-    """Create every buffer of a scenario, by uid. Raises OutOfMemoryError with the place."""
-    return {plan.uid: Buffer(device, stack, plan) for plan in device.instance.naming_subject(plans)}
-
-
 class Buffer(Resource):
     """A VkBuffer, up to 3 bytes larger than the scenario says."""
 
     plan: BufferPlan
 
     def __init__(self, device: Device, stack: ExitStack, plan: BufferPlan) -> None:
-        """Raises OutOfMemoryError with the place."""
+        """Raises OutOfMemoryError."""
         super().__init__(device, plan)
         self._stack = stack
         self._texel_views: dict[tuple[Format, int, int], Handle] = {}
         size = align(plan.size_bytes, WORD_SIZE_BYTES)
         usage = _USAGE | sum(_FURTHER_USAGE[name] for name in plan.usage)
         purpose = f"buffer {plan.uid!r}, {readable_size(plan.size_bytes)}"
-        try:
-            self.handle, self.needs = create_buffer(device, stack, size, usage, purpose)
-        except errors.ScenarioRunnerError as error:
-            raise error.at(pointer=plan.pointer) from None
+        self.handle, self.needs = create_buffer(device, stack, size, usage, purpose)
 
     def bind(self, allocation: Allocation, offset_bytes: int) -> None:
         super().bind(allocation, offset_bytes)

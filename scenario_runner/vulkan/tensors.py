@@ -108,7 +108,7 @@ class Tensor(Resource):
 
         ``description`` is the plan's, with the strides of an image that shares the memory from ``start_bytes`` on.
         ``image`` is the image that shares the memory of a tensor with OPTIMAL tiling. Raises UnsupportedError if the
-        device has no tensors of the format, and OutOfMemoryError, with the place.
+        device has no tensors of the format, and OutOfMemoryError.
         """
         super().__init__(device, plan)
         self._stack = stack
@@ -118,20 +118,16 @@ class Tensor(Resource):
         self._image = image
         self._packed = description.linear and description.strides is None
         what = f"tensor {plan.uid!r} of {plan.format.name}, {readable_size(plan.size_bytes)}"
-        try:
-            usage = self._usage(description)
-            self._object = _TensorObject(device, stack, description, usage, what)
-            self._rows = Rows(description.dims, description.strides, plan.size_bytes)
-            if image is not None:
-                self._buffer = None
-            elif description.linear:
-                self._buffer = self._object.add_buffer(stack, self._rows.end_bytes)
-            else:
-                plain = TensorDescription(description.format, description.dims)
-                self._shadow = _TensorObject(device, stack, plain, USAGE_TRANSFER, f"the copy of {what}")
-                self._buffer = self._shadow.add_buffer(stack, plan.size_bytes)
-        except errors.ScenarioRunnerError as failure:
-            raise failure.at(pointer=plan.pointer) from None
+        self._object = _TensorObject(device, stack, description, self._usage(description), what)
+        self._rows = Rows(description.dims, description.strides, plan.size_bytes)
+        if image is not None:
+            self._buffer = None
+        elif description.linear:
+            self._buffer = self._object.add_buffer(stack, self._rows.end_bytes)
+        else:
+            plain = TensorDescription(description.format, description.dims)
+            self._shadow = _TensorObject(device, stack, plain, USAGE_TRANSFER, f"the copy of {what}")
+            self._buffer = self._shadow.add_buffer(stack, plan.size_bytes)
         self.handle: Handle = self._object.handle
         needs = self._object.needs
         self.needs = needs._replace(size_bytes=start_bytes + needs.size_bytes)
@@ -215,16 +211,17 @@ class Tensor(Resource):
 
 
 def create_tensors(
-    device: Device, stack: ExitStack, plans: Iterable[TensorPlan], others: Mapping[str, Image]
-) -> dict[str, Tensor]:
-    """Create every tensor of a scenario, by uid. ``others`` has the images. Raises the errors of `Tensor`."""
-    tensors = {}
-    for plan in device.instance.naming_subject(plans):
-        image = None if plan.image is None else others[plan.image]
+    device: Device, stack: ExitStack, plans: Iterable[TensorPlan], images: Mapping[str, Image]
+) -> list[Tensor]:
+    """Create every tensor of a scenario. Raises the errors of `Tensor`."""
+
+    def create(plan: TensorPlan) -> Tensor:
+        image = None if plan.image is None else images[plan.image]
         start = 0 if image is None else image.start_bytes
         shared = None if plan.linear else image
-        tensors[plan.uid] = Tensor(device, stack, plan, with_strides(plan.description, others), start, shared)
-    return tensors
+        return Tensor(device, stack, plan, with_strides(plan.description, images), start, shared)
+
+    return device.instance.create_each(plans, create)
 
 
 def with_strides(description: TensorDescription, resources: Mapping[str, Any]) -> TensorDescription:
