@@ -14,6 +14,7 @@ import pytest
 
 from scenario_runner.errors import ScenarioError, ScenarioRunnerError
 from scenario_runner.errors.diagnostic import Diagnostic
+from scenario_runner.validation import Options, validate_file
 
 Raised = TypeVar("Raised", bound=ScenarioRunnerError)
 Binding = str | Mapping[str, Any]
@@ -64,6 +65,17 @@ def glsl(body: str, declarations: str = "", *, local_size: int = 1) -> str:
 
 
 ADD = glsl("a[gl_WorkGroupID.x] += 1u;", "layout(binding = 0) buffer B { uint a[]; };\n")
+
+
+def findings_of(path: Path, *, hazards: bool = False) -> list[Diagnostic]:
+    """Return the findings of validate without the note about other runners."""
+    findings = validate_file(path, Options(hazards=hazards)).findings
+    return [finding for finding in findings if finding.severity != "note"]
+
+
+def hazards_of(path: Path) -> list[str]:
+    """Return the codes of the hazards that validate finds."""
+    return [finding.code for finding in findings_of(path, hazards=True) if finding.code.startswith("SR-HAZARD")]
 
 
 def at_level(uid: str, lod: int) -> Binding:

@@ -1,19 +1,35 @@
 """One Runner for all tests on a device, with the validation layer where it is installed."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
-from scenario_runner import Runner
+from scenario_runner import Result, Runner
 from scenario_runner.vulkan.layers import VALIDATION_LAYER, available_layers
+from tests.scenes import hazards_of
 
 
 @pytest.fixture(scope="session")
 def validation() -> bool:
     """Whether the Khronos validation layer is installed."""
     return VALIDATION_LAYER in [name for name, _, _ in available_layers()]
+
+
+@pytest.fixture
+def check_hazards(validation: bool, shader_cache: Path) -> Callable[[Path, list[str]], Result]:
+    """A function that checks which hazards validate finds, and that the validation layer agrees."""
+    assert validation, "this test needs the package vulkan-validationlayers"
+
+    def check(path: Path, codes: list[str]) -> Result:
+        assert hazards_of(path) == codes
+        with Runner(validation="report", sync_validation=True) as runner:
+            result = runner.run(path)
+            assert bool(runner.validation_messages) == bool(codes)
+        return result
+
+    return check
 
 
 @contextmanager

@@ -8,7 +8,7 @@ import pytest
 
 from scenario_runner import Runner
 from scenario_runner.errors import UnsupportedError
-from scenario_runner.plan.plan import Barrier
+from scenario_runner.plan.plan import Barrier, FramePlan
 from scenario_runner.plan.records import ImageBarrier
 from tests.gpu.image_scenes import per_texel, storage
 from tests.scenes import Scene, at_level, glsl
@@ -73,6 +73,17 @@ def test_barrier_over_the_rest_of_a_buffer(scene: Scene, runner: Runner) -> None
 
 
 ADD = "imageStore(dst, p, imageLoad(dst, p) + 1u);"
+
+
+def moves(frame: FramePlan) -> list[tuple[Any, ...]]:
+    """Return the layouts and the levels of each image barrier."""
+    return [
+        (barrier.old_layout, barrier.new_layout, barrier.base_level, barrier.level_count)
+        for operation in frame.operations
+        if isinstance(operation, Barrier)
+        for barrier in operation.barriers
+        if isinstance(barrier, ImageBarrier)
+    ]
 
 
 def add_barrier(scene: Scene, uid: str, **keys: Any) -> Scene:
@@ -178,15 +189,7 @@ def test_layouts_are_followed(scene: Scene, runner: Runner) -> None:
     first, second = plan.frames
     assert first.layouts == (("x", ("tensor_aliasing", "tensor_aliasing", "general")),)
     assert second.layouts == ()
-    found = [
-        (barrier.old_layout, barrier.new_layout, barrier.base_level, barrier.level_count)
-        for frame in plan.frames
-        for operation in frame.operations
-        if isinstance(operation, Barrier)
-        for barrier in operation.barriers
-        if isinstance(barrier, ImageBarrier)
-    ]
-    assert found == [
+    assert moves(first) + moves(second) == [
         ("general", "tensor_aliasing", 0, 2),
         ("tensor_aliasing", "general", 0, 2),
         ("general", "general", 2, 1),
@@ -207,12 +210,5 @@ def test_linear_images_share_in_general(scene: Scene, runner: Runner) -> None:
     scene.command("dispatch_barrier", image_barrier_refs=["back"])
     plan = runner.plan(scene.write())
     assert not plan.warnings
-    found = [
-        (barrier.old_layout, barrier.new_layout)
-        for operation in plan.frames[0].operations
-        if isinstance(operation, Barrier)
-        for barrier in operation.barriers
-        if isinstance(barrier, ImageBarrier)
-    ]
-    assert found == [("general", "general")] * 2
+    assert moves(plan.frames[0]) == [("general", "general", 0, 1)] * 2
     assert (runner.run(scene.write())["x"] == 1).all()

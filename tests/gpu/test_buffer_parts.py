@@ -8,10 +8,8 @@ import pytest
 
 from scenario_runner import Runner
 from scenario_runner.errors import UnsupportedError
-from scenario_runner.errors.diagnostic import Diagnostic
-from scenario_runner.validation import Options, validate_file
 from tests.program import Program
-from tests.scenes import Scene, glsl
+from tests.scenes import Scene, findings_of, glsl
 
 BUFFERS = "layout(binding = 0) buffer A { uint a[]; }; layout(binding = 1) buffer B { uint b[]; };"
 LENGTHS = glsl("b[0] = a[0]; b[1] = uint(a.length()); b[2] = uint(b.length());", BUFFERS)
@@ -21,12 +19,6 @@ WRITE = glsl("a[0] = 1u;", "layout(binding = 0) writeonly buffer A { uint a[]; }
 READ = glsl("b[0] = a[0];", BUFFERS.replace("buffer A", "readonly buffer A").replace("buffer B", "writeonly buffer B"))
 ONE = glsl("a[0] += 1u;", "layout(binding = 0) buffer A { uint a[]; };")
 COUNT = numpy.arange(256, dtype="u4")
-
-
-def found(path: Path, *, hazards: bool = False) -> list[Diagnostic]:
-    """Return the findings of validate without the note about other runners."""
-    findings = validate_file(path, Options(hazards=hazards)).findings
-    return [finding for finding in findings if finding.severity != "note"]
 
 
 def part(uid: str, **keys: int) -> dict[str, Any]:
@@ -64,17 +56,13 @@ def test_uniforms_and_the_same_buffer_twice(scene: Scene, both: Runner) -> None:
     ],
 )
 def test_hazards(
-    scene: Scene, shader_cache: Path, validation: bool, first: dict[str, int], second: dict[str, int], codes: list[str]
+    scene: Scene, check_hazards: Any, first: dict[str, int], second: dict[str, int], codes: list[str]
 ) -> None:
     """Only dispatches on bytes in common need a barrier, for validate and for the validation layer."""
-    assert validation, "this test needs the package vulkan-validationlayers"
     scene.shader("write", WRITE).shader("read", READ).buffer("x", COUNT).buffer("y", size=16)
     scene.dispatch("write", [part("x", **first)], implicit_barrier=False).dispatch("read", [part("x", **second), "y"])
-    path = scene.write()
-    assert [finding.code for finding in found(path, hazards=True)] == codes
-    with Runner(validation="report", sync_validation=True) as runner:
-        runner.run(path)
-        assert bool(runner.validation_messages) == bool(codes)
+    check_hazards(scene.write(), codes)
+    assert [finding.code for finding in findings_of(scene.write(), hazards=True)] == codes
 
 
 @pytest.mark.parametrize("kind", ["storage", "uniform"])
@@ -86,7 +74,7 @@ def test_alignment(scene: Scene, runner: Runner, kind: str) -> None:
     assert problem.code == "SR-LIMIT-012"
     assert problem.pointer == "/commands/0/dispatch_compute/bindings"
     assert "buffer 'x' is bound from offset 4 on, which is not a multiple of " in problem.message
-    (finding,) = found(scene.write())
+    (finding,) = findings_of(scene.write())
     assert (finding.code, finding.severity) == ("SR-LIMIT-014", "warning")
     assert finding.message == "buffer 'x' is bound from offset 4 on, which some devices refuse"
 
@@ -104,7 +92,7 @@ def test_outside(
 ) -> None:
     """A part that ends behind the buffer is an error with the place."""
     path = scene.shader("s", ONE).buffer("x", COUNT).dispatch("s", [part("x", **keys)]).write()
-    (finding,) = found(path)
+    (finding,) = findings_of(path)
     assert (finding.code, finding.message) == ("SR-CONFLICT-009", message)
     assert finding.pointer == f"/commands/0/dispatch_compute/bindings/0{inside}"
     assert message in program.fail(3, path.name).err
@@ -114,7 +102,7 @@ def test_smaller_than_the_block(scene: Scene, shader_cache: Path) -> None:
     """The part counts, not the buffer."""
     scene.shader("s", UNIFORMS).buffer("x", COUNT)
     scene.dispatch("s", [part("x", offset=256, size=12), part("x", offset=512)])
-    (finding,) = found(scene.write())
+    (finding,) = findings_of(scene.write())
     assert finding.code == "SR-BIND-005"
     assert finding.message.startswith("buffer 'x' has 12 bytes from offset 256 on; uniform buffer 'U'")
 
@@ -124,7 +112,7 @@ def test_parts_of_other_resources(scene: Scene, shader_cache: Path) -> None:
     scene.shader("s", glsl("imageStore(i, ivec2(0), uvec4(1));", "layout(binding = 0, r8ui) uniform uimage2D i;"))
     scene.image("i", "R8_UINT", size=(4, 4)).dispatch("s", [part("i", offset=256, size=4)])
     place = "/commands/0/dispatch_compute/bindings/0"
-    assert [(finding.code, finding.pointer, finding.message) for finding in found(scene.write())] == [
+    assert [(finding.code, finding.pointer, finding.message) for finding in findings_of(scene.write())] == [
         ("SR-CONFLICT-002", f"{place}/offset", "has no effect on the image 'i'"),
         ("SR-CONFLICT-002", f"{place}/size", "has no effect on the image 'i'"),
     ]
@@ -132,7 +120,7 @@ def test_parts_of_other_resources(scene: Scene, shader_cache: Path) -> None:
     bound = {name: {"set": 0, "id": number, "resource_ref": "i"} for number, name in enumerate(names)}
     bound["output_image"]["offset"] = 0
     scene.commands = [{"dispatch_optical_flow": {"width": 4, "height": 4, "grid_size": "1x1", "bindings": bound}}]
-    (finding,) = found(scene.write())
+    (finding,) = findings_of(scene.write())
     assert (finding.code, finding.pointer) == (
         "SR-CONFLICT-011",
         "/commands/0/dispatch_optical_flow/bindings/output_image/offset",

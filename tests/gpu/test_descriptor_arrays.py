@@ -8,11 +8,9 @@ import pytest
 
 from scenario_runner import Runner
 from scenario_runner.errors import UnsupportedError
-from scenario_runner.errors.diagnostic import Diagnostic
-from scenario_runner.validation import Options, validate_file
 from tests.left_out import DXC_LIBRARY, needs
 from tests.program import Program
-from tests.scenes import Scene, glsl
+from tests.scenes import Scene, findings_of, glsl
 
 OUT = "layout(binding = 1) buffer O { uint o[]; };"
 BUFFERS = f"layout(binding = 0) buffer B {{ uint v[]; }} b[3]; {OUT}"
@@ -20,12 +18,6 @@ INDEX = "uint i = gl_WorkGroupID.x;"
 NON_UNIFORM = "#extension GL_EXT_nonuniform_qualifier : require\n"
 NUMBERS = {"x": [1, 2, 3], "y": [10, 20, 30], "z": [100, 200, 300]}
 VULKAN_1_2 = "VkPhysicalDeviceVulkan12Features"
-
-
-def found(path: Path, *, hazards: bool = False) -> list[Diagnostic]:
-    """Return the findings of validate without the note about other runners."""
-    findings = validate_file(path, Options(hazards=hazards)).findings
-    return [finding for finding in findings if finding.severity != "note"]
 
 
 def array(*parts: str | dict[str, Any], **keys: Any) -> dict[str, Any]:
@@ -162,7 +154,7 @@ def test_hazards(scene: Scene, shader_cache: Path) -> None:
     scene.commands[0]["dispatch_compute"]["implicit_barrier"] = False
     scene.shader("t", glsl("o[0] = a[0];", f"layout(binding = 0) readonly buffer A {{ uint a[]; }}; {OUT}"))
     scene.dispatch("t", ["y", "o"])
-    findings = found(scene.write(), hazards=True)
+    findings = findings_of(scene.write(), hazards=True)
     assert [finding.code for finding in findings] == ["SR-HAZARD-001"]
 
 
@@ -206,7 +198,7 @@ def test_wrong(scene: Scene, program: Program, shader_cache: Path, case: str) ->
     bound, body, exit_code, code, inside, message = WRONG[case]
     scene.image("p", "R8_UINT", size=(1, 1))
     path = scene_of(scene, body, BUFFERS, bound)
-    (finding,) = [each for each in found(path) if each.severity == "error"]
+    (finding,) = [each for each in findings_of(path) if each.severity == "error"]
     assert (finding.code, finding.message) == (code, message)
     assert finding.pointer == f"/commands/0/dispatch_compute/bindings/0{inside}"
     assert message in program.fail(exit_code, path.name).err
@@ -215,18 +207,18 @@ def test_wrong(scene: Scene, program: Program, shader_cache: Path, case: str) ->
 def test_several_resources_for_one_variable(scene: Scene, shader_cache: Path) -> None:
     """Only an array takes several resources; one resource in an array suits any variable."""
     scene_of(scene, "o[i] = v[i];", f"layout(binding = 0) buffer B {{ uint v[]; }}; {OUT}", array("x", "y"))
-    (finding,) = found(scene.write())
+    (finding,) = findings_of(scene.write())
     assert (finding.code, finding.pointer) == ("SR-BIND-007", "/commands/0/dispatch_compute/bindings/0/resource_refs")
     assert finding.message.endswith("which is not an array")
     scene.commands[0]["dispatch_compute"]["bindings"][0]["resource_refs"] = ["x"]
-    assert found(scene.write()) == []
+    assert findings_of(scene.write()) == []
 
 
 def test_gaps_and_keys_beside(scene: Scene, shader_cache: Path) -> None:
     """Gaps, and keys of the binding that an array replaces, are warnings."""
     scene_of(scene, "o[i] = b[i].v[i];", BUFFERS, array("x", "", "z", offset=4))
     place = "/commands/0/dispatch_compute/bindings/0"
-    assert [(finding.code, finding.pointer, finding.message) for finding in found(scene.write())] == [
+    assert [(finding.code, finding.pointer, finding.message) for finding in findings_of(scene.write())] == [
         ("SR-BIND-012", place, f"nothing is bound to entry 1 of {VARIABLE}"),
         ("SR-CONFLICT-002", f"{place}/offset", "has no effect beside resource_refs"),
     ]

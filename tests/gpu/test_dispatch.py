@@ -6,7 +6,7 @@ import numpy
 import pytest
 
 from scenario_runner import Runner
-from scenario_runner.errors import CompileError, ScenarioError, UnsupportedError
+from scenario_runner.errors import CompileError, UnsupportedError
 from scenario_runner.vulkan.capabilities import lacks_capability, lacks_feature
 from tests.scenes import Scene, assemble, glsl, kernel
 
@@ -129,22 +129,15 @@ def test_full_subgroups(scene: Scene, runner: Runner) -> None:
             runner.run(scene.write())
         return
     assert runner.run(scene.write()).array("x", "u4").tolist() == [size, size, 0]
-    with pytest.raises(UnsupportedError) as caught:
-        runner.run(scene.dispatch("odd", ["x"]).write())
-    (problem,) = caught.value.problems
-    assert (problem.code, problem.pointer, problem.help) == (
-        "SR-LIMIT-013",
-        "/resources/1/shader",
-        f"use a multiple of {size}",
-    )
+    problem = scene.dispatch("odd", ["x"]).refusal(runner.run, UnsupportedError)
+    found = (problem.code, problem.pointer, problem.help)
+    assert found == ("SR-LIMIT-013", "/resources/1/shader", f"use a multiple of {size}")
 
 
 def test_full_subgroups_of_a_fragment_shader(scene: Scene, runner: Runner) -> None:
     """Only compute shaders have full subgroups."""
     scene.shader("f", "#version 450\nvoid main() {}\n", stage="fragment", full_subgroups=True)
-    with pytest.raises(ScenarioError) as caught:
-        runner.run(scene.write())
-    (problem,) = caught.value.problems
+    problem = scene.refusal(runner.run)
     assert (problem.code, problem.pointer) == ("SR-CONFLICT-006", "/resources/0/shader/full_subgroups")
 
 

@@ -8,10 +8,8 @@ import pytest
 
 from scenario_runner import Runner
 from scenario_runner.errors import UnsupportedError
-from scenario_runner.errors.diagnostic import Diagnostic
-from scenario_runner.validation import Options, validate_file
 from tests.program import Program
-from tests.scenes import Scene, glsl
+from tests.scenes import Scene, findings_of, glsl
 
 OUT = "layout(binding = 1) writeonly buffer B { vec4 b[]; };"
 
@@ -20,12 +18,6 @@ def read_shader(prefix: str) -> str:
     """Return a shader that reads three texels as vectors of floats."""
     body = "int i = int(gl_WorkGroupID.x); b[i] = vec4(texelFetch(t, i));"
     return glsl(body, f"layout(binding = 0) uniform {prefix}samplerBuffer t; {OUT}")
-
-
-def found(path: Path, *, hazards: bool = False) -> list[Diagnostic]:
-    """Return the findings of validate without the note about other runners."""
-    findings = validate_file(path, Options(hazards=hazards)).findings
-    return [finding for finding in findings if finding.severity != "note"]
 
 
 def texels(uid: str, format: str | None = None, **keys: Any) -> dict[str, Any]:
@@ -91,18 +83,14 @@ def test_atomics_and_sizes_in_a_part(scene: Scene, both: Runner) -> None:
 
 
 @pytest.mark.parametrize("offset, codes", [(0, ["SR-HAZARD-001"]), (256, [])])
-def test_hazards(scene: Scene, shader_cache: Path, validation: bool, offset: int, codes: list[str]) -> None:
+def test_hazards(scene: Scene, check_hazards: Any, offset: int, codes: list[str]) -> None:
     """A read of other texels than those written needs no barrier, for validate and for the validation layer."""
-    assert validation, "this test needs the package vulkan-validationlayers"
     write = glsl("imageStore(t, 0, vec4(1));", "layout(binding = 0, rgba32f) uniform writeonly imageBuffer t;")
     scene.shader("write", write).shader("read", read_shader("")).buffer("x", size=512).buffer("y", size=16)
     scene.dispatch("write", [texels("x", size=256)], implicit_barrier=False)
     scene.dispatch("read", [texels("x", "R32G32B32A32_SFLOAT", offset=offset, size=256), "y"])
-    path = scene.write()
-    assert [finding.code for finding in found(path, hazards=True)] == codes
-    with Runner(validation="report", sync_validation=True) as runner:
-        runner.run(path)
-        assert bool(runner.validation_messages) == bool(codes)
+    check_hazards(scene.write(), codes)
+    assert [finding.code for finding in findings_of(scene.write(), hazards=True)] == codes
 
 
 UNIFORM = "uniform texel buffer 't' at set 0, binding 0, in shader 's'"
@@ -154,7 +142,7 @@ def test_wrong(scene: Scene, program: Program, shader_cache: Path, case: str) ->
     scene.shader("s", glsl(body, f"{layout} {declared.removeprefix('STORE ')} {OUT}"))
     scene.buffer("x", size=64).buffer("y", size=16).image("i", "R8_UNORM", size=(4, 4))
     path = scene.dispatch("s", [binding] if "STORE" in declared else [binding, "y"]).write()
-    (finding,) = found(path)
+    (finding,) = findings_of(path)
     assert (finding.code, finding.message) == (code, message)
     assert finding.pointer == f"/commands/0/dispatch_compute/bindings/0{inside}"
     assert message in program.fail(3, path.name).err
@@ -165,7 +153,7 @@ def test_format_at_another_variable(scene: Scene, shader_cache: Path) -> None:
     scene.shader("s", read_shader("")).buffer("x", size=30).buffer("y", size=48)
     scene.dispatch("s", [texels("x", "R32G32_SFLOAT"), texels("y", "R32_SFLOAT")])
     place = "/commands/0/dispatch_compute/bindings"
-    assert [(finding.code, finding.pointer, finding.message) for finding in found(scene.write())] == [
+    assert [(finding.code, finding.pointer, finding.message) for finding in findings_of(scene.write())] == [
         (
             "SR-BIND-013",
             f"{place}/0",

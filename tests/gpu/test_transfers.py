@@ -11,9 +11,9 @@ import pytest
 from scenario_runner import Runner, from_dict, loads
 from scenario_runner.errors import UnsupportedError
 from scenario_runner.scenario import Buffer, Copy, Fill, Scenario
-from scenario_runner.validation import Options, validate_file
+from tests.gpu.fragment_scenes import draw, fragment, output, target, vertex
 from tests.program import Program
-from tests.scenes import Scene, glsl
+from tests.scenes import Scene, findings_of, glsl
 
 COUNT = numpy.arange(8, dtype="u4")
 DOUBLE = glsl("a[gl_WorkGroupID.x] *= 2u;", "layout(binding = 0) buffer A { uint a[]; };")
@@ -164,22 +164,10 @@ def test_fills_and_copies_through_a_memory_group(scene: Scene, both: Runner) -> 
 
 def test_fill_between_draws(scene: Scene, both: Runner) -> None:
     """A fill ends the rendering of the draw before it, and the next draw keeps what it does not cover."""
-    scene.file(
-        "v.vert",
-        "#version 450\n"
-        "void main() { gl_Position = vec4(gl_VertexIndex % 2 * 4 - 1, gl_VertexIndex / 2 * 4 - 1, 0, 1); }",
-    )
-    scene.file(
-        "f.frag",
-        "#version 450\nlayout(location = 0) out vec4 c; void main() { if (gl_FragCoord.x > 2) discard; c = vec4(1); }",
-    )
-    scene.resource("shader", uid="v", src="v.vert", stage="vertex")
-    scene.resource("shader", uid="f", src="f.frag", stage="fragment")
-    scene.image("i", "R8_UNORM", size=(4, 4), color_attachment=True).buffer("x", size=16)
-    draw = {"vertex_shader_ref": "v", "fragment_shader_ref": "f", "bindings": [], "color_attachment_refs": ["i"]}
-    scene.command("dispatch_fragment", **draw).command("copy", **{"from": "i", "to": "x"})
-    scene.command("fill", resource_ref="i", value=0.2).command("dispatch_fragment", **draw)
-    result = both.run(scene.write())
+    fragment(vertex(scene), "if (gl_FragCoord.x > 2) discard; color = vec4(1);", output("vec4"))
+    draw(target(scene, "i", "R8_UNORM", size=(4, 4)).buffer("x", size=16), ["i"])
+    scene.command("copy", **{"from": "i", "to": "x"}).command("fill", resource_ref="i", value=0.2)
+    result = both.run(draw(scene, ["i"]).write())
     assert result.array("x", "u1").tolist() == [255, 255, 0, 0] * 4
     assert result["i"].ravel().tolist() == [255, 255, 51, 51] * 4
 
@@ -201,11 +189,8 @@ HAZARDS: list[tuple[list[dict[str, Any]], list[str]]] = [
 
 
 @pytest.mark.parametrize("commands, codes", HAZARDS)
-def test_hazards(
-    scene: Scene, shader_cache: Path, validation: bool, commands: list[dict[str, Any]], codes: list[str]
-) -> None:
+def test_hazards(scene: Scene, check_hazards: Any, commands: list[dict[str, Any]], codes: list[str]) -> None:
     """validate and the synchronization checks of the validation layer find the same missing barriers."""
-    assert validation, "this test needs the package vulkan-validationlayers"
     for uid in "xyz":
         scene.buffer(uid, size=32)
     scene.barrier("all", **ALL).barrier("shaders", src_stage=["compute"], dst_stage=["compute"])
@@ -215,12 +200,7 @@ def test_hazards(
         for kind, body in command.items():
             barrier = {} if kind == "dispatch_barrier" else {"implicit_barrier": False}
             scene.command(kind, **body, **barrier)
-    path = scene.write()
-    found = [finding.code for finding in validate_file(path, Options(hazards=True)).findings]
-    assert [code for code in found if str(code).startswith("SR-HAZARD")] == codes
-    with Runner(validation="report", sync_validation=True) as runner:
-        runner.run(path)
-        assert bool(runner.validation_messages) == bool(codes)
+    check_hazards(scene.write(), codes)
 
 
 # The resources of `test_wrong`: x and y are buffers of 32 and 16 bytes, i an image of 4 x 4 RGBA, its level 1 is 2 x 2.
@@ -333,7 +313,7 @@ def test_wrong(scene: Scene, program: Program, shader_cache: Path, case: str) ->
         scene.command("dispatch_barrier", image_barrier_refs=["move"])
     scene.commands.append(command)
     path = scene.write()
-    (finding,) = [finding for finding in validate_file(path).findings if finding.severity != "note"]
+    (finding,) = findings_of(path)
     (kind,) = command
     assert (finding.code, finding.message) == (code, message)
     assert finding.pointer == f"/commands/{len(scene.commands) - 1}/{kind}{inside}"
@@ -347,8 +327,7 @@ def test_settings_without_effect(scene: Scene) -> None:
     scene.buffer("x", size=16).buffer("y", size=16, dst=None).image("i", "R8_UINT", size=(4, 4), dst="i.npy")
     scene.command("fill", resource_ref="x", value=1, lod=1).command("fill", resource_ref="i", value=1, offset=4)
     scene.command("copy", **{"from": "i", "to": "x", "size": 16}).command("copy", **{"from": "x", "to": "y"})
-    findings = [finding for finding in validate_file(scene.write()).findings if finding.severity != "note"]
-    found = [(finding.code, finding.pointer, finding.message) for finding in findings]
+    found = [(finding.code, finding.pointer, finding.message) for finding in findings_of(scene.write())]
     assert found == [
         ("SR-CONFLICT-002", "/commands/0/fill/lod", "has no effect on the buffer 'x'"),
         ("SR-CONFLICT-002", "/commands/1/fill/offset", "has no effect on the image 'i'"),

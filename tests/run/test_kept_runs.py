@@ -44,6 +44,18 @@ def frames(scene: Scene) -> Path:
     return scene.dispatch("add", ["x", "y"], [4], push_data_ref="factor").write()
 
 
+def collected(runner: Runner, path: Path) -> Collector:
+    """Run a scenario into a collector for outputs and captures."""
+    collectors: list[Collector] = []
+
+    def collect(plan: Plan) -> Collector:
+        collectors.append(Collector(plan))
+        return collectors[-1]
+
+    runner.run_into(path, collect)
+    return collectors[0]
+
+
 def test_each_run_begins_anew(own: Runner, frames: Path) -> None:
     """Content, inputs, push constants, captures and options of one run do not reach the next one."""
     prepared = own.prepare(frames, outputs=["y"])
@@ -186,15 +198,9 @@ def test_scenarios_of_a_suite_share_objects(own: Runner, tmp_path: Path) -> None
         scene.shader("add", add, push_constants_size=4)
         for _ in range(dispatches):
             scene.dispatch("add", ["x", "y"], [count], push_data_ref="factor")
-        collectors: list[Collector] = []
-
-        def collect(plan: Plan, collectors: list[Collector] = collectors) -> Collector:
-            collectors.append(Collector(plan))
-            return collectors[-1]
-
-        own.run_into(scene.write(), collect)
+        collector = collected(own, scene.write())
         expected = (y if step % 4 < 2 else 0) + dispatches * factor * x
-        assert numpy.frombuffer(collectors[0].data["y"], "u4").tolist() == expected.tolist(), step
+        assert numpy.frombuffer(collector.data["y"], "u4").tolist() == expected.tolist(), step
         assert own.live_objects["buffer"] <= 10  # three sizes, with and without content
     own.release()
     assert own.live_objects["buffer"] == 0
@@ -211,14 +217,7 @@ def test_captures_and_outputs_take_turns(own: Runner, scene: Scene) -> None:
     path = scene.write()
     for step in range(3):
         scene.npy("x.npy", X + step)
-        collectors: list[Collector] = []
-
-        def collect(plan: Plan, collectors: list[Collector] = collectors) -> Collector:
-            collectors.append(Collector(plan))
-            return collectors[-1]
-
-        own.run_into(path, collect)
-        (collector,) = collectors
+        collector = collected(own, path)
         first, second, third = collector.frames
         for arrays in (first, third):
             assert (arrays.array("x", "u4") == X + step).all()
