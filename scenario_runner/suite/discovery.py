@@ -7,9 +7,9 @@ import os
 import re
 import shlex
 import stat
-from collections.abc import Collection, Container, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping
 from contextlib import suppress
-from functools import cache, lru_cache, partial
+from functools import cache, lru_cache
 from itertools import islice
 from pathlib import Path
 from typing import Final
@@ -59,7 +59,7 @@ class Discovery:
         self._folders: set[str] = set()  # with names that were compared with the names of expectations
         # the items of a folder share files, which are read once
         self._text = lru_cache(FILES_KEPT)(file_text)
-        self._suite_files = cache(partial(suite_files, root=self._root))
+        self._suite_files = cache(lambda folder: suite_files(folder, self._root, self._suite_files))
         self._variants = lru_cache(FILES_KEPT)(self._find_variants)
 
     def items(self, paths: Iterable[str]) -> Iterator[Item]:
@@ -155,7 +155,7 @@ class Discovery:
 
     def _report_orphans(self, folder: str, names: Collection[str]) -> None:
         """Report expectations without a scenario or model."""
-        for name in filter(is_expectations_file, sorted(names)):
+        for name in sorted(filter(is_expectations_file, names)):
             stem = name.removesuffix(_FILE).removesuffix(".") or _SCENARIO
             if not any(stem + extension in names for extension in _EXTENSIONS):
                 message = f"these expectations belong to no scenario: there is no {stem}.json beside them"
@@ -169,10 +169,9 @@ class Discovery:
         self._folders.add(folder)
         with suppress(OSError):  # the run reports it
             names = names or frozenset(os.listdir(folder))
-        for name in sorted(names):
-            known = _almost_known(name, names)
+        for name, known in _misspelt(names):
             path = os.path.join(folder, name)
-            if known and os.path.isdir(path) != known.endswith(_FILE) and not _is_scenario(path):
+            if os.path.isdir(path) != known.endswith(_FILE) and not _is_scenario(path):
                 message, help = "is not used, since the name is not known", f"did you mean {known!r}?"
                 self._problems.found("SR-SUITE-019", path, message, help, severity="warning")
 
@@ -246,19 +245,23 @@ def _exists(path: str) -> bool:
     return os.path.exists(_split(path)[0])
 
 
-def _almost_known(name: str, beside: Collection[str]) -> str:
-    """Return the name of expectations that a name resembles, if an item beside it has no expectations; else ""."""
-    parts = name.split(".")
-    for count, known in ((2, _FILE), (1, _FOLDER)):
-        stem, rest = ".".join(parts[:-count]), ".".join(parts[-count:])
-        has_item = any(f"{stem or _SCENARIO}{extension}" in beside for extension in _EXTENSIONS)
-        prefix = f"{stem}." if stem else ""
-        if not has_item or prefix + _FILE in beside or prefix + _FOLDER in beside:
-            continue
-        is_file = count == 2 and rest.endswith(".json")
-        if (is_file or count == 1) and (rest.startswith("expect") or close_names(rest, [known], cutoff=0.8)):
-            return prefix + known
-    return ""
+def _misspelt(names: frozenset[str]) -> Iterator[tuple[str, str]]:
+    """Yield the names in a folder that resemble the missing expectations of an item, with the right names."""
+    lacking: dict[str, tuple[str, str]] = {}
+    for name in names:
+        if name.endswith(_EXTENSIONS) and not _is_other(name):
+            known = _name_beside(name, _FILE), _name_beside(name, _FOLDER)
+            if names.isdisjoint(known):
+                lacking[os.path.splitext(name)[0]] = known
+    for name in sorted(names) if lacking else ():
+        parts = name.split(".")
+        for count, word in ((2, _FILE), (1, _FOLDER)):
+            stem, rest = ".".join(parts[:-count]) or _SCENARIO, ".".join(parts[-count:])
+            if stem not in lacking or (count == 2 and not rest.endswith(".json")):
+                continue
+            if rest.startswith("expect") or close_names(rest, [word], cutoff=0.8):
+                yield name, lacking[stem][2 - count]
+                break
 
 
 def listed(item: Item) -> str:
@@ -360,13 +363,17 @@ def _is_there(path: str, beside: Container[str] | None) -> bool:
     return os.path.lexists(path) if beside is None else os.path.basename(path) in beside
 
 
-def suite_files(folder: str, root: str | None = None) -> tuple[str, ...]:
-    """Find the files ``suite.json`` in a folder and the folders above, up to ``root``, the nearest first."""
-    places = [os.path.join(folder, SUITE_FILE)]
-    while folder != root and (parent := os.path.dirname(folder)) != folder:  # pathlib takes three times as long
-        folder = parent
-        places.append(os.path.join(folder, SUITE_FILE))
-    return tuple(place for place in places if os.path.lexists(place) and not _is_scenario(place))
+def suite_files(
+    folder: str, root: str | None = None, above: Callable[[str], tuple[str, ...]] | None = None
+) -> tuple[str, ...]:
+    """Find the files ``suite.json`` in a folder and the folders above, up to ``root``, the nearest first.
+
+    ``above`` does the same for a parent folder; it may be a cache.
+    """
+    parent = os.path.dirname(folder)
+    others = () if folder in (root, parent) else above(parent) if above else suite_files(parent, root)
+    path = os.path.join(folder, SUITE_FILE)
+    return (path, *others) if os.path.lexists(path) and not _is_scenario(path) else others
 
 
 def _is_scenario(path: str) -> bool:
@@ -377,8 +384,7 @@ def _is_scenario(path: str) -> bool:
 
 def is_expectations_file(path: str) -> bool:
     """Return whether a file name belongs to expectations."""
-    name = os.path.basename(path)
-    return name == _FILE or name.endswith(f".{_FILE}")
+    return path.endswith(_FILE) and os.path.basename(path).removesuffix(_FILE)[-1:] in ("", ".")
 
 
 def _lines_of(file: str) -> list[str]:
@@ -401,5 +407,10 @@ def inputs_folder(model_path: str) -> str:
 
 def _beside(path: str, name: str) -> str:
     folder, file = os.path.split(path)
+    return os.path.join(folder, _name_beside(file, name))
+
+
+def _name_beside(file: str, name: str) -> str:
+    """Return the name of a file beside a scenario or model: ``NAME.check.json``, but no prefix for scenario.json."""
     stem = os.path.splitext(file)[0]
-    return os.path.join(folder, name if stem == _SCENARIO and not is_model(path) else f"{stem}.{name}")
+    return name if stem == _SCENARIO and not is_model(file) else f"{stem}.{name}"
