@@ -216,10 +216,10 @@ def _source(path: str) -> _Source:
 
 
 def _read(path: str, size_bytes: int) -> _Source:
-    with open(open_file(path), "rb", buffering=0) as file:
-        if size_bytes > _MOST_BYTES_AT_ONCE:
+    if size_bytes > _MOST_BYTES_AT_ONCE:
+        with open(open_file(path), "rb") as file:
             return _Source(hashlib.file_digest(file, "sha256").digest(), ())
-        content = file.readall()
+    content = read_file(path)
     return _Source(hashlib.sha256(content).digest(), _included(content))
 
 
