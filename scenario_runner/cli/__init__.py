@@ -14,7 +14,7 @@ from scenario_runner.cli.command_frame import json_output, report_error, sandbox
 from scenario_runner.cli.console import keep_absolute_paths, set_up_logging, write
 from scenario_runner.errors.installation import MIXED_PACKAGES_FIX, mixed_packages_problem
 from scenario_runner.errors.text import one_line
-from scenario_runner.processes import last_words, signals, temporary
+from scenario_runner.processes import progress, signals, temporary
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -24,7 +24,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         options = parse(words)
         set_up_logging(options.log_level, lines=options.command == "run")
         if options.command in ("run", "compare-layers") and options.action != "versions":
-            last_words.announce_crashes(_only_file(options))
+            progress.announce_crashes(_only_file(options))
         if options.command == "run":
             options.starting = start_driver(options) if options.files and not options.isolate else None
         if options.command == "test":

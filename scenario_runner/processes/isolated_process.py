@@ -14,7 +14,7 @@ from multiprocessing.process import BaseProcess
 from types import ModuleType
 from typing import Final
 
-from scenario_runner.processes import last_words
+from scenario_runner.processes import progress
 from scenario_runner.processes.signals import INTERRUPTING, KILL, kill_when_closed
 
 _MOST_STACK_BYTES: Final = 16 << 10
@@ -64,7 +64,7 @@ def start(method: str, function: Callable[..., int], *arguments: object) -> Base
 def _begin(mask: set[signal.Signals] | None, function: Callable[..., int], arguments: tuple[object, ...]) -> None:
     for number in INTERRUPTING:
         signal.signal(number, signal.SIG_IGN)
-    for number in last_words.FATAL if sys.platform == "linux" else ():
+    for number in progress.FATAL if sys.platform == "linux" else ():
         signal.signal(number, signal.SIG_DFL)
     if mask is not None:
         signal.pthread_sigmask(signal.SIG_SETMASK, mask)

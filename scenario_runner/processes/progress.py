@@ -1,15 +1,16 @@
 """Notes about the current work of a process, which explain a crash.
 
-`share` puts the notes into memory that outlives the process. Before `share`, texts are dropped: a program that uses the
-library needs none.
+`share` puts the notes into memory that outlives the process, where another process reads them. Before `share`, texts
+are dropped: a program that uses the library needs none. Without a watching process, `announce_crashes` prints them.
 """
 
 from __future__ import annotations
 
 import os
+import sys
 from contextlib import suppress
 from mmap import mmap
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 STARTED = 0
 """Index of the number of the current item."""
@@ -20,6 +21,8 @@ CHANGES = 1
 COMPILING = "waiting for the shader compiler"
 """The kind of work while another program compiles shaders."""
 
+FATAL: Final = {11: "SIGSEGV", 6: "SIGABRT", 7: "SIGBUS", 8: "SIGFPE", 4: "SIGILL"}  # numbers of Linux
+_LONGEST_LINE_S: Final = 1
 _TEXT = 4 * 2  # offset of the texts, which end with a zero byte each
 _SIZE_BYTES = 4096
 _MOST_CHANGES = 0x7FFFFFFF
@@ -27,6 +30,7 @@ _LEAST_MORE_S = 2.0
 _MORE = 0.1
 
 _page: mmap | None = None
+_kept: list[object] = []  # callbacks live as long as these references
 numbers: memoryview[int] | list[int] = [0] * 2
 """The numbers at the indices above."""
 
@@ -91,3 +95,32 @@ def doing(what: str, pointer: str = "", kind: str = "") -> None:
         texts = f"{what[:500]}\0{pointer}\0{kind or what[:500]}\0"
         text = texts.encode("utf-8", "replace")[: _SIZE_BYTES - _TEXT - 3] + b"\0\0\0"
         _page[_TEXT : _TEXT + len(text)] = text
+
+
+def announce_crashes(subject: str) -> None:
+    """Write a line when this process crashes, with a file at its beginning. The signal still ends the process."""
+    if sys.platform != "linux":
+        return
+    try:
+        from ctypes import CDLL, CFUNCTYPE, c_int, c_void_p
+    except ImportError:  # a Python that was built without libffi
+        return
+    libc = CDLL(None)
+    set_handler = CFUNCTYPE(c_void_p, c_int, c_void_p)(("signal", libc))
+    before: dict[int, object] = {}
+
+    def crashed(number: int) -> None:
+        libc.alarm(_LONGEST_LINE_S)  # the driver may hold a lock that Python needs
+        set_handler(number, before[number])
+        what, pointer, _ = work()
+        place = "".join(f"{part}: " for part in (subject, pointer) if part)
+        line = f"error: {place}the process was ended by {FATAL[number]} while {what or 'starting'}\n"
+        with suppress(OSError):
+            os.write(2, line.encode(errors="backslashreplace"))
+        os.kill(os.getpid(), number)
+
+    share()
+    handler = CFUNCTYPE(None, c_int)(crashed)
+    _kept.append(handler)
+    for number in FATAL:
+        before[number] = set_handler(number, handler)

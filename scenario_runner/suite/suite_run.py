@@ -21,8 +21,7 @@ from scenario_runner.suite.hashes import item_hashes
 from scenario_runner.suite.journal import NEVER_KEPT, Journal
 from scenario_runner.suite.outcomes import Hashes, Item, Outcome, Result, is_bad
 from scenario_runner.suite.problems import SuiteProblems, refuse
-from scenario_runner.suite.retries import Rules
-from scenario_runner.suite.verdicts import STATUSES, Expected, Row, expected_status
+from scenario_runner.suite.verdicts import STATUSES, Expected, Row, Rules, expected_status
 
 
 class Place(NamedTuple):
@@ -226,6 +225,7 @@ class Limits(NamedTuple):
     strict_environment: bool = False
 
 
+@dataclass
 class Session:
     """A run of a suite. Life cycle: created; `run` once; then ``rows`` has all verdicts and ``bad`` counts failures.
 
@@ -233,31 +233,20 @@ class Session:
     result with the same hashes, but the lists may give another verdict.
     """
 
-    def __init__(
-        self,
-        lists: Lists,
-        rules: Rules,
-        limits: Limits,
-        take: Callable[[Result], None],
-        *,
-        journal: Journal | None = None,
-        program_hash: str | None = None,
-        earlier: Mapping[str, Result],
-    ) -> None:
-        self.rows: dict[str, Row] = {}
-        self.bad = 0
-        self.taken_over = 0
-        self.is_complete = False
-        self.lists = lists
-        self.rules = rules
-        self._limits = limits
-        self._take = take
-        self._journal = journal
-        self._program_hash = program_hash
-        self._earlier = earlier
-        self._hashes: dict[str, Hashes] = {}  # of items in flight, as their files were before they ran
-        self._stopped = False
-        self._running = 0
+    lists: Lists
+    rules: Rules
+    limits: Limits
+    take: Callable[[Result], None]
+    earlier: Mapping[str, Result]
+    journal: Journal | None = None
+    program_hash: str | None = None
+    rows: dict[str, Row] = field(default_factory=dict)
+    bad: int = 0
+    taken_over: int = 0
+    is_complete: bool = False
+    _hashes: dict[str, Hashes] = field(default_factory=dict)  # of items in flight, as their files were before they ran
+    _is_stopped: bool = False
+    _running: int = 0
 
     def run(self, items: Iterable[Item], workers: ItemRunner) -> None:
         """Run the items, and pass each result to ``take``. An exception, such as Ctrl-C, loses no earlier result."""
@@ -265,21 +254,21 @@ class Session:
         for result in workers.run(self._to_run(items), self.lists.expected):
             self._running -= 1
             self._add(result._replace(hashes=self._hashes.pop(result.item.id)))
-            is_enough = self._limits.fail_fast is not None and self.bad >= self._limits.fail_fast
-            is_enough = is_enough or (self._limits.strict_environment and result.verdict == "MissingTool")
-            if is_enough and not self._stopped:
-                self._stopped = True
+            is_enough = self.limits.fail_fast is not None and self.bad >= self.limits.fail_fast
+            is_enough = is_enough or (self.limits.strict_environment and result.verdict == "MissingTool")
+            if is_enough and not self._is_stopped:
+                self._is_stopped = True
                 workers.stop()
         self.is_complete = not self._running and next(items, None) is None
 
     def _to_run(self, items: Iterator[Item]) -> Iterator[Item]:
         """Yield the items that must run. Skipped items and items with an earlier result get their results here."""
-        most = self._limits.max_failures
-        while not self._stopped and (item := next(items, None)) is not None:
+        most = self.limits.max_failures
+        while not self._is_stopped and (item := next(items, None)) is not None:
             if self.lists.skips.match(item.id):
                 self._add(Result(item, "Skip"))
                 continue
-            hashes = Hashes() if self._program_hash is None else item_hashes(item, self._program_hash)
+            hashes = Hashes() if self.program_hash is None else item_hashes(item, self.program_hash)
             if self._take_over(item, hashes):
                 continue
             if most is not None and self.bad >= most:
@@ -292,7 +281,7 @@ class Session:
 
     def _take_over(self, item: Item, hashes: Hashes) -> bool:
         """Reuse an earlier result of an item. Return false if there is none or if files have changed."""
-        before = self._earlier.get(item.id)
+        before = self.earlier.get(item.id)
         if before is None or before.last is None or before.last.status in NEVER_KEPT:
             return False
         expected = self.lists.expected(item.id)
@@ -307,6 +296,6 @@ class Session:
     def _add(self, result: Result, *, is_known: bool = False) -> None:
         self.rows[result.item.id] = Row(result.verdict, result.seconds)
         self.bad += is_bad(result.verdict)
-        if self._journal is not None and not is_known:
-            self._journal.write(result)
-        self._take(result)
+        if self.journal is not None and not is_known:
+            self.journal.write(result)
+        self.take(result)

@@ -15,8 +15,7 @@ from scenario_runner.processes.crash import Crash
 from scenario_runner.processes.jobs import WorkerOptions
 from scenario_runner.processes.workers import Workers
 from scenario_runner.suite.outcomes import BAD, Item, Outcome, Result
-from scenario_runner.suite.retries import Rules
-from scenario_runner.suite.verdicts import STATUSES, UNLISTED, Expected
+from scenario_runner.suite.verdicts import STATUSES, UNLISTED, Expected, Rules
 
 _NOTHING: Final[Mapping[str, object]] = {}
 _TASK: Final = "scenario_runner.suite.worker_task:SuiteTask"

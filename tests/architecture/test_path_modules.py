@@ -38,7 +38,7 @@ RUN = modules(
         "errors": "diagnostic installation log text version",
         "files": "byte_data cache_folder codec codec_table dds input npy output png png_codec sandbox vk_formats",
         "plan": "limits plan plan_cache records sources",
-        "processes": "last_words phases progress signals system_limits temporary",
+        "processes": "phases progress signals system_limits temporary",
         "run": "device_session output_files",
         "scenario": "kinds",
         "shaders": "compile source",

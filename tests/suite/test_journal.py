@@ -18,9 +18,8 @@ from scenario_runner.errors import FileError
 from scenario_runner.suite.discovery import expectations_file
 from scenario_runner.suite.journal import FILE_NAME, End, Ended, Journal, MergedJournals, header
 from scenario_runner.suite.outcomes import Hashes, Item, Outcome, OutputCheck, Result
-from scenario_runner.suite.retries import Rules
 from scenario_runner.suite.suite_run import Limits, Lists, Selection, Session, given_patterns
-from scenario_runner.suite.verdicts import Expected, expected_status, judged, listed
+from scenario_runner.suite.verdicts import Expected, Rules, expected_status, judged, listed
 from tests.suite.collected import Collected
 from tests.tables import cases
 

@@ -29,7 +29,6 @@ from scenario_runner.suite.journal import FILE_NAME, End, Ended, Header, Journal
 from scenario_runner.suite.outcomes import EvaluationOptions, Item, Result
 from scenario_runner.suite.problems import SuiteProblems, refuse
 from scenario_runner.suite.reports.summary import Repeat, SuiteInfo, missing_tools
-from scenario_runner.suite.retries import Rules
 from scenario_runner.suite.suite_run import (
     Limits,
     Lists,
@@ -40,7 +39,7 @@ from scenario_runner.suite.suite_run import (
     read_patterns,
 )
 from scenario_runner.suite.suite_workers import SuiteWork, SuiteWorkers, rules_of, suite_options
-from scenario_runner.suite.verdicts import not_run, write_tables
+from scenario_runner.suite.verdicts import Rules, not_run, write_tables
 
 if TYPE_CHECKING:
     from scenario_runner.suite.cluster_workers import ClusterWorkers
