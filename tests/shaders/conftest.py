@@ -12,8 +12,7 @@ from scenario_runner.shaders.compile import compile_all
 from scenario_runner.shaders.compilers import table
 from scenario_runner.shaders.source import CompileRequest
 from tests.program import executable
-
-Compile = Callable[..., bytes]
+from tests.shaders.modules import Compile
 
 
 @pytest.fixture(autouse=True)

@@ -1,6 +1,7 @@
-"""Contents of compiled modules, and the problem of a failed compilation."""
+"""Contents of compiled modules, the problem of a failed compilation, and the types of fixtures."""
 
 import struct
+from collections.abc import Callable
 
 import pytest
 
@@ -10,6 +11,10 @@ from scenario_runner.shaders.compile import compile_all
 from scenario_runner.shaders.source import CompileRequest
 from scenario_runner.shaders.spirv import DescriptorBinding, EntryPoint, Module, read_module
 from tests.scenes import assemble, kernel
+
+Compile = Callable[..., bytes]
+Entry = Callable[..., EntryPoint]
+Bindings = Callable[..., dict[str, DescriptorBinding]]
 
 MINIMAL = "#version 450\nlayout(local_size_x = 1) in;\nvoid main() {}\n"
 
@@ -42,6 +47,11 @@ def problem_of(
 def read_kernel(text: str) -> Module:
     """Assemble and read a module; `kernel` completes its text."""
     return read_module(assemble(kernel(text)))
+
+
+def kernel_entry(text: str) -> EntryPoint:
+    """Assemble a module, and return the first entry point."""
+    return read_kernel(text).entry_points[0]
 
 
 def by_name(entry_point: EntryPoint) -> dict[str, DescriptorBinding]:

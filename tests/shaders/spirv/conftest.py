@@ -1,15 +1,12 @@
 """SPIR-V made by the real compiler and assembler, while the tests run."""
 
 import subprocess
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from scenario_runner.shaders.spirv import DescriptorBinding, EntryPoint, read_module
-from tests.shaders.modules import by_name
-
-Compile = Callable[..., bytes]
+from scenario_runner.shaders.spirv import read_module
+from tests.shaders.modules import Bindings, Compile, Entry, by_name
 
 
 @pytest.fixture
@@ -28,12 +25,12 @@ def glsl(tmp_path: Path) -> Compile:
 
 
 @pytest.fixture
-def entry_point(glsl: Compile) -> Callable[..., EntryPoint]:
+def entry_point(glsl: Compile) -> Entry:
     """``entry_point(source, *options, stage="comp")`` compiles a shader and reads its entry point."""
     return lambda *arguments, **stage: read_module(glsl(*arguments, **stage)).entry_points[0]
 
 
 @pytest.fixture
-def bindings_of(entry_point: Callable[..., EntryPoint]) -> Callable[..., dict[str, DescriptorBinding]]:
+def bindings_of(entry_point: Entry) -> Bindings:
     """``bindings_of(source, *options, stage="comp")`` gives the bindings of a shader by their names."""
     return lambda *arguments, **stage: by_name(entry_point(*arguments, **stage))

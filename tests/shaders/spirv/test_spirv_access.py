@@ -1,18 +1,12 @@
 """Static use of variables by an entry point, and inputs and outputs by location."""
 
-from collections.abc import Callable
-
 import pytest
 
 from scenario_runner.errors import SpirvError
-from scenario_runner.shaders.spirv import DescriptorBinding, EntryPoint, read_module
+from scenario_runner.shaders.spirv import read_module
 from scenario_runner.shaders.spirv.stage_interface import StageInterface, StageVariable
 from tests.scenes import assemble, kernel
-from tests.shaders.modules import by_name, read_kernel
-
-Glsl = Callable[..., bytes]
-Entry = Callable[..., EntryPoint]
-Bindings = Callable[..., dict[str, DescriptorBinding]]
+from tests.shaders.modules import Bindings, Compile, Entry, by_name, kernel_entry, read_kernel
 
 
 def test_static_use_goes_through_the_call_graph() -> None:
@@ -108,7 +102,7 @@ def test_atomics_read_and_write(bindings_of: Bindings) -> None:
 
 def test_selected_pointers_reach_every_buffer() -> None:
     """With variable pointers, a store through a selected pointer writes both candidates."""
-    selecting = read_kernel("""
+    selecting = kernel_entry("""
         OpCapability VariablePointers
         Bind %left 0 0
         Bind %right 0 1
@@ -126,7 +120,7 @@ def test_selected_pointers_reach_every_buffer() -> None:
         %14 = OpSelect %7 %12 %left %right
         %15 = OpAccessChain %8 %14 %9
         OpStore %15 %9
-    """).entry_points[0]
+    """)
     assert {name: (item.reads, item.writes) for name, item in by_name(selecting).items()} == {
         "left": (False, True),
         "right": (False, True),
@@ -160,9 +154,6 @@ def test_recursion_and_missing_functions_are_refused() -> None:
         by_name(read_module(assemble(text.replace("CALLEE", "%3"))).entry_points[0])
 
 
-Source = Callable[..., bytes]
-
-
 def stage(module: bytes, **specialization: int) -> StageInterface:
     return read_module(module).entry_points[0].stage_interface({0: specialization["n"]} if specialization else None)
 
@@ -188,7 +179,7 @@ void main() {
 """
 
 
-def test_locations_follow_the_types(glsl: Source) -> None:
+def test_locations_follow_the_types(glsl: Compile) -> None:
     """Matrices take one a column, arrays one an element, structures one after the other, wide vectors two."""
     found = stage(glsl(VERTEX, stage="vert"))
     assert places(found.inputs) == [("place", 3, 1, 0, "float32x4")]
@@ -216,13 +207,13 @@ def test_locations_follow_the_types(glsl: Source) -> None:
     ]  # fmt: skip
 
 
-def test_arrays_follow_the_specialization(glsl: Source) -> None:
+def test_arrays_follow_the_specialization(glsl: Compile) -> None:
     """An array with a specialized length takes that many locations."""
     found = {each.name: each for each in stage(glsl(VERTEX, stage="vert"), n=5).outputs}
     assert found["list"].locations == 5
 
 
-def test_compute_shaders_have_none(glsl: Source) -> None:
+def test_compute_shaders_have_none(glsl: Compile) -> None:
     """Built-in variables are named apart, and have no location."""
     buffer = "layout(binding = 0) buffer A { uint a; };"
     found = stage(glsl("layout(local_size_x = 1) in;" + buffer + "void main() { a = gl_GlobalInvocationID.x; }"))

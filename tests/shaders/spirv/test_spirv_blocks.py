@@ -1,15 +1,12 @@
 """Block layouts, compared with sizes worked out from GLSL's rules, and the rules of Vulkan's chapter "Offset and Stride
 Assignment"."""
 
-from collections.abc import Callable
-
 import pytest
 
 from scenario_runner.shaders.spirv import Scalar, Struct, Type, read_module
 from scenario_runner.shaders.spirv.block_layout import BASE, EXTENDED, SCALAR, check_layout
 from scenario_runner.shaders.spirv.types import Array, Matrix, Member, RuntimeArray, Vector, extent_bytes
-
-Glsl = Callable[..., bytes]
+from tests.shaders.modules import Compile
 
 MEMBERS = """
     float a; vec2 b; vec3 c; float d; vec4 e[3]; mat3 f; layout(row_major) mat4x3 g; float h[2][5];
@@ -62,7 +59,7 @@ def shader(layout: str, members: str = MEMBERS) -> str:
     ],
 )  # fmt: skip
 def test_offsets_and_sizes_follow_the_rules_of_glsl(
-    glsl: Glsl, layout: str, expected: dict[str, tuple[int | None, int]]
+    glsl: Compile, layout: str, expected: dict[str, tuple[int | None, int]]
 ) -> None:
     """Members lie and end where std140, std430 and the scalar layout put them, and the block ends with the last."""
     block = declared_block(glsl(shader(layout)))
@@ -70,14 +67,14 @@ def test_offsets_and_sizes_follow_the_rules_of_glsl(
     assert block.size_bytes == sum(expected["l"])  # type: ignore[arg-type]
 
 
-def test_a_runtime_array_counts_as_no_elements(glsl: Glsl) -> None:
+def test_a_runtime_array_counts_as_no_elements(glsl: Compile) -> None:
     """The minimum size ends where the runtime array begins, and the stride is the size of an element."""
     block = declared_block(glsl(shader("std430", "float a; vec3 tail[];")))
     assert (block.size_bytes, block.runtime_stride_bytes) == (16, 16)
     assert (str(block.members[1].type), block.members[1].array_stride_bytes) == ("float32x3[]", 16)
 
 
-def test_types_are_described(glsl: Glsl) -> None:
+def test_types_are_described(glsl: Compile) -> None:
     """Types read like C: the element, then the lengths from outside in."""
     block = declared_block(glsl(shader("std430")))
     assert [str(member.type) for member in block.members] == [
@@ -87,14 +84,14 @@ def test_types_are_described(glsl: Glsl) -> None:
     assert isinstance(block.members[5].type, Matrix)
 
 
-def test_members_may_come_in_any_order(glsl: Glsl) -> None:
+def test_members_may_come_in_any_order(glsl: Compile) -> None:
     """The member that ends last gives the size of a block, wherever it is declared."""
     block = declared_block(glsl(shader("std430", "layout(offset = 64) vec2 late; layout(offset = 0) float a;")))
     assert [(member.name, member.offset_bytes) for member in block.members] == [("late", 64), ("a", 0)]
     assert block.size_bytes == 72
 
 
-def test_access_by_member(glsl: Glsl) -> None:
+def test_access_by_member(glsl: Compile) -> None:
     """A block is read-only only when every member is."""
     some = "readonly float a; float b;"
     every = "readonly float a; readonly float b;"
@@ -105,7 +102,7 @@ def test_access_by_member(glsl: Glsl) -> None:
         assert [member.writable for member in declared_block(data).members] == [False, writable]
 
 
-def test_pointers_in_a_block_are_eight_bytes(glsl: Glsl) -> None:
+def test_pointers_in_a_block_are_eight_bytes(glsl: Compile) -> None:
     """A buffer reference, even one to its own structure, is a pointer of 8 bytes."""
     block = declared_block(
         glsl(
@@ -144,7 +141,7 @@ def struct(*members: tuple[str, Type, int | None], name: str = "B", strides: dic
 
 
 @pytest.mark.parametrize("layout, alignment", [("std140", EXTENDED), ("std430", BASE), ("scalar", SCALAR)])
-def test_what_the_compiler_lays_out_keeps_its_own_alignment(glsl: Glsl, layout: str, alignment: str) -> None:
+def test_what_the_compiler_lays_out_keeps_its_own_alignment(glsl: Compile, layout: str, alignment: str) -> None:
     """A layout of glslangValidator keeps the alignment that it was made for, and no stricter one."""
     block = declared_block(glsl(shader(layout, MEMBERS + "double m; dvec3 n; struct_t o[];")))
     assert check_layout(block) == ({}, alignment)

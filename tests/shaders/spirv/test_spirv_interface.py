@@ -4,18 +4,13 @@ fixtures/README.md says how the modules with tensors and graphs were made.
 """
 
 import struct
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from scenario_runner.errors import SpirvError
-from scenario_runner.shaders.spirv import DescriptorBinding, EntryPoint, Scalar, Tensor, read_module
-from tests.shaders.modules import read_kernel
-
-Glsl = Callable[..., bytes]
-Entry = Callable[..., EntryPoint]
-Bindings = Callable[..., dict[str, DescriptorBinding]]
+from scenario_runner.shaders.spirv import Scalar, Tensor, read_module
+from tests.shaders.modules import Bindings, Compile, Entry, kernel_entry
 
 
 def test_kinds_of_buffers(entry_point: Entry) -> None:
@@ -166,7 +161,7 @@ def test_push_constants(entry_point: Entry) -> None:
 
 
 @pytest.mark.parametrize("target", ["vulkan1.0", "vulkan1.3"])
-def test_the_workgroup_size_follows_the_specialization(glsl: Glsl, target: str) -> None:
+def test_the_workgroup_size_follows_the_specialization(glsl: Compile, target: str) -> None:
     """Given values replace defaults, whether the size is a built-in constant or an execution mode."""
     source = "layout(local_size_x_id = 4, local_size_y = 3, local_size_z_id = 9) in; void main() {}"
     entry_point = read_module(glsl(source, "--target-env", target)).entry_points[0]
@@ -221,8 +216,7 @@ def test_array_lengths_follow_the_specialization(entry_point: Entry) -> None:
 
 def test_declarations_that_cannot_be_bound_are_problems() -> None:
     """A resource without a binding is a sentence, and the rest of the interface is still read."""
-    interface = (
-        read_kernel("""
+    interface = kernel_entry("""
         OpName %10 "lonely"
         OpDecorate %10 DescriptorSet 0
         %4 = OpTypeSampler
@@ -234,10 +228,7 @@ def test_declarations_that_cannot_be_bound_are_problems() -> None:
         main:
         %9 = OpLoad %4 %10
         %12 = OpLoad %6 %11
-    """)
-        .entry_points[0]
-        .interface
-    )
+    """).interface
     assert interface.bindings == ()
     assert interface.problems == (
         "the variable 'lonely' has no Binding decoration, so nothing can be bound to it",
@@ -247,8 +238,7 @@ def test_declarations_that_cannot_be_bound_are_problems() -> None:
 
 def test_decoration_groups_count() -> None:
     """Decorations that come through a group are the variable's own."""
-    (binding,) = (
-        read_kernel("""
+    (binding,) = kernel_entry("""
         Bind %group 3 9
         %group = OpDecorationGroup
         OpGroupDecorate %group %10
@@ -257,10 +247,7 @@ def test_decoration_groups_count() -> None:
         %10 = OpVariable %5 UniformConstant
         main:
         %9 = OpLoad %4 %10
-    """)
-        .entry_points[0]
-        .interface.bindings
-    )
+    """).interface.bindings
     assert (binding.set, binding.binding, binding.kind, binding.reads) == (3, 9, "sampler", False)
 
 

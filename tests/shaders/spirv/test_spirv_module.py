@@ -4,7 +4,6 @@ import json
 import struct
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -14,8 +13,8 @@ from scenario_runner.shaders.spirv import read_module
 from scenario_runner.shaders.spirv.describe import describe
 from scenario_runner.shaders.spirv.index import without_idle_partitions
 from tests.scenes import assemble, kernel
+from tests.shaders.modules import Compile
 
-EMPTY = "OpCapability Shader\nOpMemoryModel Logical GLSL450\n"
 COMPUTE = (
     "layout(local_size_x = 4) in; layout(set = 0, binding = 0) buffer B { float b[]; }; void main() { b[0] = 1.0; }"
 )
@@ -29,19 +28,11 @@ HEADER = (0x07230203, 0x00010300, 0, 10, 0)
 MEMORY_MODEL = (0x0003000E, 0, 1)
 
 
-def refusal(data: bytes, name: str = "") -> str:
-    with pytest.raises(SpirvError) as caught:
-        read_module(data, name=name)
-    return str(caught.value)
-
-
 @pytest.mark.parametrize(
     "target, version",
     [("vulkan1.0", (1, 0)), ("vulkan1.1", (1, 3)), ("vulkan1.2", (1, 5)), ("vulkan1.3", (1, 6))],
 )
-def test_the_version_is_what_the_compiler_was_asked_for(
-    glsl: Callable[..., bytes], target: str, version: tuple[int, int]
-) -> None:
+def test_the_version_is_what_the_compiler_was_asked_for(glsl: Compile, target: str, version: tuple[int, int]) -> None:
     """Every Vulkan target of glslangValidator is read, with its SPIR-V version and the same interface."""
     module = read_module(glsl(COMPUTE, "--target-env", target))
     assert module.version == version
@@ -82,7 +73,7 @@ def test_unknown_capabilities_keep_their_number() -> None:
     assert module.capabilities == ("Capability4711",)
 
 
-def test_big_endian_modules_are_read(glsl: Callable[..., bytes]) -> None:
+def test_big_endian_modules_are_read(glsl: Compile) -> None:
     """A module of the other byte order gives the same reading."""
     data = glsl(COMPUTE)
     swapped = struct.pack(f">{len(data) // 4}I", *struct.unpack(f"<{len(data) // 4}I", data))
@@ -122,13 +113,11 @@ def test_big_endian_modules_are_read(glsl: Callable[..., bytes]) -> None:
     ],
 )
 def test_bytes_that_are_no_module_are_refused(data: bytes, message: str) -> None:
-    """Every way not to be a module has its sentence."""
-    assert refusal(data) == message
-
-
-def test_an_error_begins_with_the_name() -> None:
-    """A module that has a name is called by it."""
-    assert refusal(b"", "add.spv") == "add.spv: a SPIR-V module has at least 20 bytes, this one has 0"
+    """Every way not to be a module has its sentence, after the module's name if it has one."""
+    for name, start in (("", ""), ("add.spv", "add.spv: ")):
+        with pytest.raises(SpirvError) as caught:
+            read_module(data, name=name)
+        assert str(caught.value) == f"{start}{message}"
 
 
 def test_an_entry_point_is_found_by_name_and_stage() -> None:
@@ -172,7 +161,7 @@ def test_the_generated_tables_are_those_of_the_grammar(checkout: Path) -> None:
 FIXTURES = Path(__file__).parent / "fixtures"
 
 
-def test_a_shader_is_described(glsl: Callable[..., bytes]) -> None:
+def test_a_shader_is_described(glsl: Compile) -> None:
     """The description holds the interface in plain JSON values."""
     described = describe(
         read_module(

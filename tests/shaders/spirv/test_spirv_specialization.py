@@ -13,7 +13,7 @@ from scenario_runner.shaders.spirv.constants import decode
 from scenario_runner.shaders.spirv.module import SpecConstant
 from scenario_runner.shaders.spirv.types import Scalar
 from tests.scenes import assemble
-from tests.shaders.modules import read_kernel
+from tests.shaders.modules import Compile, kernel_entry
 
 CONSTANTS = """
     #version 450
@@ -36,7 +36,7 @@ CONSTANTS = """
 
 
 @pytest.fixture
-def constants(glsl: Callable[..., bytes]) -> dict[str, SpecConstant]:
+def constants(glsl: Compile) -> dict[str, SpecConstant]:
     return {constant.name: constant for constant in read_module(glsl(CONSTANTS)).spec_constants}
 
 
@@ -116,7 +116,7 @@ def test_8_bit_floats(encoding: str, known: dict[int, float]) -> None:
     ],
 )
 def test_constant_arithmetic_follows_the_values(
-    glsl: Callable[..., bytes], expression: str, expected: Callable[[int, int], int]
+    glsl: Compile, expression: str, expected: Callable[[int, int], int]
 ) -> None:
     """An array length from OpSpecConstantOp equals the same expression in Python."""
     entry_point = read_module(
@@ -127,18 +127,18 @@ def test_constant_arithmetic_follows_the_values(
             "void main() { d[0] = 1.0; }"
         )
     ).entry_points[0]
-    for a, b in ((12, 5), (40, 7), (3, 3)):
-        block = entry_point.specialized({0: a, 1: b}).bindings[0].block
+    for interface, a, b in (
+        (entry_point.interface, 12, 5),
+        *((entry_point.specialized({0: a, 1: b}), a, b) for a, b in ((12, 5), (40, 7), (3, 3))),
+    ):
+        block = interface.bindings[0].block
         assert block is not None
         assert block.size_bytes == 4 * expected(a, b)
-    block = entry_point.interface.bindings[0].block
-    assert block is not None
-    assert block.size_bytes == 4 * expected(12, 5)
 
 
 def test_vectors_and_64_bits_are_computed() -> None:
     """Shuffles, extracts, inserts, selects and conversions between widths follow the specialization."""
-    entry_point = read_kernel("""
+    entry_point = kernel_entry("""
         OpCapability Int64
         OpDecorate %10 SpecId 0
         OpDecorate %30 BuiltIn WorkgroupSize
@@ -153,7 +153,7 @@ def test_vectors_and_64_bits_are_computed() -> None:
         %15 = OpSpecConstantOp %6 VectorShuffle %14 %13 1 0 2
         %16 = OpSpecConstantOp %uint CompositeExtract %15 1
         %30 = OpSpecConstantOp %6 CompositeInsert %16 %15 2
-    """).entry_points[0]
+    """)
     assert entry_point.interface.local_size() == (4, 36, 36)
     assert entry_point.specialized({0: 2**40 + 3}).local_size() == (4, 9, 9)
 
