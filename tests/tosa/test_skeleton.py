@@ -74,12 +74,15 @@ def test_every_kind(tmp_path: Path) -> None:
 
 
 def test_modules(tmp_path: Path) -> None:
-    """A source embedded as a module gives the same as a file of the module."""
+    """A source embedded as a module gives the same as a file of the module. Another entry point than the module's is
+    an error that names the module's."""
     module = written(tmp_path / "scale.comp", SOURCE, spirv=True)
     assert module["shader_language"] == "SPIR-V"
     code = base64.b64decode(module["shader_code"])
     (tmp_path / "scale.spv").write_bytes(code)
     assert attributes_of_shader(str(tmp_path / "scale.spv")) == module
+    with pytest.raises(ShaderError, match=r"no entry point 'scale' .* are: 'main' \(GLCompute\)"):
+        attributes_of_shader(str(tmp_path / "scale.spv"), entry_point="scale")
 
 
 def test_includes(tmp_path: Path) -> None:
@@ -90,14 +93,6 @@ def test_includes(tmp_path: Path) -> None:
         written(tmp_path / "scale.comp", source)
     assert caught.value.problems[0].help == "embed the compiled module: --spirv"
     assert written(tmp_path / "scale.comp", source, spirv=True)["shader_language"] == "SPIR-V"
-
-
-def test_another_entry_point(tmp_path: Path) -> None:
-    """An entry point that the shader does not have is an error that names those it has."""
-    module = written(tmp_path / "scale.comp", SOURCE, spirv=True)
-    (tmp_path / "scale.spv").write_bytes(base64.b64decode(module["shader_code"]))
-    with pytest.raises(ShaderError, match=r"no entry point 'scale' .* are: 'main' \(GLCompute\)"):
-        attributes_of_shader(str(tmp_path / "scale.spv"), entry_point="scale")
 
 
 def test_what_no_descriptor_type_can_show(tmp_path: Path) -> None:
