@@ -3,6 +3,7 @@
 import json
 import math
 import re
+from collections.abc import Iterator
 from fractions import Fraction
 from typing import Any
 
@@ -242,26 +243,39 @@ def wrong_count(name: str, rule: dict[str, Any]) -> int:
     return sum(not is_right(e, a, **rule) for e, a in zip(*pairs(name), strict=True))
 
 
+@pytest.fixture(scope="module")
+def scenario_runner() -> Iterator[ScenarioRunner]:
+    """The fixture of the pytest plugin."""
+    checker = ScenarioRunner()
+    yield checker
+    checker.runner.close()
+
+
 @pytest.mark.parametrize("rule", RULES, ids=str)
-def test_all_count_the_same_wrong_elements(program: Program, scene: Scene, rule: dict[str, Any]) -> None:
+def test_all_count_the_same_wrong_elements(
+    program: Program, scene: Scene, scenario_runner: ScenarioRunner, rule: dict[str, Any]
+) -> None:
     """The count equals exact arithmetic for NaN, infinities, both zeros, denormals and the ends of each range."""
     options = [f"--{key}={value}" for key, value in rule.items()]
     other, typed = Scene(scene.folder), [f"--dtype={name}={name}" for name in VALUES]
     counts = dict[str, dict[str, int]]()
-    (scene.folder / "expected").mkdir()
     for name in VALUES:
         expected, actual = pairs(name)
         scene.buffer(name, actual)
-        other.resource("buffer", uid=name, size=expected.nbytes, shader_access="readwrite", src=f"expected/{name}.npy")
-        numpy.save(scene.folder / "expected" / f"{name}.npy", expected)
-        ended = program("view", "--diff", f"expected/{name}.npy", f"{name}.npy", *options)
-        found = re.search(r"differ: (\d+) of", ended.out)
+        scene.npy(f"actual/{name}.npy", actual)
+        src = scene.npy(f"expected/{name}.npy", expected)
+        other.resource("buffer", uid=name, size=expected.nbytes, shader_access="readwrite", src=src)
         contents = [content_of(name, array) for array in (actual, expected)]
         layer: Any = Layer(name, name, "ADD", None, (), ())  # type: ignore[arg-type]
         judged = judge(layer, contents[0], contents[1:], Rule(**rule, nan="equal"))
-        counts[name] = {"view": int(found[1]) if found else 0, "compare-layers": judged.wrong or 0}
+        counts[name] = {"compare-layers": judged.wrong or 0}
         if "ulp" not in rule:
-            counts[name]["fixture"] = of_fixture(scene, name, expected, rule)
+            counts[name]["fixture"] = of_fixture(scenario_runner, scene, name, expected, rule)
+    shown = program("view", "--diff", "expected", "actual", *options).out
+    assert f"{len(VALUES)} files: " in shown
+    differing = dict(re.findall(r"actual/(\w+)\.npy differ: (\d+) of", shown))
+    for name in VALUES:
+        counts[name]["view"] = int(differing.get(name, 0))
     other.write("other.json")
     scene.write()
     for file, folder in (("other.json", "a"), ("scenario.json", "b")):
@@ -286,15 +300,11 @@ def test_all_count_the_same_wrong_elements(program: Program, scene: Scene, rule:
         assert failing < 2 or re.search(rf"\(and {failing - 1} more outputs?\)", ended.out), ended.out
 
 
-def of_fixture(scene: Scene, name: str, expected: Any, rule: dict[str, Any]) -> int:
+def of_fixture(scenario_runner: ScenarioRunner, scene: Scene, name: str, expected: Any, rule: dict[str, Any]) -> int:
     """The wrong elements that the fixture of the pytest plugin counts."""
-    tree = {"resources": [scene.resources[-1]], "commands": []}
-    path = scene.file(f"{name}.json", json.dumps(tree))
-    runner = ScenarioRunner()
+    path = scene.file(f"{name}.json", json.dumps({"resources": [scene.resources[-1]], "commands": []}))
     try:
-        runner.check(path, expected={name: expected}, **rule)
+        scenario_runner.check(path, expected={name: expected}, **rule)
     except AssertionError as error:
         return int(str(error).split(": ", 1)[1].split(" ", 1)[0])
-    finally:
-        runner.runner.close()
     return 0
