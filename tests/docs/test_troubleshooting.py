@@ -44,10 +44,12 @@ main(["validate", "--no-cache", "fine/blur.json", "model.json"])
 main(["convert", "model.mlir", "-o", "model.vgf"])
 """
 
+
 def scene(folder: Path, name: str, *, shader: str = DOUBLE, bound: str = "data") -> Scene:
     """A scenario without its data."""
     (folder / name).mkdir()
     return Scene(folder / name).shader("blur", shader).dispatch("blur", [bound])
+
 
 def mistakes(folder: Path) -> Iterator[Scene]:
     """Scenarios that `validate` reports."""
@@ -73,6 +75,7 @@ def mistakes(folder: Path) -> Iterator[Scene]:
     yield scene(folder, "dims", shader=counts).image("data", "R32_UINT", dims=[1, 64, 64, 4])
     tensor = scene(folder, "type", shader=TENSORS)
     yield tensor.tensor("data", numbers, format="VK_FORMAT_R32_SINT")
+
 
 @pytest.fixture(scope="module")
 def printed(tmp_path_factory: pytest.TempPathFactory, shader_cache: Path, device_name: str) -> list[str]:
@@ -122,12 +125,14 @@ def printed(tmp_path_factory: pytest.TempPathFactory, shader_cache: Path, device
     out.append(done.stdout + done.stderr)
     return [re.sub(r"(?<=[ (\n])[a-z_]+/(?=blur\.json)", "", f"\n{text}") for text in out]
 
+
 @needs(VGF_LIBRARY, "SR-FEATURE-005")
 @pytest.mark.parametrize("message", MESSAGES, ids=lambda message: message.split("\n")[0][-40:])
 def test_a_message_is_printed(message: str, printed: list[str]) -> None:
     """The program prints the message from the start of a line to the end of a line."""
     pattern = re.compile("^" + pattern_of(message.splitlines()).pattern, re.MULTILINE)
     assert any(pattern.search(text) for text in printed), "\n".join(printed)
+
 
 def test_each_failure_is_on_the_page(printed: list[str]) -> None:
     """No process runs for nothing."""
