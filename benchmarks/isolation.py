@@ -160,7 +160,7 @@ def by_command(folder: Path, jobs: int, *options: str) -> Measured:
     children, started = _cpu(resource.RUSAGE_CHILDREN), time.perf_counter()
     done = subprocess.run(command, check=False, capture_output=True, text=True)
     seconds, cpu = time.perf_counter() - started, _cpu(resource.RUSAGE_CHILDREN) - children
-    passed = re.search(r"^\d+ in .*: (\d+) Pass$.*^suite passed: \1 items?$", done.stdout, re.M | re.S)
+    passed = re.search(r"^\d+ items? in .*: (\d+) Pass$.*^suite passed: \1 items?$", done.stdout, re.M | re.S)
     if done.returncode or passed is None:
         raise SystemExit(
             f"error: {' '.join(command[2:])}: exit code {done.returncode}: {done.stderr}{done.stdout[-400:]}"

@@ -240,7 +240,7 @@ def test_green_means_compared(tmp_path: Path, program: Program) -> None:
     Scene(suite).write("empty.json")
     reports = ("--html", "r.html", "--json", "r.json", "--junit", "r.xml")
     ended = program("test", "suite", "--results", "r", *reports, exit_code=0)
-    assert re.search(r"^4 in .*: 4 Pass \(1 compared with nothing\)$", ended.out, re.M)
+    assert re.search(r"^4 items in .*: 4 Pass \(1 compared with nothing\)$", ended.out, re.M)
     assert "4 Pass (1 compared with nothing)\n" in program("report", "r").out
     data = json.loads((tmp_path / "r.html").read_text().partition('id="data">')[2].partition("</script>")[0])
     assert [row[0] for row in data["rows"] if row[4] == "compared with nothing"] == ["suite/nothing.json"]
@@ -348,7 +348,7 @@ def test_a_log_has_failures_and_counts_but_no_line_for_what_passed() -> None:
         "Crash c: ended by SIGSEGV",
         "  last lines on standard error:",
         "    last words",
-        "3 of 4 in N ms: 1 Pass, 1 Fail, 1 Crash",
+        "3 of 4 items in N ms: 1 Pass, 1 Fail, 1 Crash",
         "",
         "unexpected results, and commands to repeat them:",
         r"Fail b\x1b[2J: an output differs",
@@ -377,7 +377,7 @@ def test_a_terminal_has_a_bar_and_what_runs(monkeypatch: pytest.MonkeyPatch) -> 
         assert "1/2  50 %" in shown
         assert re.search(r"^ +1  b", shown, re.MULTILINE)
         display.end()
-    assert re.search(r"^1 of 2 in .*: 1 Fail$", CONTROL.sub("", stream.getvalue()).replace("\r", ""), re.MULTILINE)
+    assert re.search(r"^1 of 2 items in .*: 1 Fail$", CONTROL.sub("", stream.getvalue()).replace("\r", ""), re.MULTILINE)
 
 
 def test_many_failures_are_one_line_each(monkeypatch: pytest.MonkeyPatch) -> None:

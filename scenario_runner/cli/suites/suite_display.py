@@ -152,8 +152,9 @@ class SuiteDisplay:
         if self._annotations is not None:
             self._annotations.result = lines[-1]
         elapsed = time.monotonic() - self._begin
-        of = "" if self._total in (None, self._done) else f" of {self._total}"
-        counts = f"{self._done}{of} in {seconds_text(elapsed)}: {self._counts_text() or 'nothing'}"
+        is_all = self._total in (None, self._done)
+        items = counted(self._done, "item") if is_all else f"{self._done} of {counted(self._total or 0, 'item')}"
+        counts = f"{items} in {seconds_text(elapsed)}: {self._counts_text() or 'nothing'}"
         if self._unexpected:
             more = self._failures - _LISTED_FAILURES_MAX
             self._unexpected += [f"and {more} more", ""] if more > 0 else [""]
