@@ -249,10 +249,12 @@ def _misspelt(names: frozenset[str]) -> Iterator[tuple[str, str]]:
     """Yield the names in a folder that resemble the missing expectations of an item, with the right names."""
     lacking: dict[str, tuple[str, str]] = {}
     for name in names:
-        if name.endswith(_EXTENSIONS) and not _is_other(name):
-            known = _name_beside(name, _FILE), _name_beside(name, _FOLDER)
-            if names.isdisjoint(known):
-                lacking[os.path.splitext(name)[0]] = known
+        stem, extension = os.path.splitext(name)
+        if extension not in _EXTENSIONS or _is_other(name) or (is_model(name) and f"{stem}.json" in names):
+            continue  # beside a scenario with the same name, the expectations belong to the scenario
+        known = _name_beside(name, _FILE), _name_beside(name, _FOLDER)
+        if names.isdisjoint(known):
+            lacking[stem] = known
     for name in sorted(names) if lacking else ():
         parts = name.split(".")
         for count, word in ((2, _FILE), (1, _FOLDER)):
