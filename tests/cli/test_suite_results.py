@@ -377,7 +377,7 @@ def test_a_terminal_has_a_bar_and_what_runs(monkeypatch: pytest.MonkeyPatch) -> 
         assert "1/2  50 %" in shown
         assert re.search(r"^ +1  b", shown, re.MULTILINE)
         display.end()
-    assert re.search(r"^1 of 2 items in .*: 1 Fail$", CONTROL.sub("", stream.getvalue()).replace("\r", ""), re.MULTILINE)
+    assert re.search(r"^1 of 2 items in .*: 1 Fail$", CONTROL.sub("", stream.getvalue()).replace("\r", ""), re.M)
 
 
 def test_many_failures_are_one_line_each(monkeypatch: pytest.MonkeyPatch) -> None:
