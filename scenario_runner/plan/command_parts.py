@@ -63,9 +63,9 @@ class Entries(list[Any]):
         super().__init__()
         self._indices: dict[Hashable, int] = {}
 
-    def add(self, entry: Any, content: Hashable) -> int:
-        """Add an entry unless the table has this content, and return the index."""
-        index = self._indices.setdefault(content, len(self))
+    def add(self, entry: Any) -> int:
+        """Add an entry unless the table has one with equal `content`, and return the index."""
+        index = self._indices.setdefault(getattr(entry, "content", entry), len(self))
         if index == len(self):
             self.append(entry)
         return index
@@ -282,125 +282,149 @@ content_of_binding = attrgetter(
 """Returns every field in which two bindings may differ."""
 
 
-def descriptors(
-    declared: Declared,
-    bindings: Sequence[Binding],
-    resources: Mapping[str, ResourcePlan],
-    pointer: str,
-    problems: Problems,
-    readonly: Collection[str] = (),
-) -> tuple[Descriptor, ...]:
-    """Return the descriptors for a command at ``pointer``; none after noting errors in bindings.
+class BindingPlanner:
+    """Plans the descriptors for a command at ``pointer``, and notes errors.
 
     ``resources`` lacks resources with errors. ``readonly`` has the uids of readonly resources.
     """
-    before = len(problems.errors)
-    bound = set(map(attrgetter("set", "id"), bindings))
-    missing = [slot for key, slot in declared.slots.items() if slot.used and key not in bound]
-    descriptor_list = []
-    for index, binding in enumerate(bindings):
-        slot, place = declared.slots.get((binding.set, binding.id)), f"{pointer}/bindings/{index}"
-        if slot is None:
-            _note_unused(declared, binding, missing, resources, place, problems)
-            continue
-        if slot.kind not in RESOURCE_OF:
-            continue  # the shader has an error
-        problems.report(check_array(slot, binding, place))
-        format = _texel_format(slot, binding, place, problems)
-        for inside, element, part in binding.parts():
-            resource, place_of_part = resources.get(part.resource_ref), f"{place}{inside}"
-            if resource is not None:
-                descriptor = _descriptor(slot, part, resource, format, place_of_part, problems)
-                _check_binding(slot, binding, descriptor, resource, readonly, place_of_part, problems)
-                if slot.has_place:
-                    descriptor_list.append(descriptor._replace(element=element))
-    for slot in missing:
-        message = f"nothing is bound to {described(slot.variable)}, which shader {slot.shader!r} uses"
-        help = f'add {{"set": {slot.set}, "id": {slot.binding}, "resource_ref": "…"}}'
-        problems.error("SR-BIND-001", f"{pointer}/bindings", message, help)
-    return tuple(descriptor_list) if len(problems.errors) == before else ()
 
+    def __init__(
+        self,
+        declared: Declared,
+        resources: Mapping[str, ResourcePlan],
+        pointer: str,
+        problems: Problems,
+        readonly: Collection[str] = (),
+    ) -> None:
+        self._declared = declared
+        self._resources = resources
+        self._pointer = pointer
+        self._problems = problems
+        self._readonly = readonly
 
-def _texel_format(slot: Slot, binding: Binding, place: str, problems: Problems) -> Format | None:
-    """Return the format of the texels at a binding; None for other variables and after an error."""
-    if slot.kind not in TEXEL_BUFFERS:
-        if binding.format is not None:
-            message = f"a format has no meaning for {called(slot)}"
-            problems.error("SR-BIND-011", f"{place}/format", message, "remove it: only texel buffers need one")
-        return None
-    images = [variable.image for _, variable in slot.variables if variable.image is not None]
-    format = next((known for image in images if (known := format_of(image.format)) is not None), None)
-    if binding.format is not None:
-        try:
-            format = format_named(binding.format)
-        except ScenarioRunnerError as error:
-            problems.add_error(error, f"{place}/format")
+    def plan(self, bindings: Sequence[Binding]) -> tuple[Descriptor, ...]:
+        """Return the descriptors; none after noting errors in bindings."""
+        problems, slots = self._problems, self._declared.slots
+        before = len(problems.errors)
+        bound = set(map(attrgetter("set", "id"), bindings))
+        missing = [slot for key, slot in slots.items() if slot.used and key not in bound]
+        planned = []
+        for index, binding in enumerate(bindings):
+            slot, place = slots.get((binding.set, binding.id)), f"{self._pointer}/bindings/{index}"
+            if slot is None:
+                self._note_unused(binding, missing, place)
+                continue
+            if slot.kind not in RESOURCE_OF:
+                continue  # the shader has an error
+            problems.report(check_array(slot, binding, place))
+            format = self._texel_format(slot, binding, place)
+            for inside, element, part in binding.parts():
+                resource, place_of_part = self._resources.get(part.resource_ref), f"{place}{inside}"
+                if resource is not None:
+                    descriptor = self._descriptor(slot, part, resource, format, place_of_part)
+                    self._check(slot, binding, descriptor, resource, place_of_part)
+                    if slot.has_place:
+                        planned.append(descriptor._replace(element=element))
+        for slot in missing:
+            message = f"nothing is bound to {described(slot.variable)}, which shader {slot.shader!r} uses"
+            help = f'add {{"set": {slot.set}, "id": {slot.binding}, "resource_ref": "…"}}'
+            problems.error("SR-BIND-001", f"{self._pointer}/bindings", message, help)
+        return tuple(planned) if len(problems.errors) == before else ()
+
+    def _texel_format(self, slot: Slot, binding: Binding, place: str) -> Format | None:
+        """Return the format of the texels at a binding; None for other variables and after an error."""
+        if slot.kind not in TEXEL_BUFFERS:
+            if binding.format is not None:
+                message = f"a format has no meaning for {called(slot)}"
+                help = "remove it: only texel buffers need one"
+                self._problems.error("SR-BIND-011", f"{place}/format", message, help)
             return None
-    findings = [check_texels(variable, shader, format, place) for shader, variable in slot.variables]
-    return format if problems.report(chain.from_iterable(findings)) else None
+        images = [variable.image for _, variable in slot.variables if variable.image is not None]
+        format = next((known for image in images if (known := format_of(image.format)) is not None), None)
+        if binding.format is not None:
+            try:
+                format = format_named(binding.format)
+            except ScenarioRunnerError as error:
+                self._problems.add_error(error, f"{place}/format")
+                return None
+        findings = [check_texels(variable, shader, format, place) for shader, variable in slot.variables]
+        return format if self._problems.report(chain.from_iterable(findings)) else None
 
+    def _descriptor(
+        self, slot: Slot, part: Binding | BoundResource, resource: ResourcePlan, format: Format | None, place: str
+    ) -> Descriptor:
+        """Return the descriptor for a bound part at the pointer ``place``. A texel buffer is cut to whole texels."""
+        kind: DescriptorKind = slot.kind  # type: ignore[assignment]
+        descriptor = Descriptor(slot.set, slot.binding, kind, part.resource_ref)
+        if resource.kind == "image":
+            level = part.lod
+            if kind == "sampler":
+                level = None  # all levels, as for sampled images without ``lod``
+            elif resource.mips == 1 or (level is None and kind == "storage_image"):
+                level = 0
+            return descriptor._replace(level=level)
+        if resource.kind != "buffer":
+            return descriptor
+        descriptor = descriptor._replace(offset_bytes=part.offset, size_bytes=part.size)
+        if format is None:
+            return descriptor
+        bound_bytes = descriptor.bound_bytes(resource)
+        rest = bound_bytes % format.block_size_bytes
+        if rest:
+            has = f"{bound_bytes} bytes of buffer {resource.uid!r}"
+            message = f"{has} are not a whole number of texels of {format.name}"
+            if part.size is not None or rest == bound_bytes:
+                help = f"use a multiple of {format.block_size_bytes}"
+                self._problems.error("SR-BIND-011", f"{place}/size" if part.size else place, message, help)
+            else:
+                self._problems.warn("SR-BIND-013", place, f"{message}; the last {rest} are not bound")
+            descriptor = descriptor._replace(size_bytes=bound_bytes - rest)
+        is_atomic = any(variable.has_atomic_texels for _, variable in slot.variables)
+        return descriptor._replace(format=format, atomic_texels=is_atomic)
 
-def _descriptor(
-    slot: Slot,
-    part: Binding | BoundResource,
-    resource: ResourcePlan,
-    format: Format | None,
-    place: str,
-    problems: Problems,
-) -> Descriptor:
-    """Return the descriptor for a bound part at the pointer ``place``. A texel buffer is cut to whole texels."""
-    kind: DescriptorKind = slot.kind  # type: ignore[assignment]
-    descriptor = Descriptor(slot.set, slot.binding, kind, part.resource_ref)
-    if resource.kind == "image":
-        return descriptor._replace(level=_level(part.lod, kind, resource))
-    if resource.kind != "buffer":
-        return descriptor
-    descriptor = descriptor._replace(offset_bytes=part.offset, size_bytes=part.size)
-    if format is None:
-        return descriptor
-    bound_bytes = descriptor.bound_bytes(resource)
-    rest = bound_bytes % format.block_size_bytes
-    if rest:
-        message = f"{bound_bytes} bytes of buffer {resource.uid!r} are not a whole number of texels of {format.name}"
-        if part.size is not None or rest == bound_bytes:
-            help = f"use a multiple of {format.block_size_bytes}"
-            problems.error("SR-BIND-011", f"{place}/size" if part.size else place, message, help)
-        else:
-            problems.warn("SR-BIND-013", place, f"{message}; the last {rest} are not bound")
-        descriptor = descriptor._replace(size_bytes=bound_bytes - rest)
-    is_atomic = any(variable.has_atomic_texels for _, variable in slot.variables)
-    return descriptor._replace(format=format, atomic_texels=is_atomic)
+    def _note_unused(self, binding: Binding, missing: list[Slot], place: str) -> None:
+        """Warn of a binding that no shader declares, or note an error if it probably means a ``missing`` slot."""
+        uids = self._declared.uids
+        names = " and ".join(map(repr, uids))
+        shaders = f"shader {names} does" if len(uids) == 1 else f"the shaders {names} do"
+        uid = next((part.resource_ref for _, _, part in binding.parts()), "")
+        what = f"resource {uid!r} is bound to set {binding.set}, binding {binding.id}, which {shaders} not use"
+        slot = _meant(binding, missing, self._resources.get(uid))
+        if slot is None:
+            self._problems.warn("SR-BIND-002", place, what, "nothing that is written here can depend on it")
+            return
+        missing.remove(slot)
+        key, wrong, right = "id", binding.id, slot.binding
+        if slot.set != binding.set:
+            key, wrong, right = "set", binding.set, slot.set
+        message = f"{what}, and nothing is bound to {described(slot.variable)}, which shader {slot.shader!r} uses"
+        help = f"if {uid!r} is meant for it, write {right} instead of {wrong}"
+        self._problems.error("SR-BIND-001", f"{place}/{key}", message, help)
 
-
-def _level(lod: int | None, kind: DescriptorKind, image: Any) -> int | None:
-    """Return a binding's mip level. Without ``lod``, return the first for a storage image, else None for all."""
-    if kind == "sampler":
-        return None
-    return 0 if image.mips == 1 or (lod is None and kind == "storage_image") else lod
-
-
-def _note_unused(
-    declared: Declared,
-    binding: Binding,
-    missing: list[Slot],
-    resources: Mapping[str, ResourcePlan],
-    place: str,
-    problems: Problems,
-) -> None:
-    """Warn of a binding that no shader declares, or note an error if it probably means a ``missing`` slot."""
-    names = " and ".join(map(repr, declared.uids))
-    shaders = f"shader {names} does" if len(declared.uids) == 1 else f"the shaders {names} do"
-    uid = next((part.resource_ref for _, _, part in binding.parts()), "")
-    what = f"resource {uid!r} is bound to set {binding.set}, binding {binding.id}, which {shaders} not use"
-    slot = _meant(binding, missing, resources.get(uid))
-    if slot is None:
-        problems.warn("SR-BIND-002", place, what, "nothing that is written here can depend on it")
-        return
-    missing.remove(slot)
-    key, wrong, right = ("set", binding.set, slot.set) if slot.set != binding.set else ("id", binding.id, slot.binding)
-    message = f"{what}, and nothing is bound to {described(slot.variable)}, which shader {slot.shader!r} uses"
-    help = f"if {uid!r} is meant for it, write {right} instead of {wrong}"
-    problems.error("SR-BIND-001", f"{place}/{key}", message, help)
+    def _check(self, slot: Slot, binding: Binding, descriptor: Descriptor, resource: Any, place: str) -> None:
+        """Compare a resource's kind, size and format with the declarations for the slot."""
+        uid, expected_kind, problems = descriptor.uid, RESOURCE_OF[slot.kind], self._problems
+        if resource.kind != expected_kind:
+            article = "an" if expected_kind[0] in "aeiou" else "a"
+            message = f"{resource.kind} {uid!r} is bound to {called(slot)}, which needs {article} {expected_kind}"
+            problems.error("SR-BIND-003", place if binding.resource_refs else f"{place}/resource_ref", message)
+            return
+        problems.report(check_type(slot, binding.descriptor_type, place))
+        if uid in self._readonly and not binding.resource_refs:  # which entry of an array a shader writes is unknown
+            problems.report(check_writes(slot, uid, place))
+        block = slot.variable.block
+        if expected_kind == "buffer" and block is not None and block.size_bytes > descriptor.bound_bytes(resource):
+            has = f"buffer {uid!r} has {descriptor.bound_bytes(resource)} bytes"
+            has += f" from offset {descriptor.offset_bytes} on" if descriptor.offset_bytes else ""
+            message = f"{has}; {called(slot)} declares {block.size_bytes}"
+            help = "a shader that goes beyond the buffer reads or writes other memory"
+            problems.warn("SR-BIND-005", place, message, help)
+        for shader, declared in slot.variables:
+            if expected_kind == "image":
+                problems.report(check_image(declared, shader, uid, resource.format, place))
+            elif declared.tensor is not None:
+                what = f"{described(declared)} in shader {shader!r}"
+                problems.report(check_tensor(declared.tensor, what, uid, resource.dims, resource.format, place))
 
 
 def _meant(binding: Binding, missing: Iterable[Slot], resource: ResourcePlan | None) -> Slot | None:
@@ -413,37 +437,3 @@ def _meant(binding: Binding, missing: Iterable[Slot], resource: ResourcePlan | N
         if near and (resource is None or RESOURCE_OF.get(slot.kind) == resource.kind):
             return slot
     return None
-
-
-def _check_binding(
-    slot: Slot,
-    binding: Binding,
-    descriptor: Descriptor,
-    resource: Any,
-    readonly: Collection[str],
-    place: str,
-    problems: Problems,
-) -> None:
-    """Compare a resource's kind, size and format with the declarations for the slot."""
-    uid, expected_kind = descriptor.uid, RESOURCE_OF[slot.kind]
-    if resource.kind != expected_kind:
-        article = "an" if expected_kind[0] in "aeiou" else "a"
-        message = f"{resource.kind} {uid!r} is bound to {called(slot)}, which needs {article} {expected_kind}"
-        problems.error("SR-BIND-003", place if binding.resource_refs else f"{place}/resource_ref", message)
-        return
-    problems.report(check_type(slot, binding.descriptor_type, place))
-    if uid in readonly and not binding.resource_refs:  # which entry of an array a shader writes is unknown
-        problems.report(check_writes(slot, uid, place))
-    block = slot.variable.block
-    if expected_kind == "buffer" and block is not None and block.size_bytes > descriptor.bound_bytes(resource):
-        has = f"buffer {uid!r} has {descriptor.bound_bytes(resource)} bytes"
-        has += f" from offset {descriptor.offset_bytes} on" if descriptor.offset_bytes else ""
-        message = f"{has}; {called(slot)} declares {block.size_bytes}"
-        help = "a shader that goes beyond the buffer reads or writes other memory"
-        problems.warn("SR-BIND-005", place, message, help)
-    for shader, declared in slot.variables:
-        if expected_kind == "image":
-            problems.report(check_image(declared, shader, uid, resource.format, place))
-        elif declared.tensor is not None:
-            what = f"{described(declared)} in shader {shader!r}"
-            problems.report(check_tensor(declared.tensor, what, uid, resource.dims, resource.format, place))

@@ -6,12 +6,12 @@ from operator import itemgetter
 from typing import Any
 
 from scenario_runner.plan.command_parts import (
+    BindingPlanner,
     CommandContext,
     CommandResolver,
     Declared,
     content_of_binding,
     declared_by,
-    descriptors,
 )
 from scenario_runner.plan.plan import AnyBarrier, Barrier, Operation, frame_folder
 from scenario_runner.plan.records import (
@@ -87,8 +87,9 @@ class DispatchResolver(CommandResolver):
         declared = self._declared.get(shader.uid)
         if declared is None:
             declared = self._declared[shader.uid] = declared_by([shader], shader.pointer, problems)
-        bindings, readonly = command.bindings, self.context.readonly
-        bound = descriptors(declared, bindings, tables.resources, pointer, problems, readonly)
+        bindings = command.bindings
+        planner = BindingPlanner(declared, tables.resources, pointer, problems, self.context.readonly)
+        bound = planner.plan(bindings)
         place = f"{pointer}/push_data_ref"
         push_constants = self.context.push_constants.bytes_for([shader], command.push_data_ref, pointer, place)
         if declared.layouts is None:
@@ -97,8 +98,7 @@ class DispatchResolver(CommandResolver):
             shader = self.context.image_uses.fit_shader(shader, bindings, pointer, problems)
         layouts = declared.layouts_for(bound, tables, pointer)
         pipeline = shader.pipeline(layouts, shader.push_constants_size)
-        sets = DescriptorList(layouts, bound)
-        indices = tables.pipelines.add(pipeline, pipeline.content), tables.lists.add(sets, sets)
+        indices = tables.pipelines.add(pipeline), tables.lists.add(DescriptorList(layouts, bound))
         return Dispatch(*indices, (1, 1, 1), push_constants or b"", command.implicit_barrier, index)
 
 

@@ -14,12 +14,7 @@ from typing import Final, NamedTuple
 from scenario_runner.checks.bindings import KIND_WORDS, TEXEL_KINDS
 from scenario_runner.checks.stages import Stage, check_stages, writes_point_size
 from scenario_runner.files.byte_data import overlap
-from scenario_runner.plan.command_parts import (
-    CommandContext,
-    CommandResolver,
-    declared_by,
-    descriptors,
-)
+from scenario_runner.plan.command_parts import BindingPlanner, CommandContext, CommandResolver, declared_by
 from scenario_runner.plan.image_records import DepthTest, Draw, GraphicsPipelinePlan, ImagePlan, ShaderStagePlan, Target
 from scenario_runner.plan.plan import ResourcePlan, span_of
 from scenario_runner.plan.records import Descriptor, DescriptorList, NeededFeature
@@ -119,7 +114,8 @@ class _DrawPlanner:
         shaders = [loaded[command.vertex_shader_ref], loaded[command.fragment_shader_ref]]
         pushed = context.push_constants.bytes_for(shaders, command.push_data_ref, pointer, f"{pointer}/push_data_ref")
         declared = declared_by(shaders, pointer, problems)
-        bound = descriptors(declared, command.bindings, tables.resources, pointer, problems, context.readonly)
+        planner = BindingPlanner(declared, tables.resources, pointer, problems, context.readonly)
+        bound = planner.plan(command.bindings)
         vertex, fragment = _stage(shaders[0]), _stage(shaders[1])
         self._check_stages(vertex, fragment)
         known = [attachment for attachment in attachments if attachment is not None]
@@ -151,8 +147,7 @@ class _DrawPlanner:
             attributes,
             pointer,
         )
-        sets = DescriptorList(layouts, bound)
-        indices = tables.graphics_pipelines.add(pipeline, pipeline.content), tables.lists.add(sets, sets)
+        indices = tables.graphics_pipelines.add(pipeline), tables.lists.add(DescriptorList(layouts, bound))
         targets = tuple(Target(each.image.uid, each.level, each.is_depth) for each in known)
         extent = command.render_extent or known[0].size
         size = extent[0], extent[1]

@@ -19,7 +19,7 @@ from scenario_runner.ml.vgf_model import (
     Segment,
     descriptor_type_name,
 )
-from scenario_runner.plan.command_parts import CommandContext, CommandResolver, Tables, declared_by, descriptors
+from scenario_runner.plan.command_parts import BindingPlanner, CommandContext, CommandResolver, Tables, declared_by
 from scenario_runner.plan.graph_files import VgfGraph, graph_entry, row_shapes
 from scenario_runner.plan.graph_records import GraphConstantPlan, GraphDispatch, TensorDescription, TensorPlan
 from scenario_runner.plan.image_records import ImagePlan, SamplerPlan
@@ -176,7 +176,7 @@ class VgfDispatch:
         if shader is None:
             return None  # it did not compile
         declared = declared_by([shader], shader.pointer, inside)
-        bound = descriptors(declared, bindings, tables.resources, self._pointer, inside)
+        bound = BindingPlanner(declared, tables.resources, self._pointer, inside).plan(bindings)
         push_constants = self._push_constants(segment, name, shader)
         workgroups = segment.dispatch_shape
         if 0 in workgroups:
@@ -186,9 +186,9 @@ class VgfDispatch:
         assert context.image_uses is not None, "graphs may have images inside"
         shader = context.image_uses.fit_shader(shader, bindings, self._pointer, inside)
         layouts = declared.layouts_for(bound, tables, self._pointer)
-        sets, plan = DescriptorList(layouts, bound), shader.pipeline(layouts, len(push_constants))
-        pipeline = tables.pipelines.add(plan, plan.content)
-        return Dispatch(pipeline, tables.lists.add(sets, sets), workgroups, push_constants, barrier, self._index)
+        pipeline = tables.pipelines.add(shader.pipeline(layouts, len(push_constants)))
+        sets = tables.lists.add(DescriptorList(layouts, bound))
+        return Dispatch(pipeline, sets, workgroups, push_constants, barrier, self._index)
 
     def _push_constants(self, segment: Segment, name: str, loaded: LoadedShader) -> bytes | None:
         """Return a compute segment's push constants. The scenario, the file or the shader tells the size."""

@@ -21,7 +21,7 @@ from scenario_runner.plan.plan import FramePlan, ResourcePlan
 from scenario_runner.plan.records import DescriptorList, ImagePart, NeededFeature, image_parts
 from scenario_runner.plan.resources import ResourceContext, ResourceResolver, content_source
 from scenario_runner.plan.shader_modules import LoadedShader
-from scenario_runner.plan.sources import GeneratedSource, ImageArraySource, ImageFileSource, ZeroSource, content_of
+from scenario_runner.plan.sources import GeneratedSource, ImageArraySource, ImageFileSource, content_of
 from scenario_runner.scenario import Binding, Image, MarkBoundary, Scenario
 from scenario_runner.scenario.inline_contents import Content
 from scenario_runner.scenario.scenario import Problems
@@ -116,7 +116,7 @@ class ImageResolver(ResourceResolver):
             except ScenarioRunnerError as error:
                 problems.add_error(error, f"{pointer}/dst")
                 return None
-        source: ImageFileSource | ImageArraySource | GeneratedSource | ZeroSource | None = None
+        source: ImageFileSource | ImageArraySource | GeneratedSource | None = None
         data = self.context.inputs.get(resource.uid, resource.data)
         if data is not None:
             source = ImageArraySource(data, resource.uid, format, parts)
@@ -126,7 +126,8 @@ class ImageResolver(ResourceResolver):
             path = os.path.join(self.context.scenario.base_dir, resource.src)
             source = ImageFileSource(path, format, width, height, resource.mips)
         elif format.is_compressed:
-            source = ZeroSource(parts[-1].end_bytes, resource.mips)
+            # zeros, because a device cannot clear the image
+            source = GeneratedSource("", "", (), parts[-1].end_bytes, 0, b"\0", levels=resource.mips)
         return ImagePlan(
             uid=resource.uid,
             pointer=pointer,

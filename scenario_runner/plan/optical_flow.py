@@ -97,8 +97,7 @@ class OpticalFlowResolver(CommandResolver):
         size = command.width, command.height
         name = "the optical flow"
         plan = OpticalFlowPlan(*size, grid, command.performance_level, set_layouts, connections, name, pointer)
-        descriptor_list = DescriptorList(set_layouts, descriptors)
-        pipeline = tables.graph_pipelines.add(plan, plan.content)
+        pipeline = tables.graph_pipelines.add(plan)
         for name, image in images.items():
             latest: Any = tables.resources[image.plan.uid]
             tables.resources[image.plan.uid] = latest._replace(usage=latest.usage.union(_USAGE[_CONNECTIONS[name]]))
@@ -107,7 +106,7 @@ class OpticalFlowResolver(CommandResolver):
             self._started.add(pipeline)
             flags = self._first_flags(flags, pointer)
         tables.names[index] = (command.kind,)
-        lists, hint = tables.lists.add(descriptor_list, descriptor_list), command.mean_flow_l1_norm_hint
+        lists, hint = tables.lists.add(DescriptorList(set_layouts, descriptors)), command.mean_flow_l1_norm_hint
         return (OpticalFlowDispatch(pipeline, lists, command.implicit_barrier, index, flags, hint),)
 
     def _image(self, name: str, binding: Binding, place: str) -> _Image | None:

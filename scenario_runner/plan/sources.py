@@ -237,17 +237,6 @@ class ImageArraySource(ArraySource):
             self._view = memoryview(bytes(self._view).ljust(self.size_bytes, b"\0"))
 
 
-class ZeroSource:
-    """Zeros, for formats a device cannot clear."""
-
-    def __init__(self, size_bytes: int, levels: int) -> None:
-        self.size_bytes = size_bytes
-        self.levels = levels
-
-    def read_into(self, destination: memoryview, offset: int = 0) -> None:
-        destination[:] = bytes(len(destination))
-
-
 def _check_array(data: ArrayLike, uid: str, format: Format, width: int, height: int) -> None:
     """Check a NumPy array's shape and type; plain bytes have neither."""
     numpy = sys.modules.get("numpy")  # loaded, where there is an array

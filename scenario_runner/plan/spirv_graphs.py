@@ -101,8 +101,7 @@ def graph_dispatch(
     )
     tables.graph_modules[graph.label] = graph.body.module, graph.pointer
     descriptors = tuple(Descriptor(*place, "tensor", tensor.uid) for place, tensor in tensors.items())
-    sets = DescriptorList(layouts, descriptors)
-    indices = tables.graph_pipelines.add(pipeline, pipeline.content), tables.lists.add(sets, sets)
+    indices = tables.graph_pipelines.add(pipeline), tables.lists.add(DescriptorList(layouts, descriptors))
     return GraphDispatch(*indices, barrier, index)
 
 
