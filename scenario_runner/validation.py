@@ -258,9 +258,9 @@ class _Memory:
 
     def covered(self, barrier: AnyBarrier) -> Covered:
         """Return the memory part covered by a barrier."""
-        words = barrier[:4]
+        scope = barrier.scope
         if isinstance(barrier, MemoryBarrier):
-            return Covered(*words)
+            return Covered(*scope)
         plan = self._resources[barrier.uid]
         if isinstance(barrier, ImageBarrier):
             levels = (barrier.base_level, barrier.base_level + barrier.level_count)
@@ -268,12 +268,12 @@ class _Memory:
             changes: tuple[Use, ...] = ()
             if barrier.old_layout != barrier.new_layout:
                 changes = (Use(plan.uid, "image", *part, "transition", False, True, unit=unit),)
-            return Covered(*words, *part, f"image barrier {barrier.barrier!r}", changes)
+            return Covered(*scope, *part, f"image barrier {barrier.barrier!r}", changes)
         (memory, first, end), _ = self._part(plan, None)
         if isinstance(barrier, BufferBarrier):
             first += barrier.offset_bytes
             end = first + barrier.size_bytes
-        return Covered(*words, memory, first, end)
+        return Covered(*scope, memory, first, end)
 
     @staticmethod
     def _part(plan: ResourcePlan, levels: tuple[int, int] | None) -> tuple[tuple[str, int, int], str]:

@@ -93,6 +93,10 @@ class Tables:
         self.names: dict[int, tuple[str, ...]] = {}
         self.features: dict[NeededFeature, None] = {}
 
+    def need(self, structure: str, member: str, what: str, pointer: str) -> None:
+        """Note a device feature that ``what`` needs."""
+        self.features[NeededFeature(structure, member, what, pointer)] = None
+
     def end_frame(
         self, captures: tuple[str, ...], frame_id: int, boundary: bool, pointer: str, images: LayoutTracker | None
     ) -> None:
@@ -255,7 +259,7 @@ class Declared(NamedTuple):
                 fitted[-1].append(binding._replace(descriptor_count=count, partial=partial))
                 if partial:
                     what = f"the array at set {number}, binding {binding.binding}, which is not bound as a whole,"
-                    tables.features[NeededFeature(*_PARTIALLY_BOUND, what, pointer)] = None
+                    tables.need(*_PARTIALLY_BOUND, what, pointer)
         return tuple(map(tuple, fitted))
 
 

@@ -15,12 +15,11 @@ from scenario_runner.plan.command_parts import (
 )
 from scenario_runner.plan.plan import AnyBarrier, Barrier, Operation, frame_folder
 from scenario_runner.plan.records import (
-    Access,
+    BarrierScope,
     BufferBarrier,
     DescriptorList,
     Dispatch,
     MemoryBarrier,
-    Stage,
     TensorBarrier,
 )
 from scenario_runner.scenario import DispatchBarrier, DispatchCompute, MarkBoundary
@@ -109,24 +108,24 @@ class BarrierResolver(CommandResolver):
         scenario, resources, layouts = self.context.scenario, self.context.tables.resources, self.context.layouts
         barriers: list[AnyBarrier] = []
         for uid in command.memory_barrier_refs:
-            barriers.append(MemoryBarrier(*_scope(scenario.resource(uid))))
+            barriers.append(MemoryBarrier(_scope(scenario.resource(uid))))
         for uid in command.buffer_barrier_refs:
             barrier: Any = scenario.resource(uid)
             buffer = resources.get(barrier.buffer_resource)
             if buffer is not None:
                 size = buffer.size_bytes - barrier.offset if barrier.size == _WHOLE_SIZE else barrier.size
-                barriers.append(BufferBarrier(*_scope(barrier), buffer.uid, barrier.offset, size))
+                barriers.append(BufferBarrier(_scope(barrier), buffer.uid, barrier.offset, size))
         if layouts is not None:
             for uid in command.image_barrier_refs:
                 barriers += layouts.barriers(scenario.resource(uid), scenario.resource_pointer(uid))
         for uid in command.tensor_barrier_refs:
             barrier = scenario.resource(uid)
-            barriers.append(TensorBarrier(*_scope(barrier), barrier.tensor_resource))
+            barriers.append(TensorBarrier(_scope(barrier), barrier.tensor_resource))
         return (Barrier(tuple(barriers), index),) if barriers else ()
 
 
-def _scope(barrier: Any) -> tuple[tuple[Stage, ...], tuple[Stage, ...], Access, Access]:
-    return barrier.src_stage, barrier.dst_stage, barrier.src_access, barrier.dst_access
+def _scope(barrier: Any) -> BarrierScope:
+    return BarrierScope(barrier.src_stage, barrier.dst_stage, barrier.src_access, barrier.dst_access)
 
 
 class BoundaryResolver(CommandResolver):

@@ -17,7 +17,7 @@ from scenario_runner.files.byte_data import overlap
 from scenario_runner.plan.command_parts import BindingPlanner, CommandContext, CommandResolver, declared_by
 from scenario_runner.plan.image_records import DepthTest, Draw, GraphicsPipelinePlan, ImagePlan, ShaderStagePlan, Target
 from scenario_runner.plan.plan import ResourcePlan, span_of
-from scenario_runner.plan.records import Descriptor, DescriptorList, NeededFeature
+from scenario_runner.plan.records import Descriptor, DescriptorList
 from scenario_runner.plan.shader_modules import LoadedShader
 from scenario_runner.plan.vertex_input import VertexInputPlanner
 from scenario_runner.scenario import ColorAttachment, DispatchFragment, Image
@@ -79,8 +79,7 @@ class DrawResolver(CommandResolver):
         context = self.context
         pointer = context.scenario.command_pointer(index)
         if not self._known:
-            feature = NeededFeature(_VULKAN_1_3, "dynamicRendering", "dispatch_fragment", pointer)
-            context.tables.features[feature] = None
+            context.tables.need(_VULKAN_1_3, "dynamicRendering", "dispatch_fragment", pointer)
         if context.layouts is not None:
             context.layouts.check_bindings(command, index)
             for place, target in command.attachments().items():
@@ -173,7 +172,7 @@ class _DrawPlanner:
             self._warn("SR-STAGE-008", vertex.pointer, message, "write gl_PointSize = 1.0; in the vertex shader")
 
     def _need(self, structure: str, member: str, what: str) -> None:
-        self._context.tables.features[NeededFeature(structure, member, what, self._pointer)] = None
+        self._context.tables.need(structure, member, what, self._pointer)
 
     def _depth_test(self, test: DepthAttachment, depth: Attachment) -> DepthTest:
         """Return the depth test of the pipeline, and note the features for it."""

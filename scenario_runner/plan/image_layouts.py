@@ -14,7 +14,7 @@ from typing import Any
 from scenario_runner.plan.graph_records import TensorPlan
 from scenario_runner.plan.image_records import ImagePlan, Transfer
 from scenario_runner.plan.plan import AnyBarrier, Barrier, Operation, ResourcePlan, Work
-from scenario_runner.plan.records import DescriptorList, ImageBarrier, ImageLayout
+from scenario_runner.plan.records import BarrierScope, DescriptorList, ImageBarrier, ImageLayout
 from scenario_runner.scenario import Scenario
 from scenario_runner.scenario.scenario import Problems
 
@@ -109,12 +109,8 @@ class LayoutTracker(LevelLayouts):
             if result and result[-1].old_layout == old:
                 result[-1] = result[-1]._replace(level_count=result[-1].level_count + 1)
                 continue
-            result.append(
-                ImageBarrier(
-                    barrier.src_stage, barrier.dst_stage, barrier.src_access, barrier.dst_access,
-                    image.uid, old, new_layout, level, 1, barrier.uid,
-                )
-            )  # fmt: skip
+            scope = BarrierScope(barrier.src_stage, barrier.dst_stage, barrier.src_access, barrier.dst_access)
+            result.append(ImageBarrier(scope, image.uid, old, new_layout, level, 1, barrier.uid))
         return result
 
     def check_bindings(self, command: Any, index: int) -> None:
@@ -205,4 +201,5 @@ class LayoutTracker(LevelLayouts):
 
 def _move(uid: str, old: ImageLayout, new: ImageLayout, level: int = 0) -> ImageBarrier:
     """Return a barrier for a level's layout change only."""
-    return ImageBarrier(("all",), ("all",), "memory_write", "memory_read", uid, old, new, level, 1)
+    scope = BarrierScope(("all",), ("all",), "memory_write", "memory_read")
+    return ImageBarrier(scope, uid, old, new, level, 1)

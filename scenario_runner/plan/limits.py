@@ -100,7 +100,7 @@ def exceeded_limits(plan: Plan, limits: Limits, device: str) -> list[Diagnostic]
     """
     demands: list[_Demand] = []
     for pipeline in plan.pipelines:
-        demands += _compute_demands(pipeline)
+        demands += _cached_demands(pipeline)
     for drawing in plan.graphics_pipelines:
         demands += _graphics_demands(drawing)
     demands += [*_resource_demands(plan), *_operation_demands(plan)]
@@ -114,7 +114,7 @@ def exceeded_limits(plan: Plan, limits: Limits, device: str) -> list[Diagnostic]
             findings.append(Diagnostic(_CODES[name], severity, pointer, f"{what}; {shown} of {device!r} is {most}"))
     size = limits.get(SUBGROUP_SIZE)
     if isinstance(size, int) and size > 0:
-        findings += [_uneven(pipeline, size, device) for pipeline in plan.pipelines if _is_uneven(pipeline, size)]
+        findings += _uneven_workgroups(plan.pipelines, size, device)
     alignments = [limits.get(name) for name in _OF_GROUPS]  # each buffer may be bound as storage or uniforms
     alignment = max([limit for limit in alignments if isinstance(limit, int) and limit], default=1)
     findings += misaligned_bindings(plan, limits, device)
@@ -126,16 +126,14 @@ def exceeded_limits(plan: Plan, limits: Limits, device: str) -> list[Diagnostic]
     return findings
 
 
-def _is_uneven(pipeline: PipelinePlan, size: int) -> bool:
-    return pipeline.full_subgroups and pipeline.local_size[0] % size > 0
-
-
-def _uneven(pipeline: PipelinePlan, size: int, device: str) -> Diagnostic:
-    """Make the error for a workgroup that cannot consist of full subgroups
-    (VUID-VkPipelineShaderStageCreateInfo-flags-02759)."""
-    what = f"shader {pipeline.label!r} has a workgroup of {pipeline.local_size[0]} along x, which full subgroups of"
-    message = f"{what} {device!r} ({size} invocations) do not fill"
-    return Diagnostic("SR-LIMIT-013", "error", pipeline.pointer, message, f"use a multiple of {size}")
+def _uneven_workgroups(pipelines: Iterable[PipelinePlan], size: int, device: str) -> Iterator[Diagnostic]:
+    """Find workgroups that cannot consist of full subgroups (VUID-VkPipelineShaderStageCreateInfo-flags-02759)."""
+    for pipeline in pipelines:
+        along_x = pipeline.local_size[0]
+        if pipeline.full_subgroups and along_x % size:
+            what = f"shader {pipeline.label!r} has a workgroup of {along_x} along x, which full subgroups of"
+            message = f"{what} {device!r} ({size} invocations) do not fill"
+            yield Diagnostic("SR-LIMIT-013", "error", pipeline.pointer, message, f"use a multiple of {size}")
 
 
 def misaligned_bindings(plan: Plan, limits: Limits, device: str) -> Iterator[Diagnostic]:
@@ -180,67 +178,69 @@ def misaligned(plan: ResourcePlan, alignment: int, device: str) -> Diagnostic:
 
 
 @lru_cache(_PIPELINES_KEPT)
-def _compute_demands(pipeline: PipelinePlan) -> list[_Demand]:
+def _cached_demands(pipeline: PipelinePlan) -> list[_Demand]:
     """List a compute pipeline's demands. The scenarios of a suite share pipelines."""
+    return list(_compute_demands(pipeline))
+
+
+def _compute_demands(pipeline: PipelinePlan) -> Iterator[_Demand]:
+    """List a compute pipeline's demands."""
     place, label = pipeline.pointer, f"shader {pipeline.label!r}"
     invocations, shared = prod(pipeline.local_size), pipeline.workgroup_memory_bytes
-    demands: list[_Demand] = []
     for axis, length in enumerate(pipeline.local_size):
         what = f"{label} has a workgroup of {length} along {'xyz'[axis]}"
-        demands.append(("maxComputeWorkGroupSize", length, place, what, axis))
+        yield "maxComputeWorkGroupSize", length, place, what, axis
     what = f"{label} has {invocations} invocations a workgroup"
-    demands.append(("maxComputeWorkGroupInvocations", invocations, place, what, None))
+    yield "maxComputeWorkGroupInvocations", invocations, place, what, None
     what = f"{label} has {shared} bytes of shared memory"
-    demands.append(("maxComputeSharedMemorySize", shared, place, what, None))
-    return demands + _layout_demands(pipeline, place, label, ("compute",))
+    yield "maxComputeSharedMemorySize", shared, place, what, None
+    yield from _layout_demands(pipeline, place, label, ("compute",))
 
 
-def _graphics_demands(pipeline: GraphicsPipelinePlan) -> list[_Demand]:
+def _graphics_demands(pipeline: GraphicsPipelinePlan) -> Iterator[_Demand]:
     """List a graphics pipeline's demands."""
     vertex, fragment = pipeline.vertex, pipeline.fragment
     names = f"shaders {vertex.label!r} and {fragment.label!r}"
-    demands = _layout_demands(pipeline, vertex.pointer, names, ("vertex", "fragment"))
+    yield from _layout_demands(pipeline, vertex.pointer, names, ("vertex", "fragment"))
     for stage, way, locations, name, components in (
         (vertex, "outputs", vertex.outputs, "maxVertexOutputComponents", 4),
         (fragment, "inputs", fragment.inputs, "maxFragmentInputComponents", 4),
         (fragment, "outputs", fragment.outputs, "maxFragmentOutputAttachments", 1),
     ):
         what = f"shader {stage.label!r} has {way} up to location {locations - 1}"
-        demands.append((name, locations * components, stage.pointer, what, None))
+        yield name, locations * components, stage.pointer, what, None
     place = f"{pipeline.pointer}/vertex_attributes"
     count, locations = len(pipeline.attributes), max((each.location + 1 for each in pipeline.attributes), default=0)
     stride = max((each.stride_bytes for each in pipeline.attributes), default=0)
     what = f"the drawing has vertex attributes up to location {locations - 1}"
-    demands.append(("maxVertexInputAttributes", locations, place, what, None))
-    demands.append(("maxVertexInputBindings", count, place, f"the drawing has {count} vertex attributes", None))
-    demands.append(("maxVertexInputBindingStride", stride, place, f"a vertex attribute has the stride {stride}", None))
+    yield "maxVertexInputAttributes", locations, place, what, None
+    yield "maxVertexInputBindings", count, place, f"the drawing has {count} vertex attributes", None
+    yield "maxVertexInputBindingStride", stride, place, f"a vertex attribute has the stride {stride}", None
     count = len(pipeline.formats)
     place = f"{pipeline.pointer}/color_attachment_refs"
-    return [*demands, ("maxColorAttachments", count, place, f"the drawing has {count} attachments", None)]
+    yield "maxColorAttachments", count, place, f"the drawing has {count} attachments", None
 
 
 def _layout_demands(
     pipeline: PipelinePlan | GraphicsPipelinePlan, place: str, label: str, stages: Iterable[str]
-) -> list[_Demand]:
+) -> Iterator[_Demand]:
     """Count a pipeline's bindings for each stage; ``place`` declares the shaders named in ``label``."""
     layouts, size = pipeline.set_layouts, pipeline.push_constants_size
     what = f"push_constants_size is {size}"
-    demands: list[_Demand] = [("maxPushConstantsSize", size, f"{place}/push_constants_size", what, None)]
+    yield "maxPushConstantsSize", size, f"{place}/push_constants_size", what, None
     what = f"{label} uses descriptor set {len(layouts) - 1}"
-    demands.append(("maxBoundDescriptorSets", len(layouts), place, what, None))
+    yield "maxBoundDescriptorSets", len(layouts), place, what, None
     for stage in stages:
         seen = [binding for bindings in layouts for binding in bindings if stage in binding.stages]
         kinds = [binding.kind for binding in seen for _ in range(binding.descriptor_count)]
         for name, counted, words in _COUNTED:
             count = sum(map(counted.__contains__, kinds))
-            demands.append((name, count, place, f"{label} uses {count} {words}", None))
-        demands.append(("maxPerStageResources", len(kinds), place, f"{label} uses {len(kinds)} resources", None))
-    return demands
+            yield name, count, place, f"{label} uses {count} {words}", None
+        yield "maxPerStageResources", len(kinds), place, f"{label} uses {len(kinds)} resources", None
 
 
-def _resource_demands(plan: Plan) -> list[_Demand]:
+def _resource_demands(plan: Plan) -> Iterator[_Demand]:
     """List sizes for bound buffers and for images."""
-    demands: list[_Demand] = []
     largest: dict[tuple[str, str], int] = {}
     for descriptor in (descriptor for sets in plan.descriptor_lists for descriptor in sets.descriptors):
         resource, key = plan.resources[descriptor.uid], (descriptor.uid, descriptor.kind)
@@ -250,24 +250,22 @@ def _resource_demands(plan: Plan) -> list[_Demand]:
         if descriptor.format is not None:
             count = size_bytes // descriptor.format.block_size_bytes
             what = f"buffer {resource.uid!r} is bound as {count} texels of {descriptor.format.name}"
-            demands.append(("maxTexelBufferElements", count, f"{resource.pointer}/size", what, None))
+            yield "maxTexelBufferElements", count, f"{resource.pointer}/size", what, None
         else:
             largest[key] = max(largest.get(key, 0), size_bytes)
     for (uid, kind), size_bytes in sorted(largest.items()):
         name = _RANGE_OF[kind]
         what = f"buffer {uid!r} of {size_bytes} bytes is bound as a {kind.replace('_', ' ')}"
-        demands.append((name, size_bytes, f"{plan.resources[uid].pointer}/size", what, None))
+        yield name, size_bytes, f"{plan.resources[uid].pointer}/size", what, None
     for resource in plan.resources.values():
         if resource.kind == "image":
             what = f"image {resource.uid!r} has {resource.width} x {resource.height} texels"
             longest = max(resource.width, resource.height)
-            demands.append(("maxImageDimension2D", longest, f"{resource.pointer}/dims", what, None))
-    return demands
+            yield "maxImageDimension2D", longest, f"{resource.pointer}/dims", what, None
 
 
-def _operation_demands(plan: Plan) -> list[_Demand]:
+def _operation_demands(plan: Plan) -> Iterator[_Demand]:
     """List workgroup counts for dispatches and extents for draws, each distinct value once."""
-    demands: list[_Demand] = []
     seen: set[tuple[object, ...]] = set()
     for frame in plan.frames:
         for operation in frame.operations:
@@ -276,25 +274,22 @@ def _operation_demands(plan: Plan) -> list[_Demand]:
                 place = f"/commands/{operation.command}/dispatch_compute/rangeND"
                 for axis, count in enumerate(operation.workgroup_count):
                     what = f"{count} workgroups along {'xyz'[axis]}"
-                    demands.append(("maxComputeWorkGroupCount", count, place, what, axis))
+                    yield "maxComputeWorkGroupCount", count, place, what, axis
             elif operation.kind == "draw" and (operation.extent, operation.viewport) not in seen:
                 seen.add((operation.extent, operation.viewport))
                 width, height = operation.extent
                 place = f"/commands/{operation.command}/dispatch_fragment"
                 what = f"the drawing has {width} x {height} texels"
-                demands.append(("maxFramebufferWidth", width, place, what, None))
-                demands.append(("maxFramebufferHeight", height, place, what, None))
-                demands += _viewport_demands(operation.viewport, f"{place}/viewport")
-    return demands
+                yield "maxFramebufferWidth", width, place, what, None
+                yield "maxFramebufferHeight", height, place, what, None
+                yield from _viewport_demands(operation.viewport, f"{place}/viewport")
 
 
-def _viewport_demands(viewport: tuple[float, ...], place: str) -> list[_Demand]:
+def _viewport_demands(viewport: tuple[float, ...], place: str) -> Iterator[_Demand]:
     """List a VkViewport's sizes and edges."""
-    demands: list[_Demand] = []
     for axis, name in enumerate("xy"):
         start, size = viewport[axis], viewport[axis + 2]
         edges = sorted((start, start + size))
-        demands.append(("maxViewportDimensions", abs(size), place, f"the viewport has {abs(size):g} texels", axis))
-        demands.append((_LOWER_BOUND[0], edges[0], place, f"the viewport begins at {name} = {edges[0]:g}", 0))
-        demands.append((_LOWER_BOUND[0], edges[1], place, f"the viewport ends at {name} = {edges[1]:g}", 1))
-    return demands
+        yield "maxViewportDimensions", abs(size), place, f"the viewport has {abs(size):g} texels", axis
+        yield _LOWER_BOUND[0], edges[0], place, f"the viewport begins at {name} = {edges[0]:g}", 0
+        yield _LOWER_BOUND[0], edges[1], place, f"the viewport ends at {name} = {edges[1]:g}", 1

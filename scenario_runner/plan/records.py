@@ -173,23 +173,26 @@ class Dispatch(NamedTuple):
     kind: Literal["dispatch"] = "dispatch"
 
 
-class MemoryBarrier(NamedTuple):
-    """A global memory barrier."""
+class BarrierScope(NamedTuple):
+    """The stages and accesses before a barrier, and those after it."""
 
     src_stages: tuple[Stage, ...]
     dst_stages: tuple[Stage, ...]
     src_access: Access
     dst_access: Access
+
+
+class MemoryBarrier(NamedTuple):
+    """A global memory barrier."""
+
+    scope: BarrierScope
     kind: Literal["memory"] = "memory"
 
 
 class BufferBarrier(NamedTuple):
     """A barrier over ``size_bytes`` in the buffer ``uid`` from ``offset_bytes``."""
 
-    src_stages: tuple[Stage, ...]
-    dst_stages: tuple[Stage, ...]
-    src_access: Access
-    dst_access: Access
+    scope: BarrierScope
     uid: str
     offset_bytes: int
     size_bytes: int
@@ -202,10 +205,7 @@ class ImageBarrier(NamedTuple):
     ``barrier`` is the uid of the scenario's image_barrier; empty for the planner's barriers.
     """
 
-    src_stages: tuple[Stage, ...]
-    dst_stages: tuple[Stage, ...]
-    src_access: Access
-    dst_access: Access
+    scope: BarrierScope
     uid: str
     old_layout: ImageLayout | None
     new_layout: ImageLayout
@@ -218,10 +218,7 @@ class ImageBarrier(NamedTuple):
 class TensorBarrier(NamedTuple):
     """A barrier over the tensor ``uid`` (VkTensorMemoryBarrierARM)."""
 
-    src_stages: tuple[Stage, ...]
-    dst_stages: tuple[Stage, ...]
-    src_access: Access
-    dst_access: Access
+    scope: BarrierScope
     uid: str
     kind: Literal["tensor"] = "tensor"
 

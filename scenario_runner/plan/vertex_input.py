@@ -17,7 +17,7 @@ from scenario_runner.files.vk_formats import Format, format_named
 from scenario_runner.plan.command_parts import CommandContext
 from scenario_runner.plan.image_records import AttributePlan, BufferStart, Vertices, bytes_of
 from scenario_runner.plan.plan import Plan, ResourcePlan
-from scenario_runner.plan.records import BufferPlan, BufferUsage, NeededFeature
+from scenario_runner.plan.records import BufferPlan, BufferUsage
 from scenario_runner.scenario import DispatchFragment
 from scenario_runner.shaders.spirv.stage_interface import StageVariable
 from scenario_runner.shaders.spirv.types import Array, Matrix, Vector
@@ -133,7 +133,7 @@ class VertexInputPlanner:
             return None
         if size == 1:
             structure, member = "VkPhysicalDeviceIndexTypeUint8Features", "indexTypeUint8"
-            self._context.tables.features[NeededFeature(structure, member, "the index_type UINT8", place)] = None
+            self._context.tables.need(structure, member, "the index_type UINT8", place)
         first, indices = command.first_index, max(0, (buffer.size_bytes - offset) // size)
         wanted = 1 if count is None else count
         if offset % size:

@@ -55,8 +55,9 @@ class BarrierRecorder(Recorder):
         fn, resources = self.objects.device.fn, self.objects.resources
         stages = _STAGES if self.objects.device.has_graphics else _STAGES_WITHOUT_GRAPHICS
         for barrier in (barrier for operation in operations for barrier in operation.barriers):
-            src, dst = _mask(barrier.src_stages, stages), _mask(barrier.dst_stages, stages)
-            access = _ACCESS[barrier.src_access] if src else 0, _ACCESS[barrier.dst_access] if dst else 0
+            scope = barrier.scope
+            src, dst = _mask(scope.src_stages, stages), _mask(scope.dst_stages, stages)
+            access = _ACCESS[scope.src_access] if src else 0, _ACCESS[scope.dst_access] if dst else 0
             none: tuple[Handle, ...] = (0, ffi.NULL)
             memory = buffer = image = none
             if barrier.kind == "tensor":
