@@ -22,7 +22,7 @@ from scenario_runner.shaders.spirv.block_layout import BASE, SCALAR, check_layou
 from scenario_runner.shaders.spirv.declarations import Declarations
 from scenario_runner.shaders.spirv.interface import array_uses, variable_type
 from scenario_runner.shaders.spirv.stage_interface import INPUT, OUTPUT
-from scenario_runner.shaders.spirv.types import Array, Matrix, RuntimeArray, Scalar, Struct, Type, Vector
+from scenario_runner.shaders.spirv.types import Struct, innermost, scalars
 
 Need = tuple[str, str, str]
 """A device feature: the structure, the member, and the part of the shader that needs the feature, in words."""
@@ -240,29 +240,13 @@ def small_type_features(declarations: Declarations, uid: str) -> list[Need]:
     held += [(_PHYSICAL_STORAGE_BUFFER, declarations.type(words[at + 3], at)) for at in pointers]
     features = {}
     for storage_class, type in held:
-        structs, bits = _parts(type)
-        is_storage = storage_class == UNIFORM and any(struct.block == "BufferBlock" for struct in structs)
+        if type is None:
+            continue
+        block = innermost(type)
+        is_storage = storage_class == UNIFORM and isinstance(block, Struct) and block.block == "BufferBlock"
         feature, holder = _HOLDERS.get(STORAGE_BUFFER if is_storage else storage_class, ("", ""))
-        for width in bits & _STRUCTURES.keys():
+        for width in {scalar.width_bits for scalar in scalars(type)} & _STRUCTURES.keys():
             if feature and (width, holder) != (8, _INTERFACE[1]):  # inputs and outputs have at least 16 bits
                 what = f"a type of {width} bits in a {holder} of shader {uid!r}"
                 features[_STRUCTURES[width], feature.format(width)] = what
     return [(structure, member, what) for (structure, member), what in features.items()]
-
-
-def _parts(type: Type | None) -> tuple[list[Struct], set[int]]:
-    """Return a type's structures and the scalars' bits."""
-    types = [type]
-    structs: dict[int, Struct] = {}
-    bits = set()
-    while types:
-        type = types.pop()
-        if isinstance(type, Array | RuntimeArray):
-            types.append(type.element)
-        elif isinstance(type, Struct) and type.id not in structs:
-            structs[type.id] = type
-            types += [member.type for member in type.members]
-        elif isinstance(type, Scalar | Vector | Matrix):
-            vector = type.column if isinstance(type, Matrix) else type
-            bits.add((vector.component if isinstance(vector, Vector) else vector).width_bits)
-    return list(structs.values()), bits

@@ -2,7 +2,7 @@
 
 import argparse
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from math import prod
 from operator import attrgetter
 from typing import Final
@@ -20,7 +20,7 @@ from scenario_runner.files.vk_formats import format_named
 from scenario_runner.scenario.writing import Uids, compact
 from scenario_runner.shaders.source import BuildOptions, assemble
 from scenario_runner.shaders.spirv import EntryPoint, Module
-from scenario_runner.shaders.spirv.types import Array, Matrix, RuntimeArray, Scalar, Struct, Type, Vector
+from scenario_runner.shaders.spirv.types import Struct, scalars
 from scenario_runner.tosa.attribute_skeleton import format_name
 
 _LEAST_EXTENT: Final = 16
@@ -185,28 +185,12 @@ def _push_constants(block: Struct, size_bytes: int) -> dict[str, Json]:
     words: list[Json] = [1] * (size_bytes // 4)
     for member in block.members:
         first, last = (member.offset_bytes or 0) // 4, ((member.offset_bytes or 0) + member.size_bytes) // 4
-        if {str(scalar) for scalar in _scalars(member.type)} == {"float32"}:
+        if {str(scalar) for scalar in scalars(member.type)} == {"float32"}:
             words[first:last] = [_ONE] * (last - first)
     return {"values": words, "dtype": "uint32"}
 
 
 def _only_type(block: Struct) -> str:
     """Return the type of all numbers in a block, or "" for several types."""
-    types = set(_scalars(block))
+    types = set(scalars(block))
     return str(types.pop()) if len(types) == 1 else ""
-
-
-def _scalars(type: Type) -> Iterator[Scalar]:
-    """Yield the types of the numbers in a type."""
-    match type:
-        case Scalar():
-            yield type
-        case Vector():
-            yield type.component
-        case Matrix():
-            yield type.column.component
-        case Array() | RuntimeArray():
-            yield from _scalars(type.element)
-        case Struct():
-            for member in type.members:
-                yield from _scalars(member.type)

@@ -27,7 +27,7 @@ from scenario_runner.shaders.compile import compile_each
 from scenario_runner.shaders.compilers.search import Compiled
 from scenario_runner.shaders.source import CompileRequest
 from scenario_runner.shaders.spirv import DescriptorBinding, Interface, Module, read_module
-from scenario_runner.shaders.spirv.types import Array, RuntimeArray, Scalar, Struct, Vector
+from scenario_runner.shaders.spirv.types import Scalar, Struct, Vector, innermost
 from scenario_runner.shaders.spirv_val import check_modules
 from scenario_runner.tosa.attribute_parsing import with_places
 from scenario_runner.tosa.model import Attributes, PushConstant, Types, ValueType, View
@@ -276,9 +276,7 @@ def element_of(block: Struct) -> Scalar | None:
     """Return the type of numbers in a block with a single member; None for other blocks."""
     if len(block.members) != 1:
         return None
-    type = block.members[0].type
-    while isinstance(type, Array | RuntimeArray):
-        type = type.element
+    type = innermost(block.members[0].type)
     if isinstance(type, Vector):
         return type.component
     return type if isinstance(type, Scalar) else None

@@ -19,6 +19,7 @@ from scenario_runner.shaders.spirv.types import (
     Vector,
     align_up,
     extent_bytes,
+    innermost,
     matrix_vectors,
 )
 
@@ -70,7 +71,7 @@ class _Checker:
             if offset is None:
                 self._find(f"{name!r} has no Offset decoration", _UNDEFINED)
                 continue
-            if member.row_major is None and isinstance(_innermost(type), Matrix):
+            if member.row_major is None and isinstance(innermost(type), Matrix):
                 self._find(f"{name!r} is a matrix without a RowMajor or ColMajor decoration", _UNDEFINED)
             if isinstance(type, RuntimeArray) and number + 1 < len(struct.members):
                 message = f"{name!r} is a runtime array before other members: it must be the last member"
@@ -146,7 +147,7 @@ class _Checker:
 
     def _alignment(self, type: Type, rule: str, row_major: bool) -> int:
         """Return the alignment of a type in bytes."""
-        inner = _innermost(type)
+        inner = innermost(type)
         if isinstance(inner, Struct):
             if (id(inner), rule) not in self._alignments:
                 members = [self._alignment(member.type, rule, bool(member.row_major)) for member in inner.members]
@@ -167,10 +168,3 @@ class _Checker:
 def _steps(starts: set[int], stride: int, count: int) -> set[int]:
     """Return the starts of ``count`` elements, modulo 16."""
     return {(first + stride * step) % 16 for first in starts for step in range(min(count, 16))}
-
-
-def _innermost(type: Type) -> Type:
-    """Return the innermost element of nested arrays."""
-    while isinstance(type, Array | RuntimeArray):
-        type = type.element
-    return type

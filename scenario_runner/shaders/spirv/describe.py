@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from scenario_runner.shaders.spirv.interface import DescriptorBinding
 from scenario_runner.shaders.spirv.module import EntryPoint, GraphResource, Module
 from scenario_runner.shaders.spirv.stage_interface import StageVariable
-from scenario_runner.shaders.spirv.types import Array, Image, Member, RuntimeArray, Struct, Tensor, Type
+from scenario_runner.shaders.spirv.types import Image, Member, Struct, Tensor, innermost
 
 
 def describe(module: Module) -> dict[str, object]:
@@ -115,9 +115,7 @@ def _block(block: Struct | None) -> dict[str, object] | None:
 
 
 def _member(member: Member) -> dict[str, object]:
-    innermost: Type = member.type
-    while isinstance(innermost, Array | RuntimeArray):
-        innermost = innermost.element
+    inner = innermost(member.type)
     return {
         "name": member.name,
         "type": str(member.type),
@@ -126,7 +124,7 @@ def _member(member: Member) -> dict[str, object]:
         **_known(
             array_stride=member.array_stride_bytes,
             matrix_stride=member.matrix_stride_bytes,
-            members=[_member(inner) for inner in innermost.members] if isinstance(innermost, Struct) else None,
+            members=list(map(_member, inner.members)) if isinstance(inner, Struct) else None,
         ),
         **({} if member.matrix_stride_bytes is None else {"majorness": member.majorness}),
     }

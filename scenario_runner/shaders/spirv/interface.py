@@ -4,7 +4,7 @@ Source: Vulkan specification, "Shader Interfaces", sections "Shader Resource Int
 and "Shaders", section "Static Use".
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Final, NamedTuple
 
 from scenario_runner.errors import SpirvError
@@ -304,24 +304,31 @@ def array_uses(interface: Interface) -> dict[int, ArrayUse]:
     index, declarations = interface.declarations.index, interface.declarations
     constants: dict[int, set[int]] = {variable: set() for variable in arrays}
     dynamic: dict[int, bool] = {}  # by variable: whether an index is non-uniform
-    words = index.words
-    for at in index.instructions(min(index.functions.values(), default=len(words))):
-        opcode, count = words[at] & 0xFFFF, words[at] >> 16
-        for variable in arrays.intersection(words[at + 1 : at + count]):
-            number = None
-            is_pick = opcode in (op.ACCESS_CHAIN, op.IN_BOUNDS_ACCESS_CHAIN) and count > 4 and words[at + 3] == variable
-            if is_pick:
-                number = _index(declarations, words[at + 4], at)
-            if number is not None:
-                constants[variable].add(number)
-                continue
-            ids = (words[at + 2], words[at + 4]) if is_pick else ()
-            marked = any(spv.NON_UNIFORM in index.decorations_of(id) for id in ids)
-            dynamic[variable] = dynamic.get(variable, False) or marked
+    for at, variable, indices in _uses(index, arrays):
+        number = _index(declarations, indices[0], at) if indices else None
+        if number is not None:
+            constants[variable].add(number)
+            continue
+        ids = (index.words[at + 2], indices[0]) if indices else ()
+        marked = any(spv.NON_UNIFORM in index.decorations_of(id) for id in ids)
+        dynamic[variable] = dynamic.get(variable, False) or marked
     return {
         variable: ArrayUse(frozenset(constants[variable]), variable in dynamic, dynamic.get(variable, False))
         for variable in arrays
     }
+
+
+def _uses(index: Index, variables: set[int]) -> Iterator[tuple[int, int, Sequence[int]]]:
+    """Yield the instructions in functions that name a variable: offset, variable, and the indices of an access chain.
+
+    There are no indices in other instructions.
+    """
+    words = index.words
+    for at in index.instructions(min(index.functions.values(), default=len(words))):
+        opcode, count = words[at] & 0xFFFF, words[at] >> 16
+        is_chain = opcode in (op.ACCESS_CHAIN, op.IN_BOUNDS_ACCESS_CHAIN) and count > 4
+        for variable in variables.intersection(words[at + 1 : at + count]):
+            yield at, variable, words[at + 4 : at + count] if is_chain and words[at + 3] == variable else ()
 
 
 def _index(declarations: Declarations, id: int, at: int) -> int | None:
@@ -343,19 +350,9 @@ def push_constants_read(interface: Interface) -> int:
         return 0
     index = interface.declarations.index
     variables = {id for id in index.variables if index.words[index.definitions[id] + 3] == PUSH_CONSTANT}
-    read = 0
-    words = index.words
-    for at in index.instructions(min(index.functions.values(), default=len(words))):
-        opcode, count = words[at] & 0xFFFF, words[at] >> 16
-        operands = words[at + 1 : at + count]
-        if variables.isdisjoint(operands):
-            continue
-        if opcode in (op.ACCESS_CHAIN, op.IN_BOUNDS_ACCESS_CHAIN) and count > 4 and words[at + 3] in variables:
-            indices = [_constant(index, id) for id in words[at + 4 : at + count]]
-            read = max(read, _end(block, indices))
-        else:
-            read = block.size_bytes
-    return min(read, block.size_bytes)
+    uses = (indices for _, _, indices in _uses(index, variables))
+    ends = [_end(block, [_constant(index, id) for id in ids]) if ids else block.size_bytes for ids in uses]
+    return min(max(ends, default=0), block.size_bytes)
 
 
 def _end(type: Type, indices: Sequence[int | None]) -> int:

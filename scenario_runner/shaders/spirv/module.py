@@ -19,7 +19,7 @@ from scenario_runner.shaders.spirv.declarations import Declarations, declaration
 from scenario_runner.shaders.spirv.index import Index, enumerant_name
 from scenario_runner.shaders.spirv.interface import Interface, read_interface
 from scenario_runner.shaders.spirv.stage_interface import StageInterface, read_stage_interface
-from scenario_runner.shaders.spirv.types import Array, RuntimeArray, Scalar, Tensor
+from scenario_runner.shaders.spirv.types import Scalar, Tensor, innermost
 
 _SPEC_CONSTANTS = (op.SPEC_CONSTANT_TRUE, op.SPEC_CONSTANT_FALSE, op.SPEC_CONSTANT)
 
@@ -251,9 +251,7 @@ def _read_graph_entry_point(declarations: Declarations, at: int) -> GraphEntryPo
         variable = index.definition(id, f"an interface variable of the graph entry point {name!r}")
         if index.opcode(variable) != op.VARIABLE:
             raise wrong(f"names the id {id}, which is not a variable")
-        type = declarations.variable_type(id, variable)
-        while isinstance(type, Array | RuntimeArray):
-            type = type.element
+        type = innermost(declarations.variable_type(id, variable))
         if not isinstance(type, Tensor):
             raise wrong(f"names the variable {id} of the type {type}, which is not a tensor")
         decorations = index.decorations_of(id)

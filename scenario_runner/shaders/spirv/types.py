@@ -4,6 +4,7 @@ Source: SPIR-V specification, sections "Type-Declaration Instructions" and "Vali
 SPV_ARM_tensors; SPV_KHR_bfloat16 and SPV_EXT_float8 for the encodings. `declarations.Declarations` builds these.
 """
 
+from collections.abc import Iterator
 from typing import Final, NamedTuple, TypeAlias
 
 
@@ -245,6 +246,25 @@ def extent_bytes(type: Type, matrix_stride: int | None = None, row_major: bool =
     if isinstance(type, RuntimeArray):
         return skipped
     return skipped + (POINTER_SIZE_BYTES if isinstance(type, Pointer) else 0)
+
+
+def innermost(type: Type) -> Type:
+    """Return the innermost element of nested arrays."""
+    while isinstance(type, Array | RuntimeArray):
+        type = type.element
+    return type
+
+
+def scalars(type: Type) -> Iterator[Scalar]:
+    """Yield the types of the numbers in a type."""
+    match innermost(type):
+        case Scalar() as scalar:
+            yield scalar
+        case Vector(component, _) | Matrix(Vector(component, _), _):
+            yield component
+        case Struct(members=members):
+            for member in members:
+                yield from scalars(member.type)
 
 
 def matrix_vectors(type: Matrix, row_major: bool) -> tuple[Vector, int]:
