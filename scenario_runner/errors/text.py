@@ -43,6 +43,11 @@ def counted(number: int, noun: str) -> str:
     return f"{number} {noun}" + ("" if number == 1 else "es" if noun.endswith("ch") else "s")
 
 
+def with_article(noun: str) -> str:
+    """Return a noun with an article: 'a buffer', 'an image'."""
+    return f"{'an' if noun[0] in 'aeiou' else 'a'} {noun}"
+
+
 def share_of(number: int, total: int, noun: str) -> str:
     """Return a share with a verb: '1 of 4 elements (25 %) is', '2 of 4 elements (50 %) are'."""
     return f"{number} of {counted(total, noun)} ({100 * number / total:.3g} %) {'is' if number == 1 else 'are'}"

@@ -5,10 +5,11 @@ reads every character once.
 """
 
 import json
+import operator
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
-from functools import lru_cache, partial
+from functools import lru_cache, partial, reduce
 from json.decoder import scanstring  # type: ignore[attr-defined]  # the part of Python's parser for strings
 from typing import NoReturn
 
@@ -90,6 +91,23 @@ def has_null(tree: Json, *, in_arrays: bool = True) -> bool:
             continue
         open_values.extend(parts)
     return False
+
+
+def value_at(tree: Json, path: Sequence[str | int]) -> Json:
+    """Return the value at a path of keys and indices."""
+    return reduce(operator.getitem, path, tree)
+
+
+def changed(tree: Json, path: Sequence[str | int], value: Json = None) -> Json:
+    """Copy JSON data with another value at a path, or without the value there. The caller may own the original."""
+    copy: Json = list(tree) if isinstance(tree, list | tuple) else dict(tree)
+    if len(path) > 1:
+        copy[path[0]] = changed(tree[path[0]], path[1:], value)
+    elif value is None:
+        del copy[path[0]]
+    else:
+        copy[path[0]] = value
+    return copy
 
 
 def check_values(text: str) -> None:

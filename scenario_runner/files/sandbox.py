@@ -10,7 +10,7 @@ from __future__ import annotations
 import errno
 import os
 from collections.abc import Collection, Iterable, Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
 from typing import NamedTuple
 
@@ -38,7 +38,6 @@ class _Allowed(NamedTuple):
 
 
 _allowed: ContextVar[_Allowed | None] = ContextVar("allowed", default=None)
-_ANYWHERE: AbstractContextManager[None] = nullcontext()
 
 
 @contextmanager
@@ -61,13 +60,25 @@ def confined(
         yield
 
 
-def allowing(*chosen: StrPath | None) -> AbstractContextManager[None]:
+@contextmanager
+def allowing(*chosen: StrPath | None) -> Iterator[None]:
     """During the block, allow the caller's folders and files, unless a link in a home leads there."""
     allowed = _allowed.get()
-    if allowed is None or allowed.folders is None:
-        return _ANYWHERE
-    more = _real_folders(path for path in chosen if path is not None)
-    return _set(allowed._replace(folders=allowed.folders + more))
+    if allowed is not None and allowed.folders is not None:
+        more = _real_folders(path for path in chosen if path is not None)
+        allowed = allowed._replace(folders=allowed.folders + more)
+    with _set(allowed):
+        yield
+
+
+@contextmanager
+def around(path: str, *chosen: StrPath | None) -> Iterator[None]:
+    """Within a sandbox, confine the names in a file to the file's folder and to ``chosen``."""
+    if not is_confined():
+        yield
+        return
+    with confined([os.path.dirname(os.path.abspath(path))]), allowing(*chosen):
+        yield
 
 
 @contextmanager
@@ -77,17 +88,6 @@ def _set(allowed: _Allowed | None) -> Iterator[None]:
         yield
     finally:
         _allowed.reset(token)
-
-
-def around(path: str, *chosen: StrPath | None) -> AbstractContextManager[None]:
-    """Within a sandbox, confine the names in a file to the file's folder and to ``chosen``."""
-    return _around(path, chosen) if is_confined() else _ANYWHERE
-
-
-@contextmanager
-def _around(path: str, chosen: Iterable[StrPath | None]) -> Iterator[None]:
-    with confined([os.path.dirname(os.path.abspath(path))]), allowing(*chosen):
-        yield
 
 
 def distrusting(paths: Collection[str]) -> AbstractContextManager[None]:

@@ -22,6 +22,7 @@ from typing import Any, Final, NamedTuple, TypeVar
 from scenario_runner.errors import ScenarioRunnerError
 from scenario_runner.errors.text import Json
 from scenario_runner.files.elements import ELEMENTS, is_numeric, read_array
+from scenario_runner.files.json_text import changed, value_at
 from scenario_runner.plan.shader_modules import compile_request, read_spirv
 from scenario_runner.processes.programs import Program
 from scenario_runner.processes.temporary import temporary_folder
@@ -37,7 +38,7 @@ from scenario_runner.suite.discovery import SUITE_FILE, expected_folder
 from scenario_runner.suite.expectations.outputs import Output, expected_files, outputs_of_scenario
 
 _Part = TypeVar("_Part")
-Path = tuple[object, ...]
+Path = tuple[str | int, ...]
 """The place of a value in a scenario: keys and indexes."""
 
 SPIRV_REDUCE: Final = "spirv-reduce"
@@ -261,9 +262,11 @@ class Reduction:
         for value in sorted(groups, reverse=True):
             alone = [[path] for path in groups[value]] if len(groups[value]) > 1 else []
             for paths in (groups[value], *alone):
-                if not self._fails(_changed(self.tree, paths, 1)):
-                    while (half := _at(self.tree, paths[0]) // 2) > 1 and self._fails(_changed(self.tree, paths, half)):
-                        pass
+                if self._fails(_changed(self.tree, paths, 1)):
+                    continue
+                while (half := value_at(self.tree, paths[0]) // 2) > 1:
+                    if not self._fails(_changed(self.tree, paths, half)):
+                        break
 
     # Shaders
 
@@ -398,19 +401,8 @@ def _values(value: object, path: Path = ()) -> Iterator[tuple[Path, object]]:
         yield from _values(part, (*path, key))
 
 
-def _at(tree: Json, path: Path) -> Json:
-    for key in path:
-        tree = tree[key]
-    return tree
-
-
 def _changed(tree: Json, paths: Iterable[Path], value: Json = None) -> Json:
     """Return a copy of a JSON value with ``value`` at these paths; None removes the paths."""
-    copied = json.loads(json.dumps(tree))
     for path in sorted(paths, reverse=True):
-        parent = _at(copied, path[:-1])
-        if value is None:
-            del parent[path[-1]]
-        else:
-            parent[path[-1]] = value
-    return copied
+        tree = changed(tree, path, value)
+    return tree

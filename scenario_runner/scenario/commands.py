@@ -90,9 +90,9 @@ class Binding(Model):
         default=None,
         description="VkFormat of the texels in a texel buffer; by default the format that the shader declares.",
     )
-    resource_refs: BeyondReference[
-        Annotated[Items[BoundResource], Field(strict=False, min_length=1, max_length=65_536)]
-    ] = Field(default=(), description="Resources for an array of descriptors, instead of resource_ref.")
+    resource_refs: BeyondReference[Annotated[Items[BoundResource], Field(min_length=1, max_length=65_536)]] = Field(
+        default=(), description="Resources for an array of descriptors, instead of resource_ref."
+    )
 
     @classmethod
     def in_schema(cls, definition: dict[str, Json]) -> dict[str, Json]:
@@ -108,7 +108,7 @@ class Binding(Model):
 
 
 _PARTS = frozenset({"offset", "size", "format", "resource_refs"})
-Bindings = Annotated[Items[Binding], Field(strict=False)]
+Bindings = Items[Binding]
 
 
 def binding_contradictions(
@@ -173,7 +173,7 @@ class DispatchCompute(Command):
 
     shader_ref: Reference = Field(description="uid of a compute shader.")
     bindings: Bindings = Field(description="The resources of the shader, each at its own set and binding.")
-    rangeND: Annotated[Items[U32], Field(strict=False, min_length=1, max_length=3)] = Field(  # noqa: N815
+    rangeND: Annotated[Items[U32], Field(min_length=1, max_length=3)] = Field(  # noqa: N815
         description="Number of workgroups in x, y and z; omitted dimensions are 1."
     )
     push_data_ref: OptionalReference = Field(
@@ -218,7 +218,7 @@ class DispatchGraph(Command):
 
     graph_ref: Reference = Field(description="uid of a graph resource (a VGF file).")
     bindings: Bindings = Field(description="Inputs and outputs of the graph.")
-    push_constants: Annotated[Items[PushConstantMap], Field(strict=False)] = Field(
+    push_constants: Items[PushConstantMap] = Field(
         default=(), description="Push constants of the shaders in the graph."
     )
     shader_substitutions: ShaderSubstitutions = Field(
@@ -302,7 +302,7 @@ class DispatchOpticalFlow(Command):
     performance_level: Literal["unknown", "slow", "medium", "fast"] = Field(
         default="medium", description="Performance level: a faster one is less accurate."
     )
-    execution_flags: Annotated[Items[ExecutionFlag], Field(strict=False)] = Field(
+    execution_flags: Items[ExecutionFlag] = Field(
         default=(),
         description="Changes of the images since the previous optical flow of the session, each flag at most once.",
     )
@@ -337,7 +337,7 @@ class DispatchOpticalFlow(Command):
 _FILLED = frozenset({"buffer", "image"})
 Channels = Annotated[
     Items[Number],
-    Field(strict=False, min_length=1, max_length=4),
+    Field(min_length=1, max_length=4),
     BeforeValidator(lambda value: value if isinstance(value, list | tuple) else [value]),
 ]
 

@@ -14,9 +14,9 @@ from typing import Any, NamedTuple
 from pydantic import ValidationError
 
 from scenario_runner.errors import ScenarioError
-from scenario_runner.errors.diagnostic import Diagnostic, escape, warning
-from scenario_runner.errors.text import Json, close_match, listed
-from scenario_runner.files.json_text import has_null
+from scenario_runner.errors.diagnostic import Diagnostic, warning
+from scenario_runner.errors.text import Json, close_match, listed, with_article
+from scenario_runner.files.json_text import changed, has_null, value_at
 from scenario_runner.scenario.entries import Model, built
 from scenario_runner.scenario.inline_contents import tells_shape
 from scenario_runner.scenario.json_model import (
@@ -27,11 +27,12 @@ from scenario_runner.scenario.json_model import (
     findings,
     name_of,
     part_of,
+    pointer_of,
     shown,
     unknown_key,
 )
 from scenario_runner.scenario.kinds import COMMANDS, RESOURCES, Entries
-from scenario_runner.scenario.scenario import MAX_PROBLEMS, with_article
+from scenario_runner.scenario.scenario import MAX_PROBLEMS
 
 _ROOT = ("resources", "commands")
 _BESIDE = {"$schema": (str, "a string"), "expect": (dict, "an object")}
@@ -148,7 +149,7 @@ def _read_entry(name: str, index: int, entry: Json, kinds: Mapping[str, type[Mod
         ((key, body),) = entry.items()
         if known:
             read = _read_body(built(kinds[key]), body, in_code)
-            above = _pointer((*here, key))
+            above = pointer_of((*here, key))
             warnings += [warning._replace(pointer=f"{above}{warning.pointer}") for warning in read.warnings]
             problems = [problem._replace(pointer=f"{above}{problem.pointer}") for problem in read.problems]
             return _ReadEntry({key: read.entry}, key, read.model, warnings, problems)
@@ -218,8 +219,8 @@ def _put_right(
         if detail["type"] == "extra_forbidden":
             # the key may be a misspelling of a missing required key
             owner = part_of(model, loc[:-1])
-            if loc[:-1] not in incomplete and _has_no_effect(owner, _inside(body, loc[:-1]), loc[-1]):
-                body = _changed(body, loc)
+            if loc[:-1] not in incomplete and _has_no_effect(owner, value_at(body, loc[:-1]), loc[-1]):
+                body = changed(body, loc)
                 warnings.append(_ignored(loc, name_of(owner), _owners(str(loc[-1]))))
             continue
         odd = _integer(body, detail) if detail["type"] == "int_type" else None
@@ -233,39 +234,21 @@ def _put_right(
 def _integer(body: Json, detail: Any) -> tuple[Json, Diagnostic] | None:
     """Replace a float without a fraction by an integer."""
     loc, value = _leading(body, detail["loc"]), detail["input"]
-    if not isinstance(value, float) or not value.is_integer() or abs(value) > _EXACT or _inside(body, loc) != value:
+    if not isinstance(value, float) or not value.is_integer() or abs(value) > _EXACT or value_at(body, loc) != value:
         return None
     number = int(value)
     message = f"{shown(value)} is taken as the integer {number}"
-    return _changed(body, loc, number), warning("SR-JSON-008", _pointer(loc), message, f"write {number}")
+    return changed(body, loc, number), warning("SR-JSON-008", pointer_of(loc), message, f"write {number}")
 
 
 def _range(body: Json, loc: tuple[str | int, ...]) -> tuple[Json, Diagnostic] | None:
     """Cut a range to three dimensions if the others are 1."""
-    counts = _inside(body, loc)
+    counts = value_at(body, loc)
     if loc != ("rangeND",) or any(type(count) not in (int, float) or count != 1 for count in counts[_DIMENSIONS:]):
         return None
     message = f"a range has {_DIMENSIONS} dimensions, got {len(counts)}: the last ones have no effect"
-    problem = warning("SR-JSON-008", _pointer(loc), message, f"keep the first {_DIMENSIONS}")
-    return _changed(body, loc, counts[:_DIMENSIONS]), problem
-
-
-def _changed(value: Json, loc: Sequence[str | int], to: Json = None) -> Json:
-    """Copy a value with a change at a place, or without the key there. The caller may own the original."""
-    copy: Json = list(value) if isinstance(value, (list, tuple)) else dict(value)
-    if len(loc) > 1:
-        copy[loc[0]] = _changed(value[loc[0]], loc[1:], to)
-    elif to is None:
-        del copy[loc[0]]
-    else:
-        copy[loc[0]] = to
-    return copy
-
-
-def _inside(value: Json, loc: Sequence[str | int]) -> Json:
-    for step in loc:
-        value = value[step]
-    return value
+    problem = warning("SR-JSON-008", pointer_of(loc), message, f"keep the first {_DIMENSIONS}")
+    return changed(body, loc, counts[:_DIMENSIONS]), problem
 
 
 def _leading(value: object, loc: tuple[str | int, ...]) -> tuple[str | int, ...]:
@@ -311,12 +294,8 @@ def _owners(key: str) -> str:
     return ", ".join(model.kind for model in models if name in model.fields_by_key())
 
 
-def _pointer(loc: Sequence[str | int]) -> str:
-    return "".join(f"/{escape(str(step))}" for step in loc)
-
-
 def _ignored(loc: Sequence[str | int], what: str, owners: str) -> Diagnostic:
     key = str(loc[-1])
     message = f"the key {shown(key)} is ignored: {with_article(what)} does not have it"
     help = "remove it" if _is_comment(key) or not owners else f"remove it; it is a key of: {owners}"
-    return warning("SR-JSON-010", _pointer(loc), message, help)
+    return warning("SR-JSON-010", pointer_of(loc), message, help)

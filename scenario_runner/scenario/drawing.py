@@ -122,11 +122,11 @@ class DispatchFragment(Command):
     vertex_shader_ref: Reference = Field(description="uid of the vertex shader.")
     fragment_shader_ref: Reference = Field(description="uid of the fragment shader.")
     bindings: Bindings = Field(description="The resources of the shaders, each at its own set and binding.")
-    color_attachment_refs: Annotated[Items[ColorAttachment], Field(strict=False)] = Field(
+    color_attachment_refs: Items[ColorAttachment] = Field(
         default=(),
         description="Images to draw into, by the location of the shader's output. Required without render_extent.",
     )
-    render_extent: Annotated[Items[Extent], Field(strict=False, min_length=2, max_length=2)] | None = Field(
+    render_extent: Annotated[Items[Extent], Field(min_length=2, max_length=2)] | None = Field(
         default=None,
         description="Width and height to draw; default: the first attachment's size. Required without attachments.",
     )
@@ -144,7 +144,7 @@ class DispatchFragment(Command):
     )
     first_index: BeyondReference[U32] = Field(default=0, description="First index to use, with an index_buffer.")
     topology: BeyondReference[Topology] = Field(default="TRIANGLE_LIST", description="How vertices form primitives.")
-    vertex_attributes: BeyondReference[Annotated[Items[VertexAttribute], Field(strict=False)]] = Field(
+    vertex_attributes: BeyondReference[Items[VertexAttribute]] = Field(
         default=(), description="The inputs of the vertex shader."
     )
     index_buffer: BeyondReference[IndexBuffer | None] = Field(

@@ -135,14 +135,14 @@ if TYPE_CHECKING:
 else:
 
     class Items:
-        """``Items[T]`` is a tuple. Type checkers accept each sequence, as the models do with ``strict=False``."""
+        """``Items[T]`` is a tuple. Models accept a list, too, and type checkers accept each sequence."""
 
         def __class_getitem__(cls, item: object) -> object:
-            return tuple[item, ...]
+            # strict=False accepts the list. The items stay strict.
+            return Annotated[tuple[item, ...], Field(strict=False)]
 
 
-# strict=False accepts a list for the tuple. The items stay strict.
-References = Annotated[Items[Reference], Field(strict=False)]
+References = Items[Reference]
 
 ImplicitBarrier = Annotated[
     bool,

@@ -53,7 +53,7 @@ def finite_number(value: Json) -> Json:
 
 
 Number = Annotated[int | float, BeforeValidator(finite_number)]
-_Pair = Annotated[Items[Number], Field(strict=False, min_length=2, max_length=2)]
+_Pair = Annotated[Items[Number], Field(min_length=2, max_length=2)]
 
 
 def flattened(values: list[Json]) -> tuple[tuple[int, ...], list[Json]]:

@@ -8,7 +8,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from pydantic.fields import FieldInfo
 
 from scenario_runner.errors.diagnostic import Diagnostic, escape
-from scenario_runner.errors.text import Json, close_match, listed
+from scenario_runner.errors.text import Json, close_match, listed, with_article
 
 
 class ModelBase(BaseModel):
@@ -47,7 +47,12 @@ OTHER_NAMES = {"data_type": "format", "range": "rangeND", "shader": "shader_ref"
 
 def at(loc: Sequence[str | int], message: str, help: str | None = None, *, code: str = "SR-JSON-005") -> Diagnostic:
     """Make an error at the keys and indices ``loc``. The default code is for a wrong value."""
-    return Diagnostic(code, "error", "".join(f"/{escape(str(step))}" for step in loc), message, help)
+    return Diagnostic(code, "error", pointer_of(loc), message, help)
+
+
+def pointer_of(loc: Sequence[str | int]) -> str:
+    """Return the JSON pointer of a place."""
+    return "".join(f"/{escape(str(step))}" for step in loc)
 
 
 def shown(value: object) -> str:
@@ -147,8 +152,7 @@ def unknown_key(model: type[ModelBase], loc: tuple[str | int, ...]) -> Diagnosti
     names = [*owner.fields_by_key()]
     other = OTHER_NAMES.get(key)
     hint = f" (did you mean {other!r}?)" if other in names else close_match(key, names)
-    what = name_of(owner)
-    advice = f"the keys of {'an' if what[0] in 'aeiou' else 'a'} {what}: {', '.join(names)}"
+    advice = f"the keys of {with_article(name_of(owner))}: {', '.join(names)}"
     return at(loc, f"unknown key {shown(key)}{hint}", advice, code="SR-JSON-003")
 
 

@@ -130,7 +130,7 @@ class Tensor(Resource):
     retired: ClassVar[Mapping[str, str]] = {"alias_target": "give the tensor and the image the same memory_group"}
 
     uid: Uid
-    dims: Annotated[Items[I64], Field(strict=False)] = Field(
+    dims: Items[I64] = Field(
         description="Shape, outermost dimension first; [] is a scalar. 0 or less: the size in the graph or content. "
         "Optional if `src` gives the shape."
     )
@@ -168,7 +168,7 @@ class Image(Resource):
 
     uid: Uid
     format: str = Field(min_length=1, description="VkFormat, such as VK_FORMAT_R8G8B8A8_UNORM.")
-    dims: Annotated[Items[U32], Field(strict=False)] = Field(
+    dims: Items[U32] = Field(
         description="Size in texels as [1, width, height, 1]. Optional if `src` has nested `values`: rows of texels."
     )
     shader_access: ShaderAccess
@@ -194,7 +194,7 @@ class Image(Resource):
     border_color: BorderColor = Field(
         default="FLOAT_TRANSPARENT_BLACK", description="Color outside of the image with the address mode CLAMP_BORDER."
     )
-    custom_border_color: Annotated[Items[Number], Field(strict=False, min_length=4, max_length=4)] | None = Field(
+    custom_border_color: Annotated[Items[Number], Field(min_length=4, max_length=4)] | None = Field(
         default=None, description="RGBA of the border; needs border_color INT_CUSTOM_EXT or FLOAT_CUSTOM_EXT."
     )
     memory_group: OptionalMemoryGroup = Field(default=None, description="Resources in one group share memory.")
@@ -271,7 +271,7 @@ def _or_upper_case(names: object, prefix: str) -> tuple[BeforeValidator, WithJso
 
 
 Access = Annotated[_AccessName, *_or_upper_case(_AccessName, "ACCESS_")]
-Stages = Annotated[Items[Annotated[_StageName, *_or_upper_case(_StageName, "")]], Field(strict=False)]
+Stages = Items[Annotated[_StageName, *_or_upper_case(_StageName, "")]]
 Layout = Annotated[_LayoutName, *_or_upper_case(_LayoutName, "IMAGE_LAYOUT_")]
 
 

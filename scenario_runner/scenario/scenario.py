@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 from scenario_runner.errors import ScenarioError, ScenarioRunnerError, error_of
 from scenario_runner.errors.diagnostic import Diagnostic, error, warning
-from scenario_runner.errors.text import Json, close_match
+from scenario_runner.errors.text import Json, close_match, with_article
 from scenario_runner.files.json_text import places_of
 from scenario_runner.files.parameters import with_parameters
 from scenario_runner.scenario import writing
@@ -90,11 +90,6 @@ def _wrong_use(
     fitting = [name for name in alike if name in others or known[name].kind in expected]
     hint = close_match(uid, fitting[:MAX_CANDIDATES]) or close_match(uid, alike[:MAX_CANDIDATES])
     return f"no resource has the uid {uid!r:.100}{hint}"
-
-
-def with_article(kind: str) -> str:
-    """Return a kind with an article: ``a buffer``, ``an image``."""
-    return f"{'an' if kind[0] in 'aeiou' else 'a'} {kind}"
 
 
 # Most problems reported for a file.

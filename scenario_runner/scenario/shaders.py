@@ -43,7 +43,7 @@ class SpecializationConstant(Model):
     )
 
 
-SpecializationConstants = Annotated[Items[SpecializationConstant], Field(strict=False)]
+SpecializationConstants = Items[SpecializationConstant]
 
 
 class Shader(Sourced):
@@ -67,7 +67,7 @@ class Shader(Sourced):
     build_options: str = Field(
         default="", description="Compiler options as on a command line, such as -DN=4 -Iinclude."
     )
-    include_dirs: Annotated[Items[RequiredPath], Field(strict=False)] = Field(
+    include_dirs: Items[RequiredPath] = Field(
         default=(), description="Folders for included files, relative to the scenario's folder."
     )
     push_constants_size: PushConstantsSize = Field(
@@ -141,7 +141,7 @@ class ShaderSubstitution(Model):
     target: str = Field(min_length=1, description="Name of the placeholder's module or segment.")
 
 
-ShaderSubstitutions = Annotated[Items[ShaderSubstitution], Field(strict=False)]
+ShaderSubstitutions = Items[ShaderSubstitution]
 
 
 def substitution_contradictions(
@@ -172,7 +172,7 @@ class Graph(Sourced):
 
     uid: Uid
     src: RequiredPath | None = Field(default=None, description="Path of the VGF file.")
-    specialization_constants_map: Annotated[Items[SpecializationConstantMap], Field(strict=False)] = Field(
+    specialization_constants_map: Items[SpecializationConstantMap] = Field(
         default=(), description="Specialization constants of the shaders in the graph."
     )
     shader_substitutions: ShaderSubstitutions = Field(
@@ -201,9 +201,9 @@ class GraphConstant(Sourced):
     code_only: ClassVar[frozenset[str]] = frozenset({"data"})
 
     uid: Uid
-    dims: Annotated[
-        Items[Annotated[int, Field(ge=1, le=2**63 - 1)]], Field(strict=False, min_length=1, max_length=6)
-    ] = Field(description="Shape, one to six dimensions.")
+    dims: Annotated[Items[Annotated[int, Field(ge=1, le=2**63 - 1)]], Field(min_length=1, max_length=6)] = Field(
+        description="Shape, one to six dimensions."
+    )
     format: str = Field(min_length=1, description="VkFormat with one component, such as VK_FORMAT_R8_SINT.")
     src: RequiredContent | None = Field(
         default=None,
