@@ -16,7 +16,7 @@ from scenario_runner.plan.limits import NAMES, SUBGROUP_SIZE, Limits, exceeded_l
 from scenario_runner.plan.plan import FramePlan, Plan
 from scenario_runner.processes import phases, progress
 from scenario_runner.run.output_files import Sink, share
-from scenario_runner.vulkan.capabilities import Enabled, enabled_for, shader_features
+from scenario_runner.vulkan.capabilities import Enabled, enabled_for, likely_features
 from scenario_runner.vulkan.device import Device
 from scenario_runner.vulkan.execute import DeviceObjects, RunOptions, execute
 from scenario_runner.vulkan.instance import Checks, Instance, InstanceStart, Mode, choose, needed_layers, reopen
@@ -78,7 +78,7 @@ class DeviceSession:
 
     Life cycle: the session makes the instance and chooses the physical device when a run or a caller first asks for
     either (``starting``: an instance in the making). `_device_for` opens the device for the first plan's
-    requirements. When a later plan requires more, it opens the device again, with all `shader_features`. After a loss
+    requirements. When a later plan requires more, it opens the device again, with all `likely_features`. After a loss
     or a timeout it reopens instance and device. `_destroy` destroys everything except a device with unfinished work,
     which stays until the process ends.
     """
@@ -318,7 +318,7 @@ class DeviceSession:
         objects = self._objects
         if objects is None or not objects.device.enabled.covers(needed):
             if objects is not None:
-                more = shader_features(physical, self._options.disabled_extensions)
+                more = likely_features(physical, self._options.disabled_extensions)
                 needed = needed.union(objects.device.enabled.neutral).union(more)
                 self._close_device()
             if also is not None:

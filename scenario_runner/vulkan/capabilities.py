@@ -55,10 +55,12 @@ def dependent_extensions(
     Among alternatives, the device's first in registry order is added. A driver that has an extension without the
     dependencies is trusted. An extension disabled by the user is a problem.
     """
-    from scenario_runner.vulkan._generated.extensions import DEPENDENCIES
-
     result = set(extensions)
     problems: list[Diagnostic] = []
+    if not result:  # as most scenarios
+        return result, problems
+    from scenario_runner.vulkan._generated.extensions import DEPENDENCIES
+
     pending = sorted(result)
     while pending:
         extension = pending.pop()
@@ -102,6 +104,7 @@ _STORES = (
     ("VkPhysicalDeviceFeatures", "vertexPipelineStoresAndAtomics"),
     ("VkPhysicalDeviceFeatures", "fragmentStoresAndAtomics"),
 )
+_SMALL_INDICES = ("VkPhysicalDeviceIndexTypeUint8Features", "indexTypeUint8")
 _SMALL_AND_LARGE = frozenset({"Int8", "Int16", "Int64", "Float16"})
 
 
@@ -151,8 +154,11 @@ def emulation_obstacle(physical: PhysicalDevice) -> str | None:
     return f"it lacks {' and '.join(lacking)}, which the layers need" if lacking else None
 
 
-_VERSIONS = frozenset({CORE, *(f"VkPhysicalDeviceVulkan{version}Features" for version in (11, 12, 13, 14))})
-"""The feature structures of Vulkan versions. No two of their features exclude each other."""
+_OF_SHADERS = tuple(
+    f"VkPhysicalDevice{words}" for words in ("Vulkan1", "Shader", "ComputeShader", "FragmentShader", "WorkgroupMemory")
+)
+"""How the names of feature structures begin that allow more in shaders. No two of their features exclude each other."""
+_COSTLY = frozenset({"robustBufferAccess"})
 # Vulkan forbids enabling it beside the successor.
 _SUPERSEDED = frozenset({"VkPhysicalDeviceBufferDeviceAddressFeaturesEXT"})
 # Old names of capabilities that a newer extension includes.
@@ -265,29 +271,36 @@ def enabled_for(
     needs.extensions |= physical.extensions.keys() & {*also} - {*disabled}
     if frame_boundaries and FRAME_BOUNDARY not in disabled and not needs.add_available([_FRAME_BOUNDARY]):
         needs.extensions.add(FRAME_BOUNDARY)  # a layer brings it, and layers need not report features
-    extensions = needs.extensions
-    if needs.features or extensions:  # most scenarios need neither features nor extensions
-        # A device supports all features that another feature implies. If the driver does not report them, nothing is
-        # added.
-        needs.add_available([IMPLIED[feature.member] for feature in needs.features if feature.member in IMPLIED])
-        extensions |= {feature.extension for feature in needs.features if feature.extension}
-        extensions, problems = dependent_extensions(physical, extensions, disabled)
-        if problems:
-            raise errors.error_of(problems)
+    extensions, problems = needs.complete()
+    if problems:
+        raise errors.error_of(problems)
     if "VK_KHR_portability_subset" in physical.extensions:
         extensions.add("VK_KHR_portability_subset")  # every device that has it must be opened with it
     return Enabled(frozenset(needs.features), frozenset(extensions), draws or graphics)
 
 
-def shader_features(physical: PhysicalDevice, disabled: Collection[str]) -> Enabled:
-    """Find all features of Vulkan versions that a SPIR-V capability can ask for, as far as the device has them.
+def likely_features(physical: PhysicalDevice, disabled: Collection[str]) -> Enabled:
+    """Find all features that a scenario's shaders and draws can ask for, as far as the device has them.
 
-    A device that is opened again gets them, since opening takes long and more kinds of shaders may follow.
+    A device that is opened again gets them, since opening takes long and other kinds of scenarios may follow. Features
+    that cost speed, change other results or exclude each other are left out.
     """
-    alternatives = (alternative for each in CAPABILITIES.values() for alternative in each)
-    asked = [(str(name), str(rest[0])) for kind, name, *rest in alternatives if kind == "feature" and name in _VERSIONS]
-    found = physical.features.available((*asked, _EXTENDED_TYPES, *_STORES), disabled)
-    return Enabled.of(feature for feature in found if feature.extension is None)
+    asked = [(CORE, member) for member in physical.features.supported(CORE) - _COSTLY]
+    for alternatives in CAPABILITIES.values():
+        asked += [
+            (str(name), str(rest[0]))
+            for kind, name, *rest in alternatives
+            if kind == "feature" and str(name).startswith(_OF_SHADERS)
+        ]
+    for structure, *members in _COMPANIONS.values():
+        asked += [(f"VkPhysicalDevice{structure}", member) for member in members]
+    asked += [_EXTENDED_TYPES, *_STORES, _SMALL_INDICES]
+    needs = _Needs(physical, Requirements({}, {}), disabled)
+    needs.add_available(asked)
+    extensions, problems = needs.complete()
+    if problems:  # the user disabled an extension that others depend on
+        return Enabled.of(feature for feature in needs.features if feature.extension is None)
+    return Enabled(frozenset(needs.features), frozenset(extensions), physical.queue_family(graphics=True) is not None)
 
 
 class _Needs:
@@ -306,6 +319,16 @@ class _Needs:
         available = set(self._physical.features.available(features, self._disabled))
         self.features |= available
         return bool(available)
+
+    def complete(self) -> tuple[set[str], list[Diagnostic]]:
+        """Add the features that others imply. Return all extensions, and problems about disabled ones.
+
+        A device supports all features that another feature implies. If the driver does not report them, nothing is
+        added.
+        """
+        self.add_available([IMPLIED[feature.member] for feature in self.features if feature.member in IMPLIED])
+        extensions = self.extensions | {feature.extension for feature in self.features if feature.extension}
+        return dependent_extensions(self._physical, extensions, self._disabled)
 
     def add_spirv(self, what: str, name: str, shader: str, *, required: bool = True) -> None:
         """Add the requirements of a SPIR-V "capability" or "extension" that a shader declares."""

@@ -368,11 +368,13 @@ def test_a_device_opened_again_suits_later_shaders(own: Runner, tmp_path: Path) 
     Pipelines of the earlier device are gone, and those of the present device are kept.
     """
     pipelines = []
-    for number, type in enumerate(("uint", "double", "int64_t", "int16_t")):
-        code = f"a[0] = uint({type}(a[0] + 7)) + {number};"
-        header = f"#extension GL_EXT_shader_explicit_arithmetic_types : require\n{ONE}"
-        scene = Scene(tmp_path / type).shader("s", glsl(code, header)).buffer("a", size=4)
+    extensions = ("GL_EXT_shader_explicit_arithmetic_types", "GL_ARB_shader_clock")
+    header = "".join(f"#extension {name} : require\n" for name in extensions) + ONE
+    sums = ["a[0] + 7", "double(a[0] + 7)", "int64_t(a[0] + 7)", "int16_t(a[0] + 7)", "a[0] + 7 + clock2x32ARB().x * 0"]
+    for number, sum in enumerate(sums):
+        code = f"a[0] = uint({sum}) + {number};"
+        scene = Scene(tmp_path / str(number)).shader("s", glsl(code, header)).buffer("a", size=4)
         result = own.run(scene.dispatch("s", ["a"], [1]).write())
         assert result["a"].view("u4") == 7 + number
         pipelines.append(own.live_objects["pipeline"])
-    assert pipelines == [1, 1, 2, 3]
+    assert pipelines == [1, 1, 2, 3, 4]
