@@ -35,6 +35,8 @@ def main(options: argparse.Namespace) -> int:
     """
     stem = os.path.splitext(options.output or os.path.basename(options.file))[0]
     scenario, check = options.output or f"{stem}.json", f"{stem}.check.json"
+    if options.file.lower().endswith(".json"):
+        raise file_error(options.file, "is a .json file, expected a shader", help="init writes a scenario for a shader")
     for path in (scenario, check) if options.expect else (scenario,):
         if os.path.lexists(path):
             raise file_error(path, "exists, and init overwrites no file", help="name another file with -o")

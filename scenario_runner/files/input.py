@@ -113,6 +113,8 @@ def read_start(
         raise damaged(source.path, f"is empty, expected {kind}")
     begin = start[: len(signature)]
     if begin != signature:
+        if (other := recognized(start, source.path)) is not None:
+            raise damaged(source.path, f"is {other[0]}, expected {kind}")
         raise damaged(source.path, f"is not {kind}: it begins with {begin!r}, expected {signature!r}")
     return start
 

@@ -47,6 +47,7 @@ _MOST_ROUNDS = 3
 _EXACT = 2**53  # floats hold every integer up to here
 _DIMENSIONS = 3  # of a range
 _GIVEN_BY_SRC = ("size", "dims")
+_SIZE_HELP = 'write the number of bytes, or give numbers in "src": { "values": [1, 2] }'
 
 
 class Diagnosis:
@@ -177,7 +178,9 @@ def _read_body(model: type[Model], body: object, in_code: bool) -> _ReadEntry:
             values = model.completed({name: value for name, value in body.items() if name not in model.code_only})
             missing = model.required_in_json - values.keys()
             wrong += [unknown_key(model, (name,)) for name in sorted(model.code_only & body.keys())]
-            wrong += [at((), f"the required key {name!r} is missing", code="SR-JSON-004") for name in sorted(missing)]
+            for name in sorted(missing):
+                help = _SIZE_HELP if name == "size" and model.kind == "buffer" else None
+                wrong.append(at((), f"the required key {name!r} is missing", help, code="SR-JSON-004"))
         try:
             parsed = model.model_validate(model.completed(values))
             return _ReadEntry(body, "", None if wrong else parsed, warnings, wrong)

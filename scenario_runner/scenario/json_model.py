@@ -110,7 +110,11 @@ def _finding(
         return at((), "one of 'size' and 'data' is required", code="SR-JSON-004")
     if type in _EXPECTED:
         number = "a number" if any(isinstance(bound, float) for bound in context.values()) else "an integer"
-        return at(loc, f"expected {_EXPECTED[type].format_map({**context, 'number': number})}, got {got}")
+        message = f"expected {_EXPECTED[type].format_map({**context, 'number': number})}, got {got}"
+        is_array = loc[-1:] == ("src",) and isinstance(value, list)
+        is_first_number = loc[:1] == ("outputs",) and loc[-1] == 0 and isinstance(value, int | float)
+        help = 'for numbers, write { "values": [1, 2] }' if is_array or is_first_number else None
+        return at(loc, message, help)
     if type in ("too_short", "too_long"):
         limit, most = ("at least", context["min_length"]) if type == "too_short" else ("at most", context["max_length"])
         return at(loc, f"expected {limit} {most} {'entry' if most == 1 else 'entries'}, got {len(value)}")

@@ -18,7 +18,7 @@ from typing import Final, Literal, NamedTuple
 
 from scenario_runner.errors import FileError, SandboxError, ScenarioError, ShaderError, error_of, file_error
 from scenario_runner.errors.diagnostic import Diagnostic
-from scenario_runner.files.input import SPIRV_SIGNATURES, SourceFile
+from scenario_runner.files.input import SPIRV_SIGNATURES, SourceFile, recognized
 from scenario_runner.files.sandbox import CODE, check_path, is_confined
 
 Language = Literal["GLSL", "HLSL"]
@@ -380,8 +380,8 @@ class ShaderSource:
 def assemble(request: CompileRequest, options: BuildOptions, *, marks_lines: bool = True) -> ShaderSource:
     """Read the source and all includes.
 
-    Raises FileError for a file that is missing, irregular or too large, ShaderError for a SPIR-V module, and
-    SandboxError for a forbidden file.
+    Raises FileError for a file that is missing, irregular or too large, ShaderError for a file that is no source
+    of the language, and SandboxError for a forbidden file.
     """
     if isinstance(request.source, str):
         data = request.source.encode("utf-8", "surrogatepass")
@@ -389,9 +389,7 @@ def assemble(request: CompileRequest, options: BuildOptions, *, marks_lines: boo
         data = read_source(request.path or "") if request.source is None else request.source
     folder = request.base_dir
     if request.path is not None:
-        if data.startswith(SPIRV_SIGNATURES):
-            message, help = f'the file is a SPIR-V module, but "type" is "{request.language}"', 'write "type": "SPIR-V"'
-            raise ShaderError(Diagnostic("SR-SHADER-012", "error", None, message, help, path=request.path))
+        _check_kind(data, request.path, request.language)
         folder = os.path.dirname(request.path)
     source = ShaderSource(request, options, data.removeprefix(b"\xef\xbb\xbf"), folder, marks_lines=marks_lines)
     if is_confined():
@@ -403,6 +401,23 @@ def assemble(request: CompileRequest, options: BuildOptions, *, marks_lines: boo
         raise SandboxError(Diagnostic(CODE, "error", None, message, help, path=request.place))
     source.opaque = bool(own)
     return source
+
+
+def _check_kind(data: bytes, path: str, language: Language) -> None:
+    """Raise ShaderError for a SPIR-V module, for GLSL with the type HLSL, and for a file of data."""
+    kind, _ = recognized(data, path) or ("", "")
+    if data.startswith(SPIRV_SIGNATURES):
+        code, other = "SR-SHADER-012", "SPIR-V"
+    elif language == "HLSL" and data.startswith(b"#version "):
+        code, other = "SR-SHADER-010", "GLSL"
+    elif kind and not kind.endswith("shader"):
+        raise ShaderError(
+            Diagnostic("SR-SHADER-010", "error", None, f"the file is {kind}, expected a shader", path=path)
+        )
+    else:
+        return
+    message, help = f'the file is {kind}, but "type" is "{language}"', f'write "type": "{other}"'
+    raise ShaderError(Diagnostic(code, "error", None, message, help, path=path))
 
 
 def inlined(request: CompileRequest) -> bytes | None:

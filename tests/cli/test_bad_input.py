@@ -72,21 +72,72 @@ def test_expectations_instead_of_a_scenario(program: Program, scene: Scene) -> N
 
 
 def test_shader_of_another_type(program: Program, scene: Scene) -> None:
-    """A text with the type SPIR-V, and a module with the type GLSL, get the type that fits."""
+    """A module or a source with the type of another language gets the type that fits."""
     scene.file("s.comp", ADD)
     scene.file("s.spv", MODULE)
     for file, type, kind, fitting in (
         ("s.comp", "SPIR-V", "a GLSL shader", "GLSL"),
         ("s.spv", "GLSL", "a SPIR-V module", "SPIR-V"),
+        ("s.comp", "HLSL", "a GLSL shader", "GLSL"),
     ):
         scene.resource("shader", uid="s", src=file, type=type).buffer("x", size=16).dispatch("s", ["x"], [4]).write()
         error = program.fail(5, "scenario.json").err
         assert re.search(
-            rf'is {kind}, but "type" is "{type}" \[SR-SHADER-012\]\n(  in scenario[^\n]+\n)?'
+            rf'is {kind}, but "type" is "{type}" \[SR-SHADER-01[02]\]\n(  in scenario[^\n]+\n)?'
             rf'  help: write "type": "{fitting}"\n$',
             error,
         ), error
         scene = Scene(scene.folder)
+
+
+@pytest.mark.parametrize(
+    "kind, keys, message",
+    [
+        ("buffer", {"src": "s.comp"}, "s.comp: is a GLSL shader, expected a .npy file [SR-FILE-007]"),
+        ("buffer", {"src": "a.png"}, "a.png: is a PNG file, expected a .npy file [SR-FILE-007]"),
+        (
+            "shader",
+            {"src": "in.npy"},
+            "in.npy: shader 'x': the file is a NumPy file, expected a shader [SR-SHADER-010]",
+        ),
+        (
+            "buffer",
+            {"src": [1, 2]},
+            """/resources/0/buffer/src: expected a string, got an array [SR-JSON-005]
+  help: for numbers, write { "values": [1, 2] }""",
+        ),
+        (
+            "buffer",
+            {"size": None},
+            """/resources/0/buffer: the required key 'size' is missing [SR-JSON-004]
+  help: write the number of bytes, or give numbers in "src": { "values": [1, 2] }""",
+        ),
+    ],
+)
+def test_source_of_another_kind(
+    program: Program, scene: Scene, kind: str, keys: dict[str, object], message: str
+) -> None:
+    """The message about a wrong source names what the file is, or the spelling of numbers."""
+    scene.file("s.comp", ADD)
+    scene.file("a.png", b"\x89PNG\r\n\x1a\n" + bytes(40))
+    scene.file("in.npy", b"\x93NUMPY\x01\x00" + bytes(120))
+    body = {"uid": "x", **({"size": 16, "shader_access": "readwrite"} if kind == "buffer" else {}), **keys}
+    scene.resource(kind, **{key: value for key, value in body.items() if value is not None})
+    command = {"shader_ref": "x", "rangeND": [1], "bindings": []}
+    (scene.command("dispatch_compute", **command) if kind == "shader" else scene).write()
+    shown = re.sub(r"\n +\d* \|.*", "", program("validate", "scenario.json").err)
+    assert message in shown
+
+
+def test_numbers_instead_of_an_expectation(program: Program, scene: Scene) -> None:
+    """An array of numbers for an output gets the spelling of values."""
+    scene.shader("add", ADD).buffer("x", size=16, dst="x.npy").dispatch("add", ["x"], [4]).write()
+    scene.file("check.json", '{"outputs": {"x": [1, 2]}}')
+    shown = program("test", "scenario.json").err
+    assert (
+        "/outputs/x/0: expected an object, got 1 [SR-EXPECT-003]\n"
+        '  help: for numbers, write { "values": [1, 2] }\n' in shown
+    )
 
 
 def test_entry_point_that_is_missing(program: Program, scene: Scene) -> None:

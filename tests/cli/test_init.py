@@ -132,3 +132,9 @@ def test_unsuitable_shaders(program: Program, tmp_path: Path) -> None:
     assert "the entry points are: second" in program.fail(5, "init", "add.hlsl", "--entry", "none").err
     (tmp_path / "add.hlsl").unlink()
     assert files_in(tmp_path) == before
+
+
+def test_a_scenario_is_no_shader(program: Program) -> None:
+    """Init refuses a scenario, whether it exists or not."""
+    error = program.fail(4, "init", "a.json").err
+    assert error == "error: a.json: is a .json file, expected a shader\n  help: init writes a scenario for a shader\n"

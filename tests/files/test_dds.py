@@ -228,7 +228,8 @@ def test_blocks_of_pillow_pass_through(tmp_path: Path, pixel_format: str, name: 
     "content, message",
     [
         (b"", "is empty, expected a .dds file"),
-        (b"\x89PNG\r\n\x1a\n", r"is not a .dds file: it begins with b'\x89PNG', expected b'DDS '"),
+        (b"\x89PNG\r\n\x1a\n", "is a PNG file, expected a .dds file"),
+        (b"abcdefgh", "is not a .dds file: it begins with b'abcd', expected b'DDS '"),
         (dds_bytes()[:127], "ends after 127 bytes, expected at least the 128 bytes of its header (truncated?)"),
         (dds_bytes()[:147], "ends after 147 bytes, expected at least the 148 bytes of its header (truncated?)"),
         (dds_bytes(b"a", size=100), "has a .dds header of size 100, expected 124"),

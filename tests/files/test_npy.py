@@ -113,7 +113,9 @@ def good_but(old: str, new: str) -> bytes:
     "content, message",
     [
         (b"", "is empty, expected a .npy file"),
-        (b"PK\x03\x04abcdefgh", r"is not a .npy file: it begins with b'PK\x03\x04ab', expected b'\x93NUMPY'"),
+        (b"PK\x03\x04abcdefgh",
+         "is a zip archive or pickle, such as a file of torch.save or torch.export.save, expected a .npy file"),
+        (b"abcdefgh", r"is not a .npy file: it begins with b'abcdef', expected b'\x93NUMPY'"),
         (b"\x93NUMPY\x01", "has the .npy version '1', expected 1.0, 2.0 or 3.0"),
         (npy_bytes(GOOD, bytes(8), (4, 0)), "has the .npy version '4.0', expected 1.0, 2.0 or 3.0"),
         (b"\x93NUMPY\x01\x00\x10", "ends after 9 bytes, within the .npy header (truncated?)"),

@@ -193,7 +193,8 @@ def with_header(*fields: int) -> bytes:
     "content, message",
     [
         (b"", "is empty, expected a PNG file"),
-        (b"DDS |" + bytes(40), r"is not a PNG file: it begins with b'DDS |\x00\x00\x00',"),
+        (b"DDS |" + bytes(40), "is a DDS file, expected a PNG file"),
+        (b"DDT |" + bytes(40), r"is not a PNG file: it begins with b'DDT |\x00\x00\x00',"),
         (GOOD[:20], "ends after 20 bytes, within its PNG header (truncated?)"),
         (GOOD[:35], "ends after 35 bytes, before its texels (truncated?)"),
         (GOOD[:-20], f"ends after {len(GOOD) - 20} bytes, expected an IEND chunk at the end (truncated?)"),
