@@ -23,7 +23,11 @@ from scenario_runner.errors import (
     log,
 )
 from scenario_runner.errors.installation import pip_install
+from scenario_runner.files.input import read_file
+from scenario_runner.files.output import OutputFile
+from scenario_runner.files.sandbox import distrusting
 from scenario_runner.processes import progress, signals
+from scenario_runner.processes.temporary import temporary_folder
 
 DEPENDENCIES = ("vulkan", "cffi", "numpy", "pydantic", "imageio", "rich")
 """The Python packages that scenarios run on."""
@@ -31,15 +35,15 @@ DEPENDENCIES = ("vulkan", "cffi", "numpy", "pydantic", "imageio", "rich")
 _ERRORS_OF_WRITING = frozenset({errno.ENOSPC, errno.EFBIG, errno.EDQUOT, errno.EIO, errno.EBADF})
 
 
-def sandboxed(options: object) -> AbstractContextManager[None]:
+def sandboxed(options: argparse.Namespace) -> AbstractContextManager[None]:
     """Return the sandbox around a command: no link may lead out of the scenarios' folders."""
     if not getattr(options, "sandbox", False):
         return nullcontext()
-    from scenario_runner.files.sandbox import distrusting  # --version and --help need no files
-
-    words = [*(getattr(options, name, None) or [] for name in ("files", "paths"))]
-    paths = [path for each in words for path in each if not path.startswith("@") and path != "-"]
-    return distrusting([*paths, *filter(None, [getattr(options, "file", None)])] or [os.curdir])
+    named = [path for name in ("files", "paths") for path in getattr(options, name, None) or ()]
+    paths = [path for path in named if not path.startswith("@") and path != "-"]
+    if getattr(options, "file", None):
+        paths.append(options.file)
+    return distrusting(paths or [os.curdir])
 
 
 @contextmanager
@@ -49,10 +53,6 @@ def json_output(options: argparse.Namespace) -> Iterator[None]:
     if path is None or (path == STDOUT) != is_report:
         yield
         return
-    from scenario_runner.files.input import read_file
-    from scenario_runner.files.output import OutputFile
-    from scenario_runner.processes.temporary import temporary_folder
-
     if not is_report:
         with OutputFile(path) as file, redirect_stdout(io.StringIO()) as text:
             yield

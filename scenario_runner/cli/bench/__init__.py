@@ -18,7 +18,6 @@ from scenario_runner.cli.bench.samples import (
     ScenarioSamples,
     Side,
     Summary,
-    digest,
     duration,
     read_measurement,
     refuse_own_file,
@@ -37,6 +36,7 @@ from scenario_runner.run.timings import Timings
 from scenario_runner.runner import Runner
 from scenario_runner.scenario import load
 from scenario_runner.suite.discovery import scenario_with
+from scenario_runner.suite.hashes import file_hash
 
 _PLOT_COLUMNS: Final = 30
 _LEAST_PLOT_COLUMNS: Final = 8
@@ -103,7 +103,7 @@ def _side_of(path: str) -> Side:
         raise FileError(f"{path}: has no options to measure again", help="write the file with bench FILE --json")
     for samples in earlier.scenarios:
         for name, content in samples.files.items():
-            if content is not None and digest(os.path.join(earlier.side.folder, name)) != content:
+            if content is not None and file_hash(os.path.join(earlier.side.folder, name)) != content:
                 message = f"{path}: {name} has changed since the measurement"
                 help = "compare with a copy of the earlier scenario: scenario-runner bench EARLIER NEW --interleave"
                 raise FileError(message, help=help)

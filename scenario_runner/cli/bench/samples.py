@@ -4,7 +4,6 @@ Times are skewed and have outliers, so summaries use medians. The median absolut
 1.4826 times the MAD estimates the standard deviation.
 """
 
-import hashlib
 import json
 import os
 from collections import Counter
@@ -23,6 +22,7 @@ from scenario_runner.files.output import OutputFile
 from scenario_runner.plan.plan import Plan
 from scenario_runner.processes.phases import PHASES
 from scenario_runner.run.timings import Timings
+from scenario_runner.suite.hashes import file_hash
 
 SCHEMA: Final = 1
 """The version of the JSON. It grows when a key changes meaning."""
@@ -70,17 +70,6 @@ def duration(nanoseconds: float) -> str:
     return f"{nanoseconds:.0f} ns"
 
 
-def digest(path: str) -> str | None:
-    """Return the SHA-256 of a file, None for a pipe or an unreadable file."""
-    try:
-        if os.path.isfile(path):
-            with open(path, "rb") as file:
-                return hashlib.file_digest(file, "sha256").hexdigest()
-    except OSError:
-        pass
-    return None
-
-
 RowKey = tuple[str, str, int | None, int]
 
 
@@ -89,8 +78,8 @@ class ScenarioSamples:
     """A scenario's samples, as in the JSON.
 
     ``processes`` has each process's number of runs, in sample order. ``once`` has the nanoseconds of phases that
-    happen once. ``files`` has the SHA-256 of each input file, and None for each output file. ``why_none`` tells why the
-    device gave no times; the JSON leaves it out.
+    happen once. ``files`` has the SHA-256 of each input file, and None for outputs and pipes. ``why_none`` tells why
+    the device gave no times; the JSON leaves it out.
     """
 
     scenario: str
@@ -140,7 +129,7 @@ class ScenarioSamples:
 
     def note_files(self, plan: Plan) -> None:
         """Note the SHA-256 of input files, and the names of output files."""
-        self.files = {path: digest(path) for path in plan.reads}
+        self.files = {path: file_hash(path) or None for path in plan.reads}
         self.files |= {output.destination: None for output in plan.outputs if output.destination is not None}
 
     def by_key(self) -> dict[RowKey, Row]:

@@ -45,24 +45,33 @@ def each_device(options: Namespace) -> int:
         workers.find_devices()
         devices = workers.devices
     columns = _columns(devices)
-    codes = []
     results: AbstractContextManager[str] = temporary_folder()
     if options.results is not None:
         results = nullcontext(os.path.abspath(options.results))
     with results as folder:
         try:
-            for number, (device, column) in enumerate(zip(devices, columns, strict=True)):
-                print(f"device {number + 1} of {len(devices)}: {one_line(column.label)}", flush=True)
-                own_folder = os.path.join(folder, column.name)
-                device_options = _options_for(options, device, column, own_folder)
-                fill_column = partial(_fill_column, columns, number, device_options.html)
-                codes.append(test.run_suite(device_options, own_folder, on_results=fill_column))
+            codes = [_run_on(device, options, columns, number, folder) for number, device in enumerate(devices)]
         finally:
             problems = SuiteProblems(write_finding, strict=options.strict)
             line = _write_end(columns, report_paths(options), options.results, problems)
             if options.annotations is not None:
                 options.annotations.result = line
     return test.UNEXPECTED if test.UNEXPECTED in codes else max(*codes, problems.exit_code)
+
+
+def _run_on(device: Device, options: Namespace, columns: list[Column], number: int, folder: str) -> int:
+    """Run the suite on a device, fill the device's column, and return the exit code."""
+    column = columns[number]
+    print(f"device {number + 1} of {len(columns)}: {one_line(column.label)}", flush=True)
+    own_folder = os.path.join(folder, column.name)
+    device_options = _options_for(options, device, column, own_folder)
+
+    def fill_column(merged: MergedJournals, info: SuiteInfo, written: Sequence[str]) -> None:
+        results = {result.item.id: result for result in merged}
+        page = device_options.html if device_options.html in written else ""
+        columns[number] = column._replace(results=results, info=info, page=page)
+
+    return test.run_suite(device_options, own_folder, on_results=fill_column)
 
 
 def _check(options: Namespace) -> None:
@@ -118,20 +127,6 @@ def _options_for(options: Namespace, device: Device, column: Column, folder: str
     device_options.baseline = [path for path in lists if path in options.baseline or os.path.exists(path)]
     test.settle(device_options)
     return device_options
-
-
-def _fill_column(
-    columns: list[Column],
-    number: int,
-    page: str | None,
-    merged: MergedJournals,
-    info: SuiteInfo,
-    written: Sequence[str],
-) -> None:
-    """Fill a device's column. If ``page`` was written, the column links to ``page``."""
-    results = {result.item.id: result for result in merged}
-    page = page if page in written else None
-    columns[number] = columns[number]._replace(results=results, info=info, page=page or "")
 
 
 def _write_end(columns: Sequence[Column], paths: dict[str, str], folder: str | None, problems: SuiteProblems) -> str:
