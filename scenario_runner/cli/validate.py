@@ -71,7 +71,7 @@ def _validate(options: argparse.Namespace) -> int:
     for file in options.files:
         read = lru_cache(FILES_KEPT)(file_text)
         for item in _items(file, options):
-            validation = validate_file(file, settings, _load_model if is_model(file) else partial(_load, item, read))
+            validation = validate_file(file, settings, partial(_load, item, read))
             validations.append(validation)
             values.append({"parameters": item.parameters} if item.parameters else {})
             if options.format == "text":
@@ -116,17 +116,15 @@ def _items(file: str, options: argparse.Namespace) -> list[Item]:
 
 
 def _load(item: Item, read: Callable[[str | None], str], file: str) -> Scenario:
-    """Load a file with an item's parameters. ``read`` caches texts for all items in the file."""
+    """Load a model, or a file with an item's parameters. ``read`` caches texts for all items in the file."""
+    if is_model(file):
+        from scenario_runner.suite.expectations.outputs import load_model
+
+        return load_model(file)
     values = item.parameters
     if not is_stream(file):
         values = values_of_scenario(item._replace(id=file), values, read=read)
     return load(ParameterizedFile(file, values) if values else file)
-
-
-def _load_model(file: str) -> Scenario:
-    from scenario_runner.suite.expectations.outputs import load_model
-
-    return load_model(file)
 
 
 def _show(validation: Validation, variant: str, *, quiet: bool) -> None:

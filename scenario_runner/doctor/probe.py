@@ -66,10 +66,7 @@ def _ask(detail: str, send: Callable[[str, object], None]) -> None:
         for layer in _layers():
             send("layer", layer)
         send("step", "vkEnumerateInstanceExtensionProperties")
-        name = "vkEnumerateInstanceExtensionProperties"
-        extensions = enumerated(
-            "VkExtensionProperties", name, vulkan_loader.instance_function(ffi.NULL, name), ffi.NULL
-        )
+        extensions = _enumerated("Extension", ffi.NULL)
         send("instance_extensions", {_text(extension.extensionName): extension.specVersion for extension in extensions})
     send("step", "vkCreateInstance")
     if detail == "ml":
@@ -92,7 +89,6 @@ def _ask(detail: str, send: Callable[[str, object], None]) -> None:
 
 def _layers() -> list[dict[str, object]]:
     """Describe every layer that the loader finds. No library is opened."""
-    name = "vkEnumerateInstanceLayerProperties"
     return [
         {
             "name": _text(layer.layerName),
@@ -100,8 +96,14 @@ def _layers() -> list[dict[str, object]]:
             "implementation_version": layer.implementationVersion,
             "description": _text(layer.description),
         }
-        for layer in enumerated("VkLayerProperties", name, vulkan_loader.instance_function(ffi.NULL, name))
+        for layer in _enumerated("Layer")
     ]
+
+
+def _enumerated(kind: str, *arguments: object) -> Handle:
+    """Call vkEnumerateInstance…Properties for layers or extensions."""
+    name = f"vkEnumerateInstance{kind}Properties"
+    return enumerated(f"Vk{kind}Properties", name, vulkan_loader.instance_function(ffi.NULL, name), *arguments)
 
 
 _ML_EXTENSIONS = ("VK_ARM_tensors", "VK_ARM_data_graph")  # prefixes
@@ -256,21 +258,17 @@ def _members(struct: Handle) -> dict[str, object]:
 
 
 def _value(value: Handle, type: Handle) -> object:
+    """Return a C value for JSON: characters as text, bytes in hexadecimal, other arrays as a list."""
     match type.kind:
+        case "array" if type.item.cname == "char":
+            return _text(value)
+        case "array" if type.item.cname in ("uint8_t", "unsigned char"):
+            return bytes(ffi.buffer(value)).hex()
         case "array":
-            return _items(value, type.item)
+            return [_value(item, type.item) for item in value]
         case "struct":
             return _members(value)
     return value
-
-
-def _items(array: Handle, type: Handle) -> object:
-    """Return an array of this type of items: characters as text, bytes in hexadecimal, others as a list."""
-    if type.cname == "char":
-        return _text(array)
-    if type.cname in ("uint8_t", "unsigned char"):
-        return bytes(ffi.buffer(array)).hex()
-    return [_value(item, type) for item in array]
 
 
 if __name__ == "__main__":

@@ -371,7 +371,7 @@ def test_a_terminal_has_a_bar_and_what_runs(monkeypatch: pytest.MonkeyPatch) -> 
         display.started(Item("a", "/a"), 0)
         display.started(Item("b", "/b"), 1)
         display.finished(result("a", "Fail", "Fail", "an output differs"))
-        display._progress()
+        display._live.refresh()
         shown = CONTROL.sub("", stream.getvalue())
         assert "Fail a: an output differs" in shown
         assert "1/2  50 %" in shown
@@ -398,14 +398,11 @@ def test_how_far_the_suite_is_names_what_takes_long(monkeypatch: pytest.MonkeyPa
     """The line of progress has a share, a rate and the item that has been running for long."""
     now = [100.0]
     monkeypatch.setattr("time.monotonic", lambda: now[0])
-    stream = io.StringIO()
-    display = SuiteDisplay(stream=stream)
+    display = SuiteDisplay(stream=io.StringIO())
     display._total = 4
     display._samples.append((100.0, 0))
     display.started(Item("slow", "/slow"), 0)
     display.finished(result("a", "Pass"))
     now[0] = 110.0
-    display._progress()
-    assert stream.getvalue() == (
-        "1 of 4 done (25 %), 0.1 a second, 30 s left: 1 Pass; slow has been running for 10.00 s\n"
-    )
+    text = "1 of 4 done (25 %), 0.1 a second, 30 s left: 1 Pass; slow has been running for 10.00 s"
+    assert display._progress_text() == text

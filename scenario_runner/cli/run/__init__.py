@@ -92,7 +92,7 @@ def _files(paths: Sequence[str], options: argparse.Namespace) -> list[RunFile]:
         if options.set:
             raise UsageError("--set is for scenarios, and a model was given")
         return [_read_model(paths, options)]
-    if options.input or options.shader or options.push_constants:
+    if model_files(options):
         message = "--input, --shader and --push-constants are for models, and no model was given"
         raise UsageError(message, help="scenario-runner MODEL.vgf --input NAME=FILE")
     return files_to_run(paths, options)
@@ -110,7 +110,7 @@ def _read_model(paths: Sequence[str], options: argparse.Namespace) -> RunFile:
     path = paths[0]
     model = BareModel(path)
     for kind, option in _MODEL_OPTIONS.items():
-        for name, file in getattr(options, option[2:].replace("-", "_")):
+        for name, file in value_of(options, option):
             model.give(kind, name, file, partial(Diagnostic._replace, path=f"{path}: {option} {name}"), option)
     model.check_outputs()
     lacks = model.lacks()

@@ -43,7 +43,9 @@ class RunTask:
         """Run a file, or close the device for None."""
         try:
             if file is None:
-                self._close()
+                runner, self._runner = self._runner, None
+                if runner is not None:
+                    runner.close_device()
                 end = FileEnd()
             else:
                 if self._runner is None:
@@ -56,11 +58,6 @@ class RunTask:
         except BaseException as error:
             end = FileEnd(report_error(error), is_over=True)
         return {**end._asdict(), "problems": [problem.as_json() for problem in end.problems]}, "good"
-
-    def _close(self) -> None:
-        runner, self._runner = self._runner, None
-        if runner is not None:
-            runner.close_device()
 
     def used(self) -> list[str]:
         """Name no modules: few files run after a crash."""

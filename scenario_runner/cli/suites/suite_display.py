@@ -168,12 +168,6 @@ class SuiteDisplay:
     def __exit__(self, *_: object) -> None:
         self._stop()
 
-    def _progress(self) -> None:
-        if self._live is not None:
-            self._live.refresh()
-        else:
-            self._write(self._progress_text())
-
     def _write(self, *lines: str, style: str = "") -> None:
         """Print lines; style the first."""
         with self._lock:
@@ -194,7 +188,7 @@ class SuiteDisplay:
 
     def _keep_showing(self) -> None:
         while not self._ended.wait(_LOG_INTERVAL_S):
-            self._progress()
+            self._write(self._progress_text())
 
     def _stop(self) -> None:
         self._ended.set()
