@@ -4,15 +4,13 @@ import argparse
 import json
 import os
 import textwrap
-from contextlib import suppress
-from importlib.metadata import PackageNotFoundError, version
 
 from scenario_runner.cli.command_frame import DEPENDENCIES
 from scenario_runner.cli.options import KINDS_KEPT
 from scenario_runner.errors import FileError, UsageError
 from scenario_runner.errors.codes import CODES, FAMILIES
 from scenario_runner.errors.text import close_names, counted, did_you_mean, size_in_units
-from scenario_runner.errors.version import __version__, revision
+from scenario_runner.errors.version import __version__, revision, version_of
 from scenario_runner.files.cache_folder import KINDS, LIMIT_VARIABLE, default_cache_dir, kept_files, limit_bytes, remove
 
 
@@ -40,11 +38,7 @@ def explain(options: argparse.Namespace) -> None:
 
 def versions(options: argparse.Namespace) -> None:
     """Print the versions of this program and the packages below it, as JSON with the reference runner's keys."""
-    installed: dict[str, str | None] = dict.fromkeys(DEPENDENCIES)
-    for name in DEPENDENCIES:
-        with suppress(PackageNotFoundError):
-            installed[name] = version(name)
-    dependencies = [{"name": name, "version": installed[name]} for name in DEPENDENCIES]
+    dependencies = [{"name": name, "version": version_of(name)} for name in DEPENDENCIES]
     print(json.dumps({"version": __version__, "revision": revision(), "dependencies": dependencies}, indent=2))
 
 

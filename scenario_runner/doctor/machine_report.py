@@ -63,7 +63,7 @@ def gather(*, timeout_s: float = 30.0, compiler: str | None = None) -> dict[str,
             "vgf": _vgf(),
             "converter": {
                 "path": model_converter.find_converter(),
-                "version": system.version_of(model_converter.PACKAGE),
+                "version": version.version_of(model_converter.PACKAGE),
             },
             "cache": system.cache(default_cache_dir()),
         }
@@ -168,7 +168,7 @@ def _layers(
             "found": layers is not None,
             "works": emulation is not None and bool(emulation.first("instance")) and not emulation.failure,
             "source": layers.source if layers else None,
-            "version": system.version_of(PACKAGE) if is_packaged else None,
+            "version": version.version_of(PACKAGE) if is_packaged else None,
             "graph_manifest": layers.graph.path if layers else None,
             "tensor_manifest": layers.tensor.path if layers else None,
             "library_folder": layers.library_folder if layers else None,
@@ -195,14 +195,14 @@ def _devices(
 
 def _vgf() -> dict[str, object]:
     """Describe the library that reads VGF files."""
-    version, problem = system.version_of(vgf_tables.PACKAGE), None
+    installed, problem = version.version_of(vgf_tables.PACKAGE), None
     try:
         import vgfpy  # noqa: F401
     except Exception as error:  # a wheel for another interpreter may raise anything
         problem = f"{type(error).__name__}: {error}".splitlines()[0]
-        problem = problem if version else f"the package {vgf_tables.PACKAGE} is not installed"
-    found, works = version is not None or problem is None, problem is None
-    return {"found": found, "works": works, "version": version, "problem": problem}
+        problem = problem if installed else f"the package {vgf_tables.PACKAGE} is not installed"
+    found, works = installed is not None or problem is None, problem is None
+    return {"found": found, "works": works, "version": installed, "problem": problem}
 
 
 class Probe:

@@ -7,11 +7,11 @@ import platform
 import sys
 from collections.abc import Mapping
 from glob import glob
-from importlib.metadata import PackageNotFoundError, version
 
 from scenario_runner.errors import ScenarioRunnerError
 from scenario_runner.errors.installation import family_here, mixed_packages_problem
 from scenario_runner.errors.text import Json
+from scenario_runner.errors.version import version_of
 from scenario_runner.files.cache_folder import KINDS, kept_files
 from scenario_runner.shaders.compilers.search import OFF, VALIDATOR_VARIABLE, find_compilers, find_validator
 from scenario_runner.shaders.compilers.table import GLSLANG_VARIABLE, Compiler
@@ -59,14 +59,6 @@ def machine(environ: Mapping[str, str]) -> dict[str, object]:
             name: value for name, value in sorted(environ.items()) if value and name.startswith(_VARIABLES)
         },
     }
-
-
-def version_of(package: str) -> str | None:
-    """Return the version of a Python package, or None if it is not installed."""
-    try:
-        return version(package)
-    except PackageNotFoundError:
-        return None
 
 
 def cache(folder: str) -> dict[str, object]:

@@ -39,12 +39,17 @@ def _version() -> str:
         return tag if commits == "0" else f"{following}.dev{commits}+g{hash}"
     if described:  # there is no tag yet
         return f"0.1.dev{_git('rev-list', '--count', 'HEAD')}+g{described}"
+    return version_of("scenario-runner") or "0.0"
+
+
+def version_of(package: str) -> str | None:
+    """Return the version of a Python package, or None if it is not installed."""
     from importlib.metadata import PackageNotFoundError, version
 
     try:
-        return version("scenario-runner")
+        return version(package)
     except PackageNotFoundError:
-        return "0.0"
+        return None
 
 
 def _git(*arguments: str) -> str:

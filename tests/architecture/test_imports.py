@@ -222,7 +222,6 @@ OPENING = {
 }
 # File and number of calls, with the reason why no scenario, check file, list or shader gives these names.
 ALLOWED: dict[str, tuple[int, str]] = {
-    "cli/bench/samples.py": (1, "the caller's measurement"),
     "cli/github.py": (1, "the summary that GitHub names in the environment"),
     "cli/validate.py": (1, "a schema of the package"),
     "compare/differences.py": (1, "files that the caller compares"),
