@@ -22,10 +22,11 @@ def by_id(results: list[Result]) -> dict[str, tuple[Outcome, ...]]:
     return {result.item.id: result.attempts for result in results}
 
 
+@pytest.mark.usefixtures("trouble")
 def test_a_crash_costs_one_item(folder: Folder) -> None:
     """The crashed item has its signal, place, Python stack and earlier items, and runs once more alone. The other
-    items pass."""
-    items = [folder.good("a"), folder.crashing("b"), folder.good("c")]
+    items pass. An item that crashes only after others passes alone."""
+    items = [folder.good("a"), folder.crashing("b"), folder.good("c"), folder.troubled("crashes_later")]
     with SuiteWorkers(options(jobs=1, rules=TWICE)) as workers:
         outcomes = by_id(list(workers.run(items)))
     first, second = outcomes["b"]
@@ -40,6 +41,8 @@ def test_a_crash_costs_one_item(folder: Folder) -> None:
     assert (first.before, first.before_count) == (("a",), 1)
     assert (second.status, second.before, second.before_count) == ("Crash", (), 0)
     assert [each.status for each in (*outcomes["a"], *outcomes["c"])] == ["Pass", "Pass"]
+    crash, again = outcomes["crashes_later"]
+    assert (crash.status, crash.before, again) == ("Crash", ("c",), Outcome("Pass"))
 
 
 def test_endless_work_ends_at_its_limit(folder: Folder) -> None:
@@ -113,33 +116,20 @@ def test_a_slow_end_is_not_waited_for(folder: Folder) -> None:
 
 
 @pytest.mark.usefixtures("trouble")
-@pytest.mark.parametrize(
-    "what, status, code, words",
-    [
-        ("loses_the_device", "Fail", LOST, "VK_ERROR_DEVICE_LOST"),
-        ("leaks_files", "Crash", LimitError.exit_code, "has run out of file handles"),
-    ],
-)
-def test_a_spoiled_process_runs_nothing_more(folder: Folder, what: str, status: str, code: int, words: str) -> None:
+def test_a_spoiled_process_runs_nothing_more(folder: Folder) -> None:
     """A worker with a lost device or without file handles ends with its item, and another worker continues."""
-    crash = folder.crashing()
+    names = ("loses_the_device", "leaks_files")
+    items = [item for name in names for item in (folder.troubled(name), folder.good(f"after {name}"))]
     with SuiteWorkers(options(jobs=1)) as workers:
-        outcomes = by_id(list(workers.run([folder.troubled(what), folder.good(), crash])))
-    assert (outcomes[what][0].status, outcomes[what][0].exit_code) == (status, code), outcomes[what][0].reason
-    assert words in outcomes[what][0].reason
-    assert outcomes["good"][0].status == "Pass"
-    assert outcomes["crash"][0].before == ("good",)
-
-
-@pytest.mark.usefixtures("trouble")
-def test_what_crashes_only_after_others_passes_alone(folder: Folder) -> None:
-    """The second run has a process of its own and passes. The list of earlier items belongs to the first run."""
-    later = folder.troubled("crashes_later")
-    with SuiteWorkers(options(jobs=1, rules=TWICE)) as workers:
-        outcomes = by_id(list(workers.run([folder.good(), later])))
-    crash, again = outcomes["crashes_later"]
-    assert (crash.status, crash.before) == ("Crash", ("good",))
-    assert again == Outcome("Pass")
+        outcomes = by_id(list(workers.run([*items, folder.crashing()])))
+    (lost,), (leaking,) = (outcomes[name] for name in names)
+    assert (lost.status, lost.exit_code) == ("Fail", LOST), lost.reason
+    assert "VK_ERROR_DEVICE_LOST" in lost.reason
+    assert (leaking.status, leaking.exit_code) == ("Crash", LimitError.exit_code), leaking.reason
+    assert "has run out of file handles" in leaking.reason
+    assert [outcomes[f"after {name}"][0].status for name in names] == ["Pass", "Pass"]
+    assert leaking.before == ("after loses_the_device",)
+    assert outcomes["crash"][0].before == ("after leaks_files",)
 
 
 @pytest.mark.usefixtures("trouble")

@@ -152,18 +152,15 @@ def test_no_driver(folder: Folder, tmp_path: Path, monkeypatch: pytest.MonkeyPat
     assert raised.value.problems[0].help
 
 
-def test_stopping_now_ends_what_runs(folder: Folder) -> None:
-    """Stopping kills the running items without results, and waits for nothing."""
-    with SuiteWorkers(options(), on_start=lambda item, worker: workers.stop(now=True)) as workers:
-        assert list(workers.run([folder.endless()])) == []
-
-
 def test_what_runs_is_ended_where_nobody_wants_it(folder: Folder) -> None:
-    """A run that is left early leaves no item behind, and the next run begins with its own."""
+    """A run that is left early leaves no item behind, and the next run begins with its own. Stopping kills the running
+    items without results, and waits for nothing."""
     items = [folder.good("a"), folder.endless("b"), folder.endless("c")]
     with SuiteWorkers(options()) as workers:
         assert next(iter(workers.run(items))).item.id == "a"
         assert workers.run_one(items[0]).attempts[0].status == "Pass"
+        workers.listen(lambda item, worker: workers.stop(now=True), print)
+        assert list(workers.run(items[1:])) == []
 
 
 _SUPERVISOR = """

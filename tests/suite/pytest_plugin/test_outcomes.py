@@ -86,29 +86,21 @@ def test_each_verdict_has_its_outcome(run_pytest: RunPytest, tmp_path: Path) -> 
     assert {each.get("name") for each in case.iter("property")} == {"verdict", "device", "driver"}
 
 
-def test_a_crash_that_does_not_come_again_is_a_flake(
-    run_pytest: RunPytest, tmp_path: Path, fault_layer: dict[str, str]
-) -> None:
-    """A real crash costs one scenario one attempt: it runs again alone and passes, with a warning."""
-    for name in ("a", "b"):
+def test_crashes(run_pytest: RunPytest, tmp_path: Path, fault_layer: dict[str, str]) -> None:
+    """A scenario that crashes once runs again alone and passes, with a warning. A scenario that crashes each time
+    fails, and -x stops pytest."""
+    for name in "abcd":
         write_scenario(tmp_path / f"{name}.json")
+    scenario = json.loads((tmp_path / "c.json").read_text())
+    scenario["resources"].append({"buffer": {"uid": "second", "size": 4, "shader_access": "readwrite"}})
+    (tmp_path / "c.json").write_text(json.dumps(scenario))
     crash = {**fault_layer, "FAULT_CALL": "vkCreateBuffer", "FAULT_AT": "2", "FAULT_SIGNAL": str(int(signal.SIGSEGV))}
-    ended = run_pytest("--scenarios", "-rA", env=crash)
-    assert ended.code == 0, ended.out
-    assert outcomes(ended.out) == {"a.json::a": "PASSED", "b.json::b": "PASSED"}
-    assert "ScenarioFlakeWarning: Flake: the process was ended by SIGSEGV" in ended.out
-    assert "the same process had run 1 item before, most recently:\n  a.json" in ended.out
-
-
-def test_a_crash_is_a_failure(run_pytest: RunPytest, tmp_path: Path, fault_layer: dict[str, str]) -> None:
-    """A scenario that crashes each time fails, pytest goes on, and -x stops it."""
-    for name in ("a", "b"):
-        write_scenario(tmp_path / f"{name}.json")
-    crash = {**fault_layer, "FAULT_CALL": "vkCreateBuffer", "FAULT_AT": "1", "FAULT_SIGNAL": str(int(signal.SIGSEGV))}
     ended = run_pytest("--scenarios", "-rA", "-x", env=crash)
     assert ended.code == 1, ended.out
-    assert outcomes(ended.out) == {"a.json::a": "FAILED"}
-    assert "Crash a.json: the process was ended by SIGSEGV" in ended.out
+    assert outcomes(ended.out) == {"a.json::a": "PASSED", "b.json::b": "PASSED", "c.json::c": "FAILED"}
+    assert "ScenarioFlakeWarning: Flake: the process was ended by SIGSEGV" in ended.out
+    assert "the same process had run 1 item before, most recently:\n  a.json" in ended.out
+    assert "Crash c.json: the process was ended by SIGSEGV" in ended.out
     assert "create_buffer" not in ended.out  # frames of this program
 
 
@@ -146,7 +138,8 @@ def test_unsupported(scenario_runner):
 
 def test_scenarios_in_python_tests(run_pytest: RunPytest, tmp_path: Path) -> None:
     """Runs and comparisons share one device. A difference fails the test with its values, and a missing feature
-    skips it."""
+    skips it. Without --scenarios, JSON files are no tests."""
+    write_scenario(tmp_path / "a.json")
     (tmp_path / "test_scenarios.py").write_text(TESTS)
     ended = run_pytest("-rA")
     assert outcomes(ended.out) == {

@@ -24,12 +24,6 @@ def suite(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_nothing_is_collected_unless_asked_for(run_pytest: RunPytest, suite: Path) -> None:
-    """Without --scenarios, JSON files are no tests, and Python tests are as before."""
-    (suite / "test_plain.py").write_text("def test_plain(): pass\n")
-    assert outcomes(run_pytest("-rA").out) == {"test_plain.py::test_plain": "PASSED"}
-
-
 def collected(run_several: RunSeveral, choices: Iterable[tuple[str, ...]]) -> dict[tuple[str, ...], list[str]]:
     """The names of the tests that each choice collects."""
     runs = run_several([["--scenarios", "--collect-only", "-q", *choice] for choice in choices])
