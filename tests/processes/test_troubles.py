@@ -88,22 +88,9 @@ def test_ways_to_end(folder: Folder, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("trouble")
-def test_a_driver_that_waits_for_ever(folder: Folder) -> None:
-    """The worker is killed at the time limit of its item, once, and the stack shows the call of the driver."""
-    with SuiteWorkers(options(jobs=1, timeout_s=3)) as workers:
-        outcomes = by_id(list(workers.run([folder.troubled("sleeps"), folder.good()])))
-    (outcome,) = outcomes["sleeps"]
-    assert (outcome.status, outcome.exit_code) == ("Timeout", FENCE)
-    assert outcome.reason == f"the process was killed, since it {LATE}, while creating its resources"
-    assert outcome.diagnostics[0]["code"] == "SR-DEVICE-004"
-    assert "create_buffer" in outcome.python_stack
-    assert outcomes["good"][0].status == "Pass"
-
-
-@pytest.mark.usefixtures("trouble")
 def test_a_slow_end_is_not_waited_for(folder: Folder) -> None:
-    """Other items run while a process that was killed is still there, as one that its driver holds. The item itself has
-    its verdict, and so has the suite."""
+    """A worker that waits for the driver forever is killed at the time limit, and the stack shows the call of the
+    driver. Other items run while the killed process is still there, as one that its driver holds."""
     hanging = folder.troubled("sleeps")
     task = "run_unkillable"
     with SuiteWorkers(options(jobs=1, timeout_s=3, task=task)) as workers:
@@ -113,6 +100,11 @@ def test_a_slow_end_is_not_waited_for(folder: Folder) -> None:
     os.kill(process, signal.SIGKILL)
     os.kill(other, signal.SIGKILL)
     assert [outcomes[each][0].status for each in ("sleeps", "a", "b")] == ["Timeout", "Pass", "Pass"]
+    (outcome,) = outcomes["sleeps"]
+    assert outcome.exit_code == FENCE
+    assert outcome.reason == f"the process was killed, since it {LATE}, while creating its resources"
+    assert outcome.diagnostics[0]["code"] == "SR-DEVICE-004"
+    assert "create_buffer" in outcome.python_stack
 
 
 @pytest.mark.usefixtures("trouble")

@@ -1,6 +1,10 @@
 """Problems of suites, collected for the tests that look at them."""
 
+from collections.abc import Sequence
+from pathlib import Path
+
 from scenario_runner.errors.diagnostic import Diagnostic
+from scenario_runner.suite.discovery import Discovery
 from scenario_runner.suite.problems import SuiteProblems
 
 
@@ -14,3 +18,11 @@ class Collected(SuiteProblems):
     @property
     def shown(self) -> list[str]:
         return [f"{each.code} {each}" for each in self.diagnostics]
+
+
+def found(folder: Path, *paths: str, problems: Sequence[str] = ()) -> list[str]:
+    """Return the items below paths, after a check of the reported problems."""
+    reported = Collected()
+    ids = [item.id for item in Discovery(str(folder), reported).items([str(folder / path) for path in paths])]
+    assert reported.shown == list(problems)
+    return ids

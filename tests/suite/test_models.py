@@ -2,7 +2,6 @@
 
 import json
 import shutil
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +11,7 @@ import pytest
 from scenario_runner.errors import ExpectationError
 from scenario_runner.ml.vgf_file import parse_vgf
 from scenario_runner.ml.vgf_model import PushConstantRange
-from scenario_runner.suite.discovery import Discovery, item_of
+from scenario_runner.suite.discovery import item_of
 from scenario_runner.suite.evaluation import run_item
 from scenario_runner.suite.expectations.outputs import load_model
 from scenario_runner.suite.expectations.validation import check
@@ -23,7 +22,7 @@ from scenario_runner.suite.worker_task import Runners
 from scenario_runner.validation import Options, validate_file
 from tests.ml.vgf_samples import DIFFERENCE, STORAGE_BUFFER, encoded, model_of_two_inputs, one_segment, row
 from tests.program import Program
-from tests.suite.collected import Collected
+from tests.suite.collected import found
 from tests.tables import cases
 
 PROGRAM = Path(__file__).resolve().parents[1] / "ml" / "programs" / "difference.pte"
@@ -172,14 +171,6 @@ def test_keys_of_models_in_a_scenario(tmp_path: Path) -> None:
     path.write_text('{"expect": {"shaders": {}}, "resources": [], "commands": []}')
     (problem,) = check(item_of(str(path), "i"))
     assert (problem.code, problem.pointer) == ("SR-EXPECT-006", "/expect/shaders")
-
-
-def found(folder: Path, *paths: str, problems: Sequence[str] = ()) -> list[str]:
-    """Return the items below paths, after a check of the reported problems."""
-    reported = Collected()
-    ids = [item.id for item in Discovery(str(folder), reported).items([str(folder / path) for path in paths])]
-    assert reported.shown == list(problems)
-    return ids
 
 
 def test_models_of_a_folder(tmp_path: Path) -> None:

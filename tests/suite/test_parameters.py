@@ -1,10 +1,6 @@
 """Parameters: an item for each combination, values in scenarios and expectations, and mistakes."""
 
 import json
-import shutil
-import subprocess
-import sys
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +12,6 @@ from scenario_runner.errors import ScenarioError, UsageError
 from scenario_runner.files.input import ParameterizedFile
 from scenario_runner.files.parameters import replaced, uses
 from scenario_runner.plan.plan_cache import PlanCache
-from scenario_runner.suite.cluster_host import Layout, check_store, receive, sent_item
 from scenario_runner.suite.combinations import variants
 from scenario_runner.suite.discovery import Discovery, item_of
 from scenario_runner.suite.evaluation import run_item
@@ -24,10 +19,10 @@ from scenario_runner.suite.expectations.validation import check
 from scenario_runner.suite.hashes import item_hashes
 from scenario_runner.suite.outcomes import Item, Result
 from scenario_runner.suite.reports.summary import Repeat
-from scenario_runner.suite.verdicts import Expected
 from scenario_runner.suite.worker_task import Runners
 from tests.program import Program
-from tests.suite.collected import Collected
+from tests.suite.cluster.hosts import placed_elsewhere
+from tests.suite.collected import Collected, found
 
 CHECKOUT = Path(__file__).resolve().parents[2]
 LINES = [
@@ -74,13 +69,6 @@ def used(**lists: Any) -> tuple[Any, Any]:
     return {"resources": raw, "commands": []}, {"parameters": lists}
 
 
-def ids_of(folder: Path, *paths: str) -> list[str]:
-    problems = Collected()
-    ids = [item.id for item in Discovery(str(folder), problems).items([str(folder / path) for path in paths])]
-    assert problems.shown == []
-    return ids
-
-
 def test_a_suite(program: Program, tmp_path: Path) -> None:
     """Every combination that is not excluded runs, is compared with its own file and can be named, listed and kept."""
     write(tmp_path)
@@ -123,9 +111,9 @@ def test_ids(tmp_path: Path, lists: Any, exclude: Any, ids: list[str]) -> None:
     """Ids are values as text, or name and index for lists and unprintable values; equal ids are numbered."""
     scenario, expectations = used(**lists)
     write(tmp_path, scenario, {**expectations, "exclude": exclude})
-    assert ids_of(tmp_path, "a.json") == [f"a.json[{id}]" for id in ids]
+    assert found(tmp_path, "a.json") == [f"a.json[{id}]" for id in ids]
     for item in variants(item_of(str(tmp_path / "a.json"), "a.json")):
-        assert ids_of(tmp_path, item.id) == [item.id]
+        assert found(tmp_path, item.id) == [item.id]
         assert f"a.json{item.variant}" == item.id
 
 
@@ -137,7 +125,7 @@ def test_a_suite_json(tmp_path: Path) -> None:
     write(tmp_path, one, two, "own")
     write(tmp_path, used(m=[])[0], None, "m")
     write(tmp_path, EMPTY, None, "plain")
-    assert ids_of(tmp_path, ".") == ["both.json[1-3]", "m.json[3]", "own.json[5]", "plain.json"]
+    assert found(tmp_path, ".") == ["both.json[1-3]", "m.json[3]", "own.json[5]", "plain.json"]
 
 
 @pytest.mark.parametrize(
@@ -312,14 +300,14 @@ def test_an_unknown_combination(tmp_path: Path) -> None:
         assert shown.startswith("SR-SUITE-017")
         assert problems.diagnostics[0].help == f"combinations: {', '.join(IDS)}"
     path.unlink()
-    assert ids_of(tmp_path, "a.json") == ["a.json"]
+    assert found(tmp_path, "a.json") == ["a.json"]
 
 
 def test_a_file_with_brackets(tmp_path: Path) -> None:
     """A file of the name comes before a combination."""
     write(tmp_path, EMPTY, None, "a.json[1]")
     write(tmp_path, EMPTY, None, "b[1]")
-    assert ids_of(tmp_path, "a.json[1].json", "b[1].json") == ["a.json[1].json", "b[1].json"]
+    assert found(tmp_path, "a.json[1].json", "b[1].json") == ["a.json[1].json", "b[1].json"]
 
 
 def test_values_in_expectations(tmp_path: Path, runners: Runners) -> None:
@@ -346,14 +334,8 @@ def test_what_a_result_depends_on(tmp_path: Path) -> None:
 
 def test_they_are_sent_to_other_hosts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, runners: Runners) -> None:
     """With the files that a combination names."""
-    monkeypatch.setenv("SCENARIO_RUNNER_CACHE", str(tmp_path / "cache"))
-    check_store()
     item = variants(item_of(str(write(tmp_path / "in")), "a.json"))[2]
-    sent = sent_item(item, Expected())
-    assert sent.absolute == ()
-    receive({hash: Path(path).read_bytes() for path, hash in sent.files.items()})
-    shutil.rmtree(tmp_path / "in")
-    placed = Layout(str(tmp_path / "scratch")).place(sent)
+    placed = placed_elsewhere(item, tmp_path / "in", tmp_path / "scratch", monkeypatch)
     assert (placed.id, placed.variant, placed.parameters) == (item.id, "[int-4-3]", item.parameters)
     assert run_item(placed, runners).status == "Pass"
 
@@ -386,27 +368,6 @@ def test_update(program: Program, tmp_path: Path) -> None:
     ended = program("test", ".", "--update")
     assert (ended.code, (tmp_path / "a.check.json").read_text()) == (1, before)
     assert "an update does not change values that other combinations of parameters share" in ended.out
-
-
-def test_pytest(run_in: Callable[..., str], tmp_path: Path) -> None:
-    """Names of tests have the values in brackets."""
-    write(tmp_path / "x")
-    assert [line for line in run_in(tmp_path).splitlines() if "::" in line] == [f"x/a.json::a{id}" for id in IDS]
-
-
-@pytest.fixture
-def run_in() -> Callable[..., str]:
-    """Collect the tests in a folder by pytest with the plugin alone."""
-
-    def run(folder: Path) -> str:
-        options = ["-p", "scenario_runner.suite.pytest_plugin", "--scenarios", "--collect-only", "-q"]
-        env = {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "PYTHONPATH": str(CHECKOUT)}
-        done = subprocess.run(
-            [sys.executable, "-m", "pytest", *options], cwd=folder, env=env, capture_output=True, text=True, check=True
-        )
-        return done.stdout
-
-    return run
 
 
 def test_items_of_old_journals() -> None:

@@ -1,7 +1,6 @@
 """suite.json: defaults for the items in its folder and below."""
 
 import json
-import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -9,18 +8,17 @@ from typing import Any
 import numpy
 import pytest
 
-from scenario_runner.suite.cluster_host import Layout, check_store, receive, sent_item
 from scenario_runner.suite.discovery import Discovery, item_of
 from scenario_runner.suite.evaluation import run_item
 from scenario_runner.suite.expectations.reading import load
 from scenario_runner.suite.expectations.validation import check
 from scenario_runner.suite.hashes import item_hashes
 from scenario_runner.suite.outcomes import Item, Outcome
-from scenario_runner.suite.verdicts import Expected
 from scenario_runner.suite.worker_task import Runners
 from tests.left_out import TOSA_TOOLS, needs
 from tests.program import Program
 from tests.scenes import Scene, glsl
+from tests.suite.cluster.hosts import placed_elsewhere
 from tests.suite.collected import Collected
 from tests.tables import cases
 
@@ -181,15 +179,9 @@ def test_a_result_depends_on_all_of_them(write: Write) -> None:
 
 def test_they_are_sent_to_other_hosts(write: Write, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Files suite.json are laid out above the item, and other files do not count on the host."""
-    monkeypatch.setenv("SCENARIO_RUNNER_CACHE", str(tmp_path / "cache"))
-    check_store()
     item = write(TOLERANT, {"repeat": 2})
-    sent = sent_item(item, Expected())
-    assert sent.absolute == ()
-    receive({hash: Path(path).read_bytes() for path, hash in sent.files.items()})
-    shutil.rmtree(tmp_path / "a")
     (tmp_path / "suite.json").write_text("not JSON")
-    placed = Layout(str(tmp_path / "scratch")).place(sent)
+    placed = placed_elsewhere(item, tmp_path / "a", tmp_path / "scratch", monkeypatch)
     assert placed.defaults == tuple(f"{tmp_path}/scratch{path}" for path in item.defaults)
     assert load(placed).check.repeat == 2
 

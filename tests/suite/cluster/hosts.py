@@ -6,6 +6,7 @@ when its standard input does.
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -15,8 +16,12 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import pytest
+
 from scenario_runner.errors import file_error
+from scenario_runner.suite.cluster_host import Layout, check_store, receive, sent_item
 from scenario_runner.suite.outcomes import Item, Outcome
+from scenario_runner.suite.verdicts import Expected
 
 
 class Cluster(NamedTuple):
@@ -48,6 +53,17 @@ def cluster_of(count: int, folder: Path, program: Path | None = None) -> Iterato
             yield Cluster(address, processes, folder, process.pid)
         finally:
             process.communicate("")
+
+
+def placed_elsewhere(item: Item, folder: Path, scratch: Path, monkeypatch: pytest.MonkeyPatch) -> Item:
+    """Send an item's files to this host, remove the folder of the item, and return the item with its new paths."""
+    monkeypatch.setenv("SCENARIO_RUNNER_CACHE", str(scratch / "cache"))
+    check_store()
+    sent = sent_item(item, Expected())
+    assert sent.absolute == ()
+    receive({hash: Path(path).read_bytes() for path, hash in sent.files.items()})
+    shutil.rmtree(folder)
+    return Layout(str(scratch)).place(sent)
 
 
 def end_of_host(item: Item, runners: object, options: object) -> Outcome:

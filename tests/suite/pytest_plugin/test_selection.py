@@ -10,6 +10,8 @@ import pytest
 
 from tests.program import Ended
 from tests.suite.pytest_plugin.conftest import PLUGIN, RunPytest, outcomes, write_scenario
+from tests.suite.test_parameters import IDS
+from tests.suite.test_parameters import write as write_parameters
 
 RunSeveral = Callable[[list[list[str]]], list[Ended]]
 
@@ -107,10 +109,15 @@ def test_the_plugin_is_installed_and_light(checkout: Path) -> None:
     assert {each for each in done.stdout.split() if each.count(".") > 1} == {PLUGIN}
 
 
-def test_models(run_several: RunSeveral, tmp_path: Path) -> None:
-    """A model with expectations is a test, one that is named too; a suite.json and a model that a scenario uses not."""
+def test_models_and_parameters(run_several: RunSeveral, tmp_path: Path) -> None:
+    """A model with expectations is a test, one that is named too; a suite.json and a model that a scenario uses not. A
+    name has the values of parameters in brackets."""
+    write_parameters(tmp_path / "x")
     for name in ("net.vgf", "net.expected/y.npy", "used.vgf", "used.json", "suite.json"):
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_text("{}")
-    choices: dict[tuple[str, ...], list[str]] = {(): ["net"], ("used.vgf",): ["used"]}
+    choices: dict[tuple[str, ...], list[str]] = {
+        (): ["net", *(f"a{id}" for id in IDS)],
+        ("used.vgf",): ["used"],
+    }
     assert collected(run_several, choices) == choices

@@ -302,7 +302,9 @@ def test_a_failure_says_everything(cases: dict[str, ElementTree.Element]) -> Non
 
 
 def test_other_verdicts_have_their_elements(cases: dict[str, ElementTree.Element]) -> None:
-    """Crashes are errors, lists' expectations and missing features are skipped, flakes pass with Surefire's element."""
+    """Crashes are errors, lists' expectations and missing features are skipped, flakes pass with Surefire's element.
+    A repeated name gets a number, since GitLab drops a second case of a name."""
+    assert {"pass/scenario.json", "pass/scenario.json (2)"} <= set(cases)
     elements = {name.split("/")[0]: [each.tag for each in case] for name, case in cases.items()}
     assert elements["pass"] == []
     assert elements["crash"] == ["error", "rerunFailure", "system-err"]
@@ -335,15 +337,11 @@ def test_attempts_that_gave_the_same_are_described_once(cases: dict[str, Element
     assert text.count("[0, 1, 2]: expected 0, got 255") == 1
 
 
-def test_a_name_that_appears_twice_gets_a_number(cases: dict[str, ElementTree.Element]) -> None:
-    """GitLab drops a second case of one name, so no two have one."""
-    assert {"pass/scenario.json", "pass/scenario.json (2)"} <= set(cases)
-
-
 def test_what_is_too_large_goes_on_in_further_files(tmp_path: Path) -> None:
-    """No file is larger than the limit; each is complete, and together they have all cases."""
+    """No file is larger than the limit; each is complete, and together they have all cases. A shorter report removes
+    the further files, and a file of such a name that is no part of a report stays."""
     outcome = Outcome("Fail", 0.0, "x" * 1000)
-    results = (Result(Item(f"{number}", f"/{number}"), "Fail", (outcome,)) for number in range(400))
+    results = [Result(Item(f"{number}", f"/{number}"), "Fail", (outcome,)) for number in range(400)]
     size_max = 600_000
     files = write_junit(str(tmp_path / "j.xml"), results, SuiteInfo(), size_max=size_max)
     assert files == [str(tmp_path / name) for name in ("j.xml", "j-2.xml", "j-3.xml")]
@@ -352,6 +350,10 @@ def test_what_is_too_large_goes_on_in_further_files(tmp_path: Path) -> None:
     assert [suite.get("tests") for suite in suites] == [str(len(suite.findall("testcase"))) for suite in suites]
     names = [case.get("name") for suite in suites for case in suite.iter("testcase")]
     assert names == [str(number) for number in range(400)]
+    assert write_junit(str(tmp_path / "j.xml"), results[:1], SuiteInfo(), size_max=size_max) == files[:1]
+    write_junit(str(tmp_path / "k-2.xml"), results[:1], SuiteInfo())
+    write_junit(str(tmp_path / "k.xml"), results[:1], SuiteInfo())
+    assert sorted(each.name for each in tmp_path.iterdir()) == ["j.xml", "k-2.xml", "k.xml"]
 
 
 def test_a_suite_begins_in_the_file_of_its_first_case(tmp_path: Path) -> None:
@@ -364,17 +366,6 @@ def test_a_suite_begins_in_the_file_of_its_first_case(tmp_path: Path) -> None:
         [("first", "5")],
         [("second", "5"), ("none", "0")],
     ]
-
-
-def test_files_of_a_longer_report_before_are_removed(tmp_path: Path) -> None:
-    """A file of such a name that is no part of a report stays."""
-    outcome = Outcome("Fail", 0.0, "x" * 1000)
-    results = [Result(Item(f"{number}", f"/{number}"), "Fail", (outcome,)) for number in range(400)]
-    assert len(write_junit(str(tmp_path / "j.xml"), results, SuiteInfo(), size_max=600_000)) == 3
-    assert write_junit(str(tmp_path / "j.xml"), results[:1], SuiteInfo(), size_max=600_000) == [str(tmp_path / "j.xml")]
-    write_junit(str(tmp_path / "k-2.xml"), results[:1], SuiteInfo())
-    write_junit(str(tmp_path / "k.xml"), results[:1], SuiteInfo())
-    assert sorted(each.name for each in tmp_path.iterdir()) == ["j.xml", "k-2.xml", "k.xml"]
 
 
 def test_elements_are_those_of_the_schema(cases: dict[str, ElementTree.Element]) -> None:
