@@ -149,7 +149,6 @@ def check_shaders(
     types: Sequence[Types | None] | None = None,
     *,
     compiler: str | None = None,
-    cache_dir: str | None = None,
     use_cache: bool = True,
 ) -> list[CheckedShader]:
     """Compile shaders side by side, and compare each with the operation's attributes and ``types``.
@@ -162,10 +161,10 @@ def check_shaders(
         for shader in shaders
         if isinstance(shader.code, str) and (shader.language == "GLSL" or shader.language == "HLSL")
     ]
-    compiled = iter(compile_each(sources, compiler=compiler, cache_dir=cache_dir, use_cache=use_cache))
+    compiled = iter(compile_each(sources, compiler=compiler, use_cache=use_cache))
     numbered = enumerate(shaders)
     binaries = {str(i): (_label(shader), shader.code) for i, shader in numbered if isinstance(shader.code, bytes)}
-    complaints = check_modules(binaries, cache_dir=cache_dir, use_cache=use_cache) if binaries else {}
+    complaints = check_modules(binaries, cache_dir=None, use_cache=use_cache) if binaries else {}
     checked = []
     for index, shader in enumerate(shaders):
         module: bytes | ScenarioRunnerError | None

@@ -113,12 +113,8 @@ def _named(name: str, by: str) -> str:
 def _probed(cache: ContentCache | None, paths: Iterable[str], named_by: str | None) -> Iterator[Compiler]:
     """Iterate over the compilers among the files ``paths``. Files that are not in the cache are started."""
     seen = set()
-    for path in paths:
-        try:
-            status = os.stat(path)
-        except (OSError, ValueError):
-            continue
-        if (status.st_dev, status.st_ino) in seen or not stat.S_ISREG(status.st_mode):
+    for path, status in _regular_files(paths):
+        if (status.st_dev, status.st_ino) in seen:
             continue
         seen.add((status.st_dev, status.st_ino))
         key = f"compiler {status.st_size} {status.st_mtime_ns} {path}".encode("utf-8", "surrogateescape")
@@ -137,6 +133,17 @@ def _probed(cache: ContentCache | None, paths: Iterable[str], named_by: str | No
             yield _FLAVOURS[flavour](path, version, f"{flavour} {version} {status.st_size} {status.st_mtime_ns}")
         elif named_by:
             raise _unknown(path, named_by, problem)
+
+
+def _regular_files(paths: Iterable[str]) -> Iterator[tuple[str, os.stat_result]]:
+    """Iterate over the regular files among paths, with their status."""
+    for path in paths:
+        try:
+            status = os.stat(path)
+        except (OSError, ValueError):
+            continue
+        if stat.S_ISREG(status.st_mode):
+            yield path, status
 
 
 def _unknown(path: str, named_by: str, answer: str) -> CompilerNotFoundError:
@@ -242,12 +249,8 @@ def _validator_on_path(path: str | None, turn: int) -> Validator | None:
 
 
 def _first_validator(paths: Iterable[str]) -> Validator | None:
-    for path in paths:
-        try:
-            status = os.stat(path)
-        except (OSError, ValueError):
-            continue
-        if stat.S_ISREG(status.st_mode) and os.access(path, os.X_OK):
+    for path, status in _regular_files(paths):
+        if os.access(path, os.X_OK):
             return Validator(path, f"{path} {status.st_size} {status.st_mtime_ns}")
     return None
 
