@@ -34,7 +34,7 @@ SpecConstantComposite SpecConstantOp Variable UntypedVariableKHR ConstantComposi
 SpecConstantCompositeReplicateEXT GraphConstantARM GraphEntryPointARM GraphARM GraphInputARM GraphSetOutputARM Function
 FunctionParameter FunctionEnd FunctionCall Phi ReturnValue Select Load Store CopyMemory CopyMemorySized AccessChain
 InBoundsAccessChain PtrAccessChain InBoundsPtrAccessChain RawAccessChainNV ArrayLength CopyObject CopyLogical Bitcast
-Label Branch BranchConditional CompositeConstruct
+Source Label Branch BranchConditional CompositeConstruct
 ConvertPtrToU PtrEqual PtrNotEqual PtrDiff UntypedAccessChainKHR UntypedInBoundsAccessChainKHR UntypedPtrAccessChainKHR
 UntypedInBoundsPtrAccessChainKHR UntypedArrayLengthKHR CooperativeMatrixLoadKHR CooperativeMatrixStoreKHR
 CooperativeMatrixMulAddKHR CooperativeMatrixLengthKHR CooperativeMatrixLoadNV CooperativeMatrixStoreNV
@@ -95,7 +95,7 @@ def grammars_of_the_package() -> list[dict[str, Any]]:
 
 
 def opcodes(grammar: dict[str, Any]) -> str:
-    """Write constants for opcodes, type names, and the instructions outside functions that define an id."""
+    """Write constants for opcodes, type names, lengths, and the instructions outside functions that define an id."""
     instructions = {each["opname"].removeprefix("Op"): each for each in grammar["instructions"]}
     types = [
         name
@@ -108,21 +108,26 @@ def opcodes(grammar: dict[str, Any]) -> str:
         numbers[constant_name(name) if constant in numbers else constant] = instructions[name]["opcode"]
     definitions = {}
     for name in (*types, *OPCODES.split()):
-        operands = instructions[name].get("operands", ())
-        kinds = [each["kind"] for each in operands]
+        kinds = [each["kind"] for each in instructions[name].get("operands", ())]
         head = name in ("String", "ExtInstImport", "DecorationGroup", "ExtInst", "Undef") or re.search(
             "^Type|Constant|Variable", name
         )
         if head and "IdResult" in kinds:
-            least = 1 + sum("quantifier" not in each for each in operands)
-            definitions[instructions[name]["opcode"]] = (kinds.index("IdResult") + 1, least)
+            definitions[instructions[name]["opcode"]] = kinds.index("IdResult") + 1
+    least_words = {
+        each["opcode"]: 1 + sum("quantifier" not in operand for operand in each.get("operands", ()))
+        for each in instructions.values()
+    }
     return "\n".join(
         [
             *heading("opcodes", "named as in the SPIR-V specification without Op"),
             *(f"{name}: Final = {number}" for name, number in numbers.items()),
             "",
-            "# Opcode → (the word that holds the id, the words the instruction has at least).",
+            "# Opcode → the word that holds the id.",
             *table("DEFINITIONS", definitions),
+            "",
+            "# Opcode → the words that the instruction has at least.",
+            *table("LEAST_WORDS", least_words),
             "",
             *table("TYPE_NAMES", {instructions[name]["opcode"]: f"Op{name}" for name in types}),
             "",

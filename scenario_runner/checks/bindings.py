@@ -12,8 +12,9 @@ from scenario_runner.errors.diagnostic import Diagnostic, error, warning
 from scenario_runner.files.vk_formats import ML_DTYPES, Format, find_format
 from scenario_runner.scenario import Binding
 from scenario_runner.shaders.spirv import DescriptorBinding, Image, Interface, Scalar, Tensor
+from scenario_runner.shaders.spirv._generated import opcodes as op
 from scenario_runner.shaders.spirv._generated.enumerants import IMAGE_FORMATS
-from scenario_runner.shaders.spirv.index import SOURCE, Index
+from scenario_runner.shaders.spirv.index import Index
 from scenario_runner.shaders.spirv.interface import array_uses
 
 _HLSL = 5  # SPIR-V specification, "Source Language"
@@ -73,7 +74,7 @@ def check_registers(index: Index, uid: str, variables: Sequence[DescriptorBindin
 
 def _is_from_hlsl(index: Index) -> bool:
     """Return whether the module names HLSL as the source language."""
-    return any(index.words[at + 1] == _HLSL for at in index.offsets[SOURCE])
+    return any(index.words[at + 1] == _HLSL for at in index.offsets[op.SOURCE])
 
 
 Stages = Sequence[tuple[str, Interface]]

@@ -79,21 +79,10 @@ _PASSES: Final = {
 }
 # Opcodes with several origins → the words of the operands: first, end (None: all) and step.
 _MERGES: Final = {op.SAMPLED_IMAGE: (3, 5, 1), op.SELECT: (4, 6, 1), op.PHI: (3, None, 2)}
-# Other opcodes of interest → their least words.
-_OTHERS: Final = {
-    op.LOAD: 4,
-    op.FUNCTION_CALL: 4,
-    op.EXT_INST: 5,
-    op.VARIABLE: 4,
-    op.FUNCTION_PARAMETER: 3,
-    op.FUNCTION_END: 1,
-}
-_LEAST_WORDS: Final = {
-    **{opcode: 1 + max([word for word, _ in uses], default=0) for opcode, uses in _USES.items()},
-    **{opcode: 1 + word for opcode, word in _PASSES.items()},
-    **{opcode: end or first for opcode, (first, end, _) in _MERGES.items()},
-    **_OTHERS,
-}
+_FOLLOWED: Final = frozenset(
+    {*_USES, *_PASSES, *_MERGES, op.LOAD, op.FUNCTION_CALL, op.EXT_INST, op.VARIABLE}
+    | {op.FUNCTION_PARAMETER, op.FUNCTION_END}
+)
 
 # Instructions of GLSL.std.450 that write through a pointer (Modf, Frexp); all others only read.
 _GLSL_WRITERS: Final = frozenset({35, 51})
@@ -202,15 +191,14 @@ class Access:
 
         for at in index.instructions(start):
             opcode, count = words[at] & 0xFFFF, words[at] >> 16
-            least = _LEAST_WORDS.get(opcode)
-            if least is None:
+            if opcode not in _FOLLOWED:
                 if opcode >= FIRST_VENDOR_OPCODE:
                     # An unknown instruction may read and write every operand.
                     for operand in words[at + 1 : at + count]:
                         touch(operand, _LOST)
                 continue
-            if count < least:
-                raise index.too_short(at, least)
+            if count < op.LEAST_WORDS[opcode]:
+                raise index.too_short(at, op.LEAST_WORDS[opcode])
             if opcode in _USES:
                 for word, flags in _USES[opcode]:
                     if words[at + word] in roots:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import sys
 from array import array
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, Final, TypeVar
 
@@ -27,19 +27,13 @@ _BOUND_WORD: Final = 3
 MAX_BOUND: Final = 0x3FFFFF
 """Largest id bound: SPIR-V specification, section "Universal Limits"."""
 
-SOURCE: Final = 3  # OpSource
-
-# Opcode → least words, for every instruction that this package reads outside functions.
-_LEAST_WORDS: Final = {
-    **{opcode: least for opcode, (_, least) in op.DEFINITIONS.items()},
-    **dict.fromkeys((op.CAPABILITY, op.EXTENSION, op.GROUP_DECORATE, op.GROUP_MEMBER_DECORATE), 2),
-    **dict.fromkeys((SOURCE, op.NAME, op.DECORATE, op.MEMORY_MODEL), 3),
-    **dict.fromkeys((op.EXECUTION_MODE, op.EXECUTION_MODE_ID, op.GRAPH_ENTRY_POINT), 3),
-    **dict.fromkeys((op.MEMBER_NAME, op.MEMBER_DECORATE, op.ENTRY_POINT), 4),
-    op.FUNCTION: 5,
-    op.FUNCTION_END: 1,
-    op.GRAPH: 3,
-}
+# Instructions to read up to the first function or graph.
+_IN_HEAD: Final = frozenset(
+    {*op.DEFINITIONS, op.CAPABILITY, op.EXTENSION, op.SOURCE, op.MEMORY_MODEL, op.NAME, op.MEMBER_NAME}
+    | {op.DECORATE, op.MEMBER_DECORATE, op.GROUP_DECORATE, op.GROUP_MEMBER_DECORATE}
+    | {op.ENTRY_POINT, op.EXECUTION_MODE, op.EXECUTION_MODE_ID, op.GRAPH_ENTRY_POINT}
+    | {op.FUNCTION, op.FUNCTION_END, op.GRAPH}
+)
 # Instructions to read from the first function or graph on.
 _IN_BODIES: Final = frozenset({op.FUNCTION, op.FUNCTION_END, op.GRAPH, op.GRAPH_ENTRY_POINT})
 
@@ -117,7 +111,7 @@ class Index:
         """Note the instructions outside functions. Check word counts and the ends of functions."""
         words = self.words
         end = len(words)
-        noted: Collection[int] = _LEAST_WORDS
+        noted = _IN_HEAD
         function = 0
         at = HEADER_WORDS
         while at < end:
@@ -134,7 +128,7 @@ class Index:
                     raise self.error(f"the function at word {function} has no end before the next one at word {at}")
                 if opcode == op.FUNCTION or opcode == op.FUNCTION_END:
                     function = at if opcode == op.FUNCTION else 0
-            elif opcode >= FIRST_VENDOR_OPCODE and noted is _LEAST_WORDS and count > 1 and at + 1 < end:
+            elif opcode >= FIRST_VENDOR_OPCODE and noted is _IN_HEAD and count > 1 and at + 1 < end:
                 # perhaps a type of a newer extension
                 self.unknown.setdefault(words[at + 1], at)
             at += count
@@ -149,12 +143,12 @@ class Index:
         left = len(self.words) - at
         if count > left:
             raise self.error(f"the instruction at word {at} has {count} words, but the module ends after {left}")
-        if count < _LEAST_WORDS[opcode]:
-            raise self.too_short(at, _LEAST_WORDS[opcode])
+        if count < op.LEAST_WORDS[opcode]:
+            raise self.too_short(at, op.LEAST_WORDS[opcode])
         self.offsets[opcode].append(at)
         bodies = {op.FUNCTION: self.functions, op.GRAPH: self.graphs}
         if opcode in op.DEFINITIONS or opcode in bodies:
-            id = self.words[at + (2 if opcode in bodies else op.DEFINITIONS[opcode][0])]
+            id = self.words[at + (2 if opcode in bodies else op.DEFINITIONS[opcode])]
             table = bodies.get(opcode, self.definitions)
             if not 0 < id < self.bound:
                 raise self.error(f"the instruction at word {at} defines the id {id}, the id bound is {self.bound}")
