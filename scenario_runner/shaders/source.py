@@ -380,8 +380,8 @@ class ShaderSource:
 def assemble(request: CompileRequest, options: BuildOptions, *, marks_lines: bool = True) -> ShaderSource:
     """Read the source and all includes.
 
-    Raises FileError for a file that is missing, irregular or too large, ShaderError for a file that is no source
-    of the language, and SandboxError for a forbidden file.
+    Raises FileError for a file that is missing, irregular or too large, ShaderError for a file of another kind, and
+    SandboxError for a forbidden file.
     """
     if isinstance(request.source, str):
         data = request.source.encode("utf-8", "surrogatepass")

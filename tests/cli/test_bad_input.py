@@ -130,10 +130,12 @@ def test_source_of_another_kind(
 
 
 def test_numbers_instead_of_an_expectation(program: Program, scene: Scene) -> None:
-    """An array of numbers for an output gets the spelling of values."""
+    """An array of numbers for an output gets the spelling of values. The item names the command for the code."""
     scene.shader("add", ADD).buffer("x", size=16, dst="x.npy").dispatch("add", ["x"], [4]).write()
     scene.file("check.json", '{"outputs": {"x": [1, 2]}}')
-    shown = program("test", "scenario.json").err
+    ended = program("test", "scenario.json")
+    shown = ended.err
+    assert "\n  code: scenario-runner explain SR-EXPECT-003\n    help: for numbers, write" in ended.out
     assert (
         "/outputs/x/0: expected an object, got 1 [SR-EXPECT-003]\n"
         '  help: for numbers, write { "values": [1, 2] }\n' in shown

@@ -317,7 +317,7 @@ def _details(outcome: Outcome, limits: _Limits) -> Iterator[str]:
             yield from _output(output, outcome.reason, limits)
     for diagnostic in outcome.diagnostics[: limits.messages]:
         if diagnostic.get("message") and diagnostic["message"] in outcome.reason:
-            yield f"{diagnostic.get('severity', 'error')}[{diagnostic.get('code', '')}]"
+            yield f"code: scenario-runner explain {diagnostic.get('code', '')}"
         else:
             yield diagnostic_text(diagnostic)
         if diagnostic.get("help"):
