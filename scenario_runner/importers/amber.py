@@ -18,8 +18,8 @@ from scenario_runner.errors import FileError, MissingPackageError, ScenarioRunne
 from scenario_runner.importers import item_folders
 from scenario_runner.importers.amber_script import FIRST_LINE, parse_amber_script
 from scenario_runner.importers.item_folders import FoundTest, Imported, Outcome, Prepared, write_not_supported
+from scenario_runner.importers.script import Script, Shader
 from scenario_runner.importers.script_items import write_item
-from scenario_runner.importers.shader_script import Script, Shader
 from scenario_runner.importers.vkscript import parse_vkscript
 from scenario_runner.processes.programs import Program
 

@@ -2,31 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
+from functools import partial
 from typing import Final
 
 from scenario_runner.errors import UnsupportedError
-from scenario_runner.errors.text import Json, close_names, did_you_mean
-from scenario_runner.importers.shader_script import (
+from scenario_runner.errors.text import Json
+from scenario_runner.importers.script import (
+    CLEAR_VALUES,
+    RAY_TRACING,
+    TOPOLOGIES,
     Clear,
     Copy,
     Dispatch,
     Draw,
-    Lines,
     Pipeline,
     SameContent,
     Script,
-    Statement,
     Texels,
     Tolerance,
     Values,
 )
+from scenario_runner.importers.statements import Lines, Statement
 
-TOPOLOGIES: Final = ("POINT_LIST", "LINE_LIST", "LINE_STRIP", "TRIANGLE_LIST", "TRIANGLE_STRIP", "TRIANGLE_FAN")
-RAY_TRACING: Final = "ray tracing pipelines"
-DEPTH_TEST: Final = {"write": False, "compare_op": "ALWAYS"}
-"""The depth test of a pipeline that only turns the test on."""
-_UNSUPPORTED: Final = {
+UNSUPPORTED: Final = {
     "ACCELERATION_STRUCTURE": RAY_TRACING,
     "BLEND": "blending",
     "CLEAR_STENCIL": "stencil tests",
@@ -43,19 +42,8 @@ _MOST_TOLERANCES: Final = 4
 _MOST_OF_CHANNEL: Final = 255
 _MOST_COMMANDS: Final = 10_000
 _MOST_CELLS: Final = 1_000_000
-_CLEAR: Final = ([0.0, 0.0, 0.0, 0.0], 1.0)
-
-
-def do(row: Statement, table: Mapping[str, Callable[[Statement], object]]) -> None:
-    """Call the function of a statement. Raises FileError and UnsupportedError."""
-    keyword = row.word("a command")
-    if keyword in table:
-        table[keyword](row)
-        row.end()
-    elif keyword in _UNSUPPORTED:
-        raise UnsupportedError(_UNSUPPORTED[keyword])
-    else:
-        raise row.wrong(f"unknown command {keyword!r}{did_you_mean(close_names(keyword, table))}")
+_FIRST: Final = {"START_IDX": "first_vertex", "START_INSTANCE": "first_instance"}
+"""Numbers of a draw that are 0 by default, with the keys in scenarios."""
 
 
 class CommandParser:
@@ -78,7 +66,7 @@ class CommandParser:
         count = row.integer("the number of repetitions", 1)
         start = len(self._script.commands)
         for command in self._lines.block(row):
-            do(command, self.table)
+            command.run(self.table, UNSUPPORTED)
         repeated = self._script.commands[start:]
         if count * len(repeated) > _MOST_COMMANDS:
             raise UnsupportedError(f"more than {_MOST_COMMANDS} repeated commands")
@@ -87,12 +75,10 @@ class CommandParser:
     def _run(self, row: Statement) -> None:
         row.has("TIMED_EXECUTION")
         pipeline = self._script.pipeline(row)
-        kind = row.peek()
         if pipeline.is_compute:
-            groups = [row.integer("a number of workgroups") for _ in range(3)]
-            self._script.commands.append(Dispatch(pipeline, groups))
+            self._script.commands.append(Dispatch(pipeline, row.integers(3, "a number of workgroups")))
             return
-        row.expect("DRAW_RECT", "DRAW_GRID", "DRAW_ARRAY")
+        kind = row.expect("DRAW_RECT", "DRAW_GRID", "DRAW_ARRAY")
         if kind == "DRAW_ARRAY":
             self._draw_array(row, pipeline)
             return
@@ -102,16 +88,15 @@ class CommandParser:
         x, y = row.number("x"), row.number("y")
         row.expect("SIZE")
         rect = x, y, row.number("the width"), row.number("the height")
-        if kind == "DRAW_GRID":
+        if kind == "DRAW_RECT":
+            draw = Draw(pipeline, {"topology": "TRIANGLE_STRIP"}, vertices=rectangle(rect, pipeline.size))
+        else:
             row.expect("CELLS")
             cells = row.integer("the number of columns", 1), row.integer("the number of rows", 1)
             if cells[0] * cells[1] > _MOST_CELLS:
                 raise UnsupportedError(f"grids of more than {_MOST_CELLS} cells")
-            vertices = grid(rect, pipeline.size, cells)
-        else:
-            vertices = rectangle(rect, pipeline.size)
-        topology = "TRIANGLE_LIST" if kind == "DRAW_GRID" else "TRIANGLE_STRIP"
-        self._script.commands.append(Draw(pipeline, {"topology": topology}, vertices=vertices))
+            draw = Draw(pipeline, {"topology": "TRIANGLE_LIST"}, vertices=_grid(rect, pipeline.size, cells))
+        self._script.commands.append(draw)
 
     def _draw_array(self, row: Statement, pipeline: Pipeline) -> None:
         row.expect("AS")
@@ -120,41 +105,34 @@ class CommandParser:
             if topology.startswith("PATCH_LIST") or topology.removesuffix("_WITH_ADJACENCY") in TOPOLOGIES:
                 raise UnsupportedError(f"the topology {topology}")
             raise row.wrong(f"unknown topology {topology!r}")
-        is_indexed = row.has("INDEXED")
-        numbers = {"START_IDX": 0, "COUNT": 0, "START_INSTANCE": 0, "INSTANCE_COUNT": 1}
-        while row.peek():
-            is_indexed |= row.has("INDEXED")
-            if row.peek():
-                keyword = row.expect(*numbers)
-                numbers[keyword] = row.integer("a number")
+        number = partial(row.integer, "a number")
+        keywords: dict[str, Callable[[], int]] = {"INDEXED": lambda: True}
+        keywords |= dict.fromkeys(("START_IDX", "COUNT", "START_INSTANCE", "INSTANCE_COUNT"), number)
+        numbers = row.options(keywords)
+        is_indexed, first = "INDEXED" in numbers, numbers.get("START_IDX", 0)
         if not pipeline.vertex_data or (is_indexed and not pipeline.indices):
             raise row.wrong(f"{pipeline.name!r} has no {'indices' if pipeline.vertex_data else 'vertex data'}")
         source = self._script.buffers[pipeline.indices if is_indexed else pipeline.vertex_data[0].buffer]
-        count = numbers["COUNT"] or source.count - numbers["START_IDX"]
-        if numbers["START_IDX"] + count > source.count:
-            raise row.wrong(
-                f"{source.name!r} has {source.count} elements, and the draw ends after {numbers['START_IDX'] + count}"
-            )
+        count = numbers.get("COUNT") or source.count - first
+        if first + count > source.count:
+            raise row.wrong(f"{source.name!r} has {source.count} elements, and the draw ends after {first + count}")
         keys: dict[str, Json] = {"topology": topology, "vertex_count": count}
-        for keyword, key in (("START_IDX", "first_vertex"), ("START_INSTANCE", "first_instance")):
-            if numbers[keyword]:
-                keys[key] = numbers[keyword]
-        if numbers["INSTANCE_COUNT"] != 1:
+        keys |= {key: numbers[keyword] for keyword, key in _FIRST.items() if numbers.get(keyword)}
+        if numbers.get("INSTANCE_COUNT", 1) != 1:
             keys["instance_count"] = numbers["INSTANCE_COUNT"]
         self._script.commands.append(Draw(pipeline, keys, is_indexed))
 
     def _clear_color(self, row: Statement) -> None:
-        pipeline = self._script.pipeline(row)
-        color = _color(row, 4)
-        self._clear[pipeline.name] = color, self._clear.get(pipeline.name, _CLEAR)[1]
+        name = self._script.pipeline(row).name
+        self._clear[name] = _color(row, 4), self._clear.get(name, CLEAR_VALUES)[1]
 
     def _clear_depth(self, row: Statement) -> None:
-        pipeline = self._script.pipeline(row)
-        self._clear[pipeline.name] = self._clear.get(pipeline.name, _CLEAR)[0], row.number("the depth")
+        name = self._script.pipeline(row).name
+        self._clear[name] = self._clear.get(name, CLEAR_VALUES)[0], row.number("the depth")
 
     def _clear_attachments(self, row: Statement) -> None:
         pipeline = self._script.pipeline(row)
-        self._script.commands.append(Clear(pipeline, *self._clear.get(pipeline.name, _CLEAR)))
+        self._script.commands.append(Clear(pipeline, *self._clear.get(pipeline.name, CLEAR_VALUES)))
 
     def _copy(self, row: Statement) -> None:
         source = self._script.buffer_name(row)
@@ -164,37 +142,33 @@ class CommandParser:
     def _expect(self, row: Statement) -> None:
         name = self._script.buffer_name(row)
         keyword = row.expect("IDX", "EQ_BUFFER", *_METRICS)
-        if keyword != "IDX":
-            other = self._script.buffer_name(row)
-            metric = None
-            if keyword in _METRICS:
-                row.expect("TOLERANCE")
-                metric = _METRICS[keyword][0], row.number("the tolerance") * _METRICS[keyword][1]
-            self._script.commands.append(SameContent(name, other, metric))
+        if keyword == "IDX":
+            start = row.integer("the index")
+            is_of_values = row.peek() in ("TOLERANCE", *_COMPARATORS)
+            read = self._values if is_of_values else self._texels
+            self._script.commands.append(read(row, name, start))
             return
-        start = row.integer("the index")
-        if row.peek() in ("TOLERANCE", *_COMPARATORS):
-            self._expect_values(row, name, start)
-            return
+        other, metric = self._script.buffer_name(row), None
+        if keyword in _METRICS:
+            row.expect("TOLERANCE")
+            metric = _METRICS[keyword][0], row.number("the tolerance") * _METRICS[keyword][1]
+        self._script.commands.append(SameContent(name, other, metric))
+
+    def _texels(self, row: Statement, name: str, x: int) -> Texels:
         y = row.integer("y")
         row.expect("SIZE")
-        rect = start, y, row.integer("the width"), row.integer("the height")
-        count = len(row.expect("EQ_RGB", "EQ_RGBA")) - len("EQ_")
-        color = _color(row, count)
-        tolerances = self._tolerances(row)
-        self._script.commands.append(Texels(name, rect, color, tolerances, 1 / _MOST_OF_CHANNEL, row.line))
+        rect = x, y, row.integer("the width"), row.integer("the height")
+        color = _color(row, len(row.expect("EQ_RGB", "EQ_RGBA")) - len("EQ_"))
+        return Texels(name, rect, color, self._tolerances(row), 1 / _MOST_OF_CHANNEL, row.line)
 
-    def _expect_values(self, row: Statement, name: str, start: int) -> None:
+    def _values(self, row: Statement, name: str, offset: int) -> Values:
         tolerances = self._tolerances(row)
         if row.expect(*_COMPARATORS) != "EQ":
             raise UnsupportedError("comparisons other than equality")
         element = self._script.buffers[name].element
         values = row.values(row.rest(), element)
-        if start % element.size_bytes:
-            raise row.wrong(f"the offset {start} is not a multiple of the {element.size_bytes} bytes of an element")
-        self._script.commands.append(
-            Values(name, start, values, element, tolerances[0] if tolerances else None, row.line)
-        )
+        row.check_offset(offset, element)
+        return Values(name, offset, values, element, tolerances[0] if tolerances else None, row.line)
 
     def _tolerances(self, row: Statement) -> list[Tolerance]:
         if not row.has("TOLERANCE"):
@@ -211,7 +185,7 @@ class CommandParser:
 
 def _color(row: Statement, count: int) -> list[float]:
     """Read channels from 0 to 255 as numbers from 0 to 1."""
-    channels = [row.integer("a channel") for _ in range(count)]
+    channels = row.integers(count, "a channel")
     if max(channels) > _MOST_OF_CHANNEL:
         raise row.wrong(f"a channel must be from 0 to {_MOST_OF_CHANNEL}, not {max(channels)}")
     return [channel / _MOST_OF_CHANNEL for channel in channels]
@@ -219,23 +193,23 @@ def _color(row: Statement, count: int) -> list[float]:
 
 def rectangle(rect: tuple[float, float, float, float], size: tuple[int, int]) -> tuple[float, ...]:
     """Return the corners of a rectangle in texels for a strip: left and right, each bottom before top."""
-    left, top, right, bottom = corners(rect, size)
+    left, top, right, bottom = _corners(rect, size)
     return left, bottom, left, top, right, bottom, right, top
 
 
-def corners(rect: tuple[float, float, float, float], size: tuple[int, int]) -> tuple[float, float, float, float]:
+def _corners(rect: tuple[float, float, float, float], size: tuple[int, int]) -> tuple[float, float, float, float]:
     """Return left, top, right and bottom of a rectangle in texels, from -1 to 1."""
     x, y, width, height = rect
     return 2 * x / size[0] - 1, 2 * y / size[1] - 1, 2 * (x + width) / size[0] - 1, 2 * (y + height) / size[1] - 1
 
 
-def grid(rect: tuple[float, float, float, float], size: tuple[int, int], cells: tuple[int, int]) -> tuple[float, ...]:
+def _grid(rect: tuple[float, float, float, float], size: tuple[int, int], cells: tuple[int, int]) -> tuple[float, ...]:
     """Return the corners of two triangles for each cell of a rectangle, row by row."""
     x, y = rect[0], rect[1]
     width, height = rect[2] / cells[0], rect[3] / cells[1]
     vertices: list[float] = []
     for row in range(cells[1]):
         for column in range(cells[0]):
-            left, top, right, bottom = corners((x + column * width, y + row * height, width, height), size)
+            left, top, right, bottom = _corners((x + column * width, y + row * height, width, height), size)
             vertices += (right, bottom, left, bottom, left, top, right, bottom, left, top, right, top)
     return tuple(vertices)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping
 from copy import deepcopy
+from functools import partial
 from typing import Final, get_args
 
 import numpy
@@ -16,24 +17,23 @@ import numpy
 from scenario_runner.errors import UnsupportedError
 from scenario_runner.errors.text import Json
 from scenario_runner.files.vk_formats import BorderColor
-from scenario_runner.importers.amber_commands import DEPTH_TEST, RAY_TRACING, CommandParser, do
-from scenario_runner.importers.memory_layouts import SCALARS, Element, Layout, Member, Struct, element_of
-from scenario_runner.importers.shader_script import (
-    MOST_BYTES,
+from scenario_runner.importers.amber_commands import UNSUPPORTED, CommandParser
+from scenario_runner.importers.memory_layouts import SCALARS, Element, Member, Number, Struct, element_of
+from scenario_runner.importers.script import (
+    DEPTH_TEST,
+    RAY_TRACING,
     UNSUPPORTED_STAGES,
     Attached,
     Bound,
     Buffer,
-    Lines,
     Pipeline,
     Script,
     Shader,
-    Statement,
     VertexData,
     module_of,
     passthrough,
-    words_of,
 )
+from scenario_runner.importers.statements import MOST_BYTES, Lines, Statement, words_of
 
 FIRST_LINE: Final = "#!amber"
 _ADDRESS_MODES: Final = {
@@ -43,7 +43,6 @@ _ADDRESS_MODES: Final = {
     "clamp_to_border": "CLAMP_BORDER",
 }
 _COMPARE_OPS: Final = ("never", "less", "equal", "less_or_equal", "greater", "not_equal", "greater_or_equal", "always")
-_OFFSETS: Final = ("OFFSET", "DESCRIPTOR_OFFSET")
 _AFTER_NAMES: Final = ("", "AS", "SAMPLER", "DESCRIPTOR_SET", "KERNEL")
 _BUFFERS: Final = ("uniform", "storage", "uniform_dynamic", "storage_dynamic", "uniform_texel_buffer")
 _DESCRIPTORS: Final = (*_BUFFERS, "storage_texel_buffer", "storage_image", "sampled_image", "combined_image_sampler")
@@ -51,7 +50,7 @@ _WHOLE_SIZE: Final = -1
 
 
 def parse_amber_script(path: str, text: str) -> Script:
-    """Parse a script. Raises FileError for a syntax error,, and UnsupportedError if scenarios lack a feature."""
+    """Parse a script. Raises FileError for a syntax error, and UnsupportedError if scenarios lack a feature."""
     return _Parser(path, text).script
 
 
@@ -77,7 +76,7 @@ class _Parser:
             "VIRTUAL_FILE": self._virtual_file,
         }
         for row in self._lines.statements:
-            do(row, table)
+            row.run(table, UNSUPPORTED)
 
     def _feature(self, row: Statement) -> None:
         struct, _, name = row.word("the name of a feature").rpartition(".")
@@ -140,23 +139,19 @@ class _Parser:
         for member in self._lines.block(row):
             type = member.word("the type")
             member.word("the name of the member")
-            offset = None
-            while member.peek():
-                keyword = member.expect("OFFSET", "ARRAY_STRIDE", "MATRIX_STRIDE")
-                number = member.integer("a number of bytes")
-                if keyword != "OFFSET":
-                    raise UnsupportedError("strides of members")
-                offset = number
+            number = partial(member.integer, "a number of bytes")
+            numbers = member.options(dict.fromkeys(("OFFSET", "ARRAY_STRIDE", "MATRIX_STRIDE"), number))
+            if numbers.keys() - {"OFFSET"}:
+                raise UnsupportedError("strides of members")
             if element_of(type, "std430", self._structs) is None:
                 raise member.wrong(f"unknown type {type!r}")
-            members.append(Member(type, offset))
+            members.append(Member(type, numbers.get("OFFSET")))
         self._structs[name] = Struct(members, stride)
 
-    def _element(self, row: Statement, layout: Layout = "std430") -> Element:
+    def _element(self, row: Statement) -> Element:
         name = row.word("the type")
-        if row.peek() in ("STD140", "STD430"):
-            layout = "std140" if row.word("the layout") == "STD140" else "std430"
-        element = element_of(name, layout, self._structs)
+        layout = row.word("the layout") if row.peek() in ("STD140", "STD430") else ""
+        element = element_of(name, "std140" if layout == "STD140" else "std430", self._structs)
         if element is None:
             raise row.wrong(f"unknown or impossible type {name!r}")
         return element
@@ -189,61 +184,61 @@ class _Parser:
             raise UnsupportedError(f"{dimensions[-2]}D images")
 
     def _content(self, row: Statement, buffer: Buffer) -> None:
-        keyword = row.expect("DATA", "FILL", "SERIES_FROM", "FILE")
         element, count = buffer.element, buffer.count
+
+        def value(meaning: str) -> Number:
+            return row.value(row.word(meaning), element.numbers[0][1])
+
+        keyword = row.expect("DATA", "FILL", "SERIES_FROM", "FILE")
         if count * element.size_bytes > MOST_BYTES:
             raise row.wrong(f"{buffer.name!r} has {count} elements, which is more than an import can hold")
-        dtypes = [dtype for _, dtype in element.numbers]
         if keyword == "DATA":
             buffer.data = element.pack(row.values(self._lines.words_before_end(row), element))
         elif keyword == "FILL":
-            buffer.data = element.fill(count, row.value(row.word("the value"), dtypes[0]))
+            buffer.data = element.fill(count, value("the value"))
         elif keyword == "SERIES_FROM":
-            start = row.value(row.word("the first value"), dtypes[0])
+            start = value("the first value")
             row.expect("INC_BY")
-            step = row.value(row.word("the step"), dtypes[0])
+            step = value("the step")
             buffer.data = element.pack([start + step * index for index in range(count)])
         else:
             kind = row.expect("TEXT", "BINARY", "PNG")
-            name = row.word("the name of the file")
-            content = self._read(row, name)
-            if kind == "TEXT":
-                buffer.data = element.pack(row.values(words_of(content.decode(errors="replace")), element))
-            elif kind == "BINARY":
-                buffer.data = numpy.frombuffer(content, numpy.uint8)
-            else:
+            content = self._read(row, row.word("the name of the file"))
+            if kind == "PNG":
                 buffer.picture = self.script.sources[-1]
                 buffer.size = int.from_bytes(content[16:20]), int.from_bytes(content[20:24])
                 return
+            if kind == "TEXT":
+                buffer.data = element.pack(row.values(words_of(content.decode(errors="replace")), element))
+            else:
+                buffer.data = numpy.frombuffer(content, numpy.uint8)
         buffer.count = len(buffer.data) // element.size_bytes
         if buffer.is_image and buffer.count != count:
             raise row.wrong(f"{buffer.name!r} has {buffer.count} texels, expected {count}")
 
     def _sampler(self, row: Statement) -> None:
         name = row.word("the name of the sampler")
-        keys: dict[str, Json] = {"max_lod": 1.0}
-        modes = {"U": "repeat", "V": "repeat", "W": "repeat"}
-        while row.peek():
-            keyword = row.word("a setting")
-            if keyword in ("MAG_FILTER", "MIN_FILTER"):
-                keys[keyword.lower()] = row.expect("nearest", "linear").upper()
-            elif keyword.startswith("ADDRESS_MODE_") and keyword[-1] in modes:
-                modes[keyword[-1]] = row.word("the address mode")
-            elif keyword == "BORDER_COLOR":
-                keys["border_color"] = row.expect(*map(str.lower, get_args(BorderColor))).upper()
-            elif keyword in ("MIN_LOD", "MAX_LOD"):
-                keys[keyword.lower()] = row.number("the level")
-            elif keyword in ("UNNORMALIZED_COORDS", "COMPARE", "COMPARE_OP"):
-                raise UnsupportedError("samplers that compare, or with coordinates in texels")
-            elif keyword != "NORMALIZED_COORDS":
-                raise row.wrong(f"unknown setting {keyword!r} of a sampler")
-        if modes["U"] != modes["V"]:
+        mode = partial(row.word, "the address mode")
+        settings: dict[str, Callable[[], Json]] = {
+            **dict.fromkeys(("ADDRESS_MODE_U", "ADDRESS_MODE_V", "ADDRESS_MODE_W"), mode),
+            **dict.fromkeys(("COMPARE", "COMPARE_OP", "UNNORMALIZED_COORDS"), _no_comparison),
+            **dict.fromkeys(("MAG_FILTER", "MIN_FILTER"), partial(row.expect, "nearest", "linear")),
+            **dict.fromkeys(("MAX_LOD", "MIN_LOD"), partial(row.number, "the level")),
+            "BORDER_COLOR": partial(row.expect, *map(str.lower, get_args(BorderColor))),
+            "NORMALIZED_COORDS": lambda: True,
+        }
+        keys = row.options(settings)
+        modes = {str(keys.get(f"ADDRESS_MODE_{axis}", "repeat")) for axis in "UV"}
+        if len(modes) > 1:
             raise UnsupportedError("samplers with different address modes")
-        if keys.pop("min_lod", 0):
+        if keys.get("MIN_LOD"):
             raise UnsupportedError("samplers with a least level")
-        if modes["U"] not in _ADDRESS_MODES:
-            raise UnsupportedError(f"the address mode {modes['U']}")
-        self.script.samplers[name] = keys | {"border_address_mode": _ADDRESS_MODES[modes["U"]]}
+        if not modes <= _ADDRESS_MODES.keys():
+            raise UnsupportedError(f"the address mode {modes.pop()}")
+        sampler: dict[str, Json] = {"max_lod": keys.get("MAX_LOD", 1.0)}
+        names = ("MAG_FILTER", "MIN_FILTER", "BORDER_COLOR")
+        sampler |= {keyword.lower(): str(value).upper() for keyword, value in keys.items() if keyword in names}
+        self.script.samplers[name] = sampler | {"border_address_mode": _ADDRESS_MODES[modes.pop()]}
 
     def _pipeline(self, row: Statement) -> None:
         kind, name = row.expect("compute", "graphics", "ray_tracing"), row.word("the name of the pipeline")
@@ -272,7 +267,7 @@ class _Parser:
             "VIEWPORT": lambda row: self._viewport(row, pipeline),
         }
         for member in self._lines.block(row):
-            do(member, table)
+            member.run(table, UNSUPPORTED)
 
     def _size(self, row: Statement, pipeline: Pipeline) -> None:
         pipeline.size = row.integer("the width", 1), row.integer("the height", 1)
@@ -325,26 +320,32 @@ class _Parser:
         set = row.integer("the descriptor set")
         row.expect("BINDING")
         bound = bound._replace(set=set, binding=row.integer("the binding"))
+
+        def numbers() -> list[int]:
+            return [row.integer("a number of bytes", _WHOLE_SIZE) for _ in bound.names]
+
+        parts = row.options(
+            {
+                "BASE_MIP_LEVEL": lambda: [row.integer("the level")],
+                "DESCRIPTOR_OFFSET": numbers,
+                "DESCRIPTOR_RANGE": numbers,
+                "OFFSET": numbers,
+            }
+        )
         nothing = [0] * len(bound.names)
-        numbers = dict.fromkeys(_OFFSETS, nothing) | {"DESCRIPTOR_RANGE": [_WHOLE_SIZE] * len(bound.names)}
-        while row.peek():
-            keyword = row.expect("BASE_MIP_LEVEL", *numbers)
-            if keyword == "BASE_MIP_LEVEL":
-                bound = bound._replace(lod=row.integer("the level"))
-            else:
-                numbers[keyword] = [row.integer("a number of bytes", _WHOLE_SIZE) for _ in bound.names]
-        offsets = [sum(pair) for pair in zip(*(numbers[keyword] for keyword in _OFFSETS), strict=True)]
-        return bound._replace(offsets=offsets, sizes=numbers["DESCRIPTOR_RANGE"])
+        offsets = zip(parts.get("OFFSET", nothing), parts.get("DESCRIPTOR_OFFSET", nothing), strict=True)
+        sizes = parts.get("DESCRIPTOR_RANGE", [])
+        lod = parts["BASE_MIP_LEVEL"][0] if "BASE_MIP_LEVEL" in parts else None
+        return bound._replace(lod=lod, offsets=[*map(sum, offsets)], sizes=sizes)
 
     def _depth(self, row: Statement, pipeline: Pipeline) -> None:
-        keys: dict[str, Json] = dict(DEPTH_TEST)
-        is_on = False
+        keys: dict[str, Json] = {"TEST": False, **DEPTH_TEST}
         for setting in self._lines.block(row):
             keyword = setting.expect("TEST", "WRITE", "CLAMP", "COMPARE_OP", "BOUNDS", "BIAS")
             if keyword == "TEST":
-                is_on = setting.expect("on", "off") == "on"
+                keys["TEST"] = setting.switch()
             elif keyword in ("WRITE", "CLAMP"):
-                keys[keyword.lower()] = setting.expect("on", "off") == "on"
+                keys[keyword.lower()] = setting.switch()
             elif keyword == "COMPARE_OP":
                 keys["compare_op"] = setting.expect(*_COMPARE_OPS).upper()
             else:
@@ -355,17 +356,16 @@ class _Parser:
                 elif numbers != {"min": 0, "max": 1}:
                     raise UnsupportedError("bounds of depths")
             setting.end()
-        pipeline.depth_test = keys if is_on else None
+        pipeline.depth_test = keys if keys.pop("TEST") else None
 
     def _subgroup(self, row: Statement, pipeline: Pipeline) -> None:
         shader = row.known(self.script.shaders, "shader")
         for setting in self._lines.block(row):
             keyword = setting.expect("FULLY_POPULATED", "VARYING_SIZE", "REQUIRED_SIZE")
-            if keyword == "REQUIRED_SIZE":
+            is_on = keyword == "REQUIRED_SIZE" or setting.switch()
+            if is_on and keyword != "FULLY_POPULATED":
                 raise UnsupportedError("sizes of subgroups")
-            if setting.expect("on", "off") == "on":
-                if keyword == "VARYING_SIZE":
-                    raise UnsupportedError("sizes of subgroups")
+            if is_on:
                 pipeline.full_subgroups.add(shader)
 
     def _vertex_data(self, row: Statement, pipeline: Pipeline) -> None:
@@ -384,18 +384,16 @@ class _Parser:
                 keys[keyword.lower()] = row.integer("a number of bytes")
         if element.format is None:
             raise row.wrong(f"the type of {buffer.name!r} is not that of a vertex attribute")
-        pipeline.vertex_data.append(
-            VertexData(location, buffer.name, {"format": element.format.name, "stride": element.size_bytes} | keys)
-        )
+        keys = {"format": element.format.name, "stride": element.size_bytes} | keys
+        pipeline.vertex_data.append(VertexData(location, buffer.name, keys))
 
     def _viewport(self, row: Statement, pipeline: Pipeline) -> None:
         viewport: dict[str, Json] = {"x": row.number("x"), "y": row.number("y")}
         row.expect("SIZE")
         viewport |= {"width": row.number("the width"), "height": row.number("the height")}
-        while row.peek():
-            keyword = row.expect("MIN_DEPTH", "MAX_DEPTH")
-            viewport[keyword.lower()] = row.number("a depth")
-        pipeline.state["viewport"] = viewport
+        depth = partial(row.number, "a depth")
+        depths = row.options({"MIN_DEPTH": depth, "MAX_DEPTH": depth})
+        pipeline.state["viewport"] = viewport | {keyword.lower(): number for keyword, number in depths.items()}
 
     def _names(self, row: Statement, table: Mapping[str, object], kind: str) -> list[str]:
         """Read the names before the next keyword."""
@@ -403,3 +401,7 @@ class _Parser:
         while row.peek() not in _AFTER_NAMES:
             names.append(row.known(table, kind))
         return names
+
+
+def _no_comparison() -> str:
+    raise UnsupportedError("samplers that compare, or with coordinates in texels")

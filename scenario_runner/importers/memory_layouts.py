@@ -35,8 +35,6 @@ _TYPE: Final = re.compile(
 _ALIGNED_COMPONENTS: Final = (0, 1, 2, 4, 4)  # by the number of components
 _STD140_BYTES: Final = 16
 _KINDS: Final = {"i": "SINT", "u": "UINT", "f": "SFLOAT"}
-_MOST_INLINE: Final = 64
-"""The most numbers that a scenario has in the text; more become a file."""
 
 
 class Element(NamedTuple):
@@ -190,12 +188,3 @@ def as_json(values: Iterable[Number], dtype: str) -> list[Json]:
     if not numpy.issubdtype(numbers.dtype, numpy.floating):
         return list[Json](numbers.tolist())
     return [float(str(number)) if numpy.isfinite(number) else str(number) for number in numbers]
-
-
-def content_of(data: Bytes, dtype: str | None, *, may_fill: bool) -> dict[str, Json] | None:
-    """Return the content of a resource as an object for ``src``; None if a file should hold it."""
-    dtype = dtype or "uint8"
-    items = data.view(dtype)
-    if may_fill and len(items) > 1 and (data.reshape(len(items), -1) == data[: items.itemsize]).all():
-        return {"fill": as_json(items[:1], dtype)[0], "dtype": dtype}
-    return {"values": as_json(items, dtype), "dtype": dtype} if len(items) <= _MOST_INLINE else None

@@ -13,11 +13,14 @@ from typing import Final
 from scenario_runner.errors import UnsupportedError
 from scenario_runner.errors.text import Json
 from scenario_runner.files.vk_formats import find_format, name_of_channels
-from scenario_runner.importers.amber_commands import DEPTH_TEST, TOPOLOGIES, do, rectangle
+from scenario_runner.importers.amber_commands import UNSUPPORTED, rectangle
 from scenario_runner.importers.memory_layouts import Element, Layout, of_format, of_numbers
-from scenario_runner.importers.shader_script import (
+from scenario_runner.importers.script import (
+    CLEAR_VALUES,
+    DEPTH_BUFFER,
+    DEPTH_TEST,
     FRAMEBUFFER,
-    MOST_BYTES,
+    TOPOLOGIES,
     UNSUPPORTED_STAGES,
     Attached,
     Bound,
@@ -25,19 +28,17 @@ from scenario_runner.importers.shader_script import (
     Copy,
     Dispatch,
     Draw,
-    Lines,
     Pipeline,
     Script,
     Shader,
-    Statement,
     Texels,
     Tolerance,
     Values,
     VertexData,
-    framebuffer,
     module_of,
     passthrough,
 )
+from scenario_runner.importers.statements import MOST_BYTES, Lines, Statement
 
 _HEADER: Final = re.compile(r"\[([^\]]+)\]\s*(?:#.*)?")
 _SHADER: Final = re.compile(
@@ -67,7 +68,6 @@ _SETTING: Final = re.compile(
 )
 """Settings of the pipeline that scenarios lack; only "false" is possible."""
 _DEPTH_SETTINGS: Final = {"depthTestEnable": "test", "depthWriteEnable": "write", "depthClampEnable": "clamp"}
-_DEPTH_BUFFER: Final = "depth_buffer"
 
 
 def parse_vkscript(path: str, text: str) -> Script:
@@ -99,9 +99,9 @@ class _Parser:
         self._counts: dict[str, int] = {}
         self._constants = bytearray()
         self._depth: dict[str, Json] = {"test": False, **DEPTH_TEST}
-        self._clear: tuple[list[float], float] = ([0.0, 0.0, 0.0, 0.0], 1.0)
+        self._clear: tuple[list[float], float] = CLEAR_VALUES
         self._tolerances: list[Tolerance] = []
-        self.script.buffers[FRAMEBUFFER] = framebuffer()
+        self.script.add_image(FRAMEBUFFER)
         for name, lines in _sections(path, text):
             self._section(name, lines)
         self.script.buffers[FRAMEBUFFER].size = self._pipeline.size
@@ -136,7 +136,7 @@ class _Parser:
             shader = Shader(name, stage, "SPIRV", code)
         else:
             shader = Shader(name, stage, "SPIRV-ASM" if language else "GLSL", lines.text)
-        self._pipeline.shaders[stage] = Attached(shader, "main", ())
+        self._pipeline.shaders[stage] = Attached(shader)
         if stage == "compute":
             self._pipeline.kind = "compute"
 
@@ -149,8 +149,8 @@ class _Parser:
                 format = row.word("the format")
                 if find_format(f"VK_FORMAT_{format}") is None:
                     raise row.wrong(f"unknown format {format!r}")
-                name = FRAMEBUFFER if word == FRAMEBUFFER else _DEPTH_BUFFER
-                self.script.buffers[name] = framebuffer(format, name)
+                name = FRAMEBUFFER if word == FRAMEBUFFER else DEPTH_BUFFER
+                self.script.add_image(name, format)
                 if word != FRAMEBUFFER:
                     self._pipeline.depth = name
             elif word == "fence_timeout":
@@ -217,7 +217,7 @@ class _Parser:
                 row.word("a setting")
                 self._set_depth(_DEPTH_SETTINGS[name], row.expect("true", "false") == "true")
             elif not _SETTING.fullmatch(name):
-                do(row, table)
+                row.run(table, UNSUPPORTED)
             elif row.rest()[1:] != ["false"]:
                 raise UnsupportedError("settings of VkScript for blending, stencil tests, culling or tessellation")
 
@@ -243,8 +243,7 @@ class _Parser:
         if row.peek() == "entrypoint":
             self._entry_point(row, "compute")
         else:
-            groups = [row.integer("a number of workgroups") for _ in range(3)]
-            self.script.commands.append(Dispatch(self._pipeline, groups))
+            self.script.commands.append(Dispatch(self._pipeline, row.integers(3, "a number of workgroups")))
 
     def _clear_command(self, row: Statement) -> None:
         color, depth = self._clear
@@ -319,8 +318,7 @@ class _Parser:
     def _values(self, row: Statement, element: Element, data: bytearray) -> tuple[int, bytes]:
         """Read an offset and values, and make room for them in the data."""
         offset = row.integer("the offset")
-        if offset % element.size_bytes:
-            raise row.wrong(f"the offset {offset} is not a multiple of the {element.size_bytes} bytes of an element")
+        row.check_offset(offset, element)
         packed = element.pack(row.values(row.rest(), element)).tobytes()
         data.extend(bytes(max(0, offset + len(packed) - len(data))))
         return offset, packed
