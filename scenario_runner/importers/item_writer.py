@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import Final
 
 import numpy
@@ -22,12 +22,6 @@ _LONGEST_STEM: Final = 100
 def filled(keys: JsonObject) -> JsonObject:
     """Return the keys with a value that is not empty."""
     return {key: value for key, value in keys.items() if value}
-
-
-def binding(set: int, id: int, entries: Sequence[JsonObject], *, is_array: bool, format: str = "") -> JsonObject:
-    """Return a binding of a resource, or of an array of resources."""
-    place: JsonObject = {"set": set, "id": id} | filled({"format": format})
-    return place | ({"resource_refs": list[Json](entries)} if is_array else entries[0])
 
 
 class ItemWriter:
@@ -69,6 +63,8 @@ class ItemWriter:
         """Return the content of a resource for ``src``: numbers in the scenario, or the name of a new file."""
         dtype, count = numbers.dtype.name, len(numbers)
         items = numbers.view(numpy.uint8).reshape(count, -1)
+        if numbers.dtype.kind == "f" and numpy.isnan(numbers).any():
+            return self.save(stem, numbers)  # the text "nan" has no payload
         if may_fill and count > 1 and (items == items[0]).all():
             return {"fill": as_json(numbers[:1], dtype)[0], "dtype": dtype}
         if count <= _MOST_INLINE:

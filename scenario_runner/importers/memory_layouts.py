@@ -34,7 +34,7 @@ _TYPE: Final = re.compile(
 )
 _ALIGNED_COMPONENTS: Final = (0, 1, 2, 4, 4)  # by the number of components
 _STD140_BYTES: Final = 16
-_KINDS: Final = {"i": "SINT", "u": "UINT", "f": "SFLOAT"}
+NUMERIC_KINDS: Final = {"i": "SINT", "u": "UINT", "f": "SFLOAT"}
 
 
 class Element(NamedTuple):
@@ -137,7 +137,7 @@ def of_numbers(dtype: str, rows: int, columns: int, layout: Layout, *, is_array:
     end = (columns - 1) * alignment + rows * item
     format = None
     if columns == 1:
-        format = find_format(name_of_channels(rows, 8 * item, _KINDS[numpy.dtype(dtype).kind]))
+        format = find_format(name_of_channels(rows, 8 * item, NUMERIC_KINDS[numpy.dtype(dtype).kind]))
     return Element(numbers, end, alignment, format)
 
 

@@ -18,14 +18,14 @@ from itertools import product
 from typing import Final, NamedTuple
 
 from scenario_runner.errors import FileError, UnsupportedError, log
-from scenario_runner.errors.text import Json
 from scenario_runner.files.input import SourceFile
 from scenario_runner.importers import item_folders
 from scenario_runner.importers.item_folders import FoundTest, Imported, Outcome, Prepared, file_error
+from scenario_runner.importers.item_writer import ItemWriter, JsonObject
 from scenario_runner.importers.offload_pipeline import read_pipeline
-from scenario_runner.importers.offload_scenario import CompiledShader, ScenarioWriter
+from scenario_runner.importers.offload_scenario import CompiledShader, PipelineItem
 
-_VERSION: Final = b"1"  # of the files in these folders
+_VERSION: Final = b"2"  # of the files in these folders
 _MOST_BYTES: Final = 4 << 20
 _SECTION: Final = re.compile(r"(?://|[#;])--- (\S+)\s*")
 _DIRECTIVE: Final = re.compile(r"\b(RUN|REQUIRES|UNSUPPORTED|XFAIL|CHECK(?:-NEXT|-LABEL|-SAME|-DAG)?):(.*)")
@@ -48,7 +48,7 @@ _FEATURES: Final = {
     "VulkanInt64BufferAtomics": "shaderBufferInt64Atomics",
     "Int64TypedResourceAtomics": "shaderImageInt64Atomics",
 }
-_DEVICES: Final[dict[str, dict[str, Json]]] = {
+_DEVICES: Final[dict[str, JsonObject]] = {
     "Lavapipe": {"device": "llvmpipe*"},
     "NV": {"vendor": "nvidia"},
     "AMD": {"vendor": "amd"},
@@ -143,20 +143,20 @@ class _Test:
             return item_folders.write_not_supported(folder, reason)
         if must_fail:
             check |= {"expected_fail": "the suite expects a failure"} if writer.outputs else {"any_error": True}
-        item_folders.write_json(folder, item_folders.SCENARIO, writer.scenario())
-        item_folders.write_json(folder, item_folders.CHECK, {**check, "outputs": writer.rules()})
+        writer.finish(check)
         return "imported", "" if must_fail or writer.outputs else "unchecked: no expected number was understood"
 
-    def _translated(self, runs: Sequence[list[str]], draw: list[str], folder: str) -> ScenarioWriter:
+    def _translated(self, runs: Sequence[list[str]], draw: list[str], folder: str) -> ItemWriter:
         """Write the shaders and the content. Raises UnsupportedError, and FileError for a wrong pipeline."""
         files = [word for word in draw if word.startswith("%t")]
         line, text = self._section(next((word for word in files if word.endswith(".yaml")), ""))
         pipeline = read_pipeline(text, self._path, line)
-        outputs = dict(self._compiled(words, folder) for words in runs if "-Fo" in words)
+        writer = ItemWriter(folder)
+        outputs = dict(self._compiled(words, writer) for words in runs if "-Fo" in words)
         try:
-            writer = ScenarioWriter(pipeline, [outputs[word] for word in files if word in outputs], folder)
+            item = PipelineItem(pipeline, [outputs[word] for word in files if word in outputs], writer)
             if draw[0] != "not" and not pipeline.results:
-                writer.expect_printed([each.text for each in self._directives if each.keyword.startswith("CHECK")])
+                item.expect_printed([each.text for each in self._directives if each.keyword.startswith("CHECK")])
         except (ValueError, OverflowError) as error:
             raise file_error(self._path, f"the pipeline is wrong: {error}", line=line) from error
         return writer
@@ -176,7 +176,7 @@ class _Test:
         except ValueError as error:
             raise file_error(self._path, f"the RUN line cannot be split: {error}", line=run.line) from error
 
-    def _compiled(self, words: list[str], folder: str) -> tuple[str, CompiledShader]:
+    def _compiled(self, words: list[str], writer: ItemWriter) -> tuple[str, CompiledShader]:
         """Write the source that a RUN line compiles. Return the name of the module, and the shader."""
         *options, section = words[1:]
         entry, module = "main", ""
@@ -189,15 +189,15 @@ class _Test:
                 entry = next(rest, "")
             else:
                 kept.append(word)
-        file = re.sub(r"[^\w.-]", "_", os.path.basename(section))
-        item_folders.write_file(folder, file, self._section(section)[1].encode())
+        stem, extension = os.path.splitext(os.path.basename(section))
+        file = writer.write(stem, extension, self._section(section)[1].encode())
         return module, CompiledShader(file, entry, shlex.join([*kept, "-fspv-target-env=vulkan1.3"]))
 
-    def _conditions(self) -> dict[str, Json]:
+    def _conditions(self) -> JsonObject:
         """Return the keys of the check file for the directives about devices."""
-        check: dict[str, Json] = {}
+        check: JsonObject = {}
         words: list[str] = []
-        when: list[dict[str, Json]] = []
+        when: list[JsonObject] = []
         for word, negation in _LOCAL.findall(self._local):
             if bool(_cases(word, self._path)) == (not negation):
                 check["not_supported"] = f"lit.local.cfg: {'without ' if negation else ''}{word}"

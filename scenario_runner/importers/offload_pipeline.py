@@ -24,12 +24,12 @@ from scenario_runner.scenario.json_model import ModelBase, findings
 _MOST_BYTES: Final = 1 << 20
 _MOST_CONTENT: Final = 1 << 26
 _MOST_LEVELS: Final = 32
-_TYPES: Final = {
+TYPES: Final = {
     "Hex8": "u1", "Hex16": "u2", "Hex32": "u4", "Hex64": "u8", "UInt16": "u2", "UInt32": "u4", "UInt64": "u8",
     "Int16": "i2", "Int32": "i4", "Int64": "i8", "Bool": "u4", "Float16": "f2", "Float32": "f4", "Float64": "f8",
     "Depth32": "f4",
 }  # fmt: skip
-DataFormat: TypeAlias = Literal[tuple(_TYPES)]  # type: ignore[valid-type]
+DataFormat: TypeAlias = Literal[tuple(TYPES)]  # type: ignore[valid-type]
 
 
 def _integer(value: object) -> int:
@@ -144,7 +144,7 @@ class VertexAttribute(_Part):
     @property
     def size_bytes(self) -> int:
         """The size of the attribute."""
-        return int(self.channels * numpy.dtype(_TYPES[self.format]).itemsize)
+        return int(self.channels * numpy.dtype(TYPES[self.format]).itemsize)
 
 
 class Bindings(_Part):
@@ -248,7 +248,7 @@ class Pipeline(_Part):
 
 def numbers(texts: Sequence[str], format: DataFormat) -> numpy.ndarray:
     """Convert the texts of numbers to an array. Raises ValueError or OverflowError."""
-    type = numpy.dtype(_TYPES[format])
+    type = numpy.dtype(TYPES[format])
     if not numpy.issubdtype(type, numpy.floating):
         return numpy.array([int(text, 0) for text in texts], type)
     if format == "Float16":  # as bits

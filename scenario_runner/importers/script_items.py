@@ -17,7 +17,7 @@ from scenario_runner.errors import UnsupportedError
 from scenario_runner.errors.text import Json
 from scenario_runner.files.vk_formats import Format
 from scenario_runner.importers.item_folders import file_error
-from scenario_runner.importers.item_writer import ItemWriter, JsonObject, binding, filled
+from scenario_runner.importers.item_writer import ItemWriter, JsonObject, filled
 from scenario_runner.importers.memory_layouts import Bytes, Element
 from scenario_runner.importers.script import (
     DEPTH_BUFFER,
@@ -241,8 +241,9 @@ class _ScriptItem:
             if bound.sizes and bound.sizes[index] >= 0:
                 entry["size"] = bound.sizes[index]
             entries.append(entry)
-        format = max(formats, default="")
-        return binding(bound.set, bound.binding, entries, is_array=bound.is_array, format=format)
+        place = filled({"format": max(formats, default="")})
+        place |= {"resource_refs": list[Json](entries)} if bound.is_array else entries[0]
+        return {"set": bound.set, "id": bound.binding} | place
 
     def _format_of(self, name: str) -> Format:
         format = self._script.buffers[name].element.format
