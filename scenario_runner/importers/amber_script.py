@@ -18,7 +18,7 @@ from scenario_runner.errors import UnsupportedError
 from scenario_runner.errors.text import Json
 from scenario_runner.files.vk_formats import BorderColor
 from scenario_runner.importers.amber_commands import UNSUPPORTED, CommandParser
-from scenario_runner.importers.memory_layouts import SCALARS, Element, Member, Number, Struct, element_of
+from scenario_runner.importers.memory_layouts import SCALARS, Element, Number, Structs, element_of, struct_of
 from scenario_runner.importers.script import (
     DEPTH_TEST,
     RAY_TRACING,
@@ -58,7 +58,7 @@ class _Parser:
     def __init__(self, path: str, text: str) -> None:
         self.script = Script(path)
         self._lines = Lines(path, text)
-        self._structs: dict[str, Struct] = {}
+        self._structs: Structs = {}
         table: dict[str, Callable[[Statement], object]] = {
             **CommandParser(self.script, self._lines).table,
             "BUFFER": self._buffer,
@@ -135,7 +135,7 @@ class _Parser:
     def _struct(self, row: Statement) -> None:
         name = row.word("the name of the struct")
         stride = row.integer("the stride") if row.has("STRIDE") else None
-        members = []
+        members: list[tuple[str, int | None]] = []
         for member in self._lines.block(row):
             type = member.word("the type")
             member.word("the name of the member")
@@ -143,10 +143,14 @@ class _Parser:
             numbers = member.options(dict.fromkeys(("OFFSET", "ARRAY_STRIDE", "MATRIX_STRIDE"), number))
             if numbers.keys() - {"OFFSET"}:
                 raise UnsupportedError("strides of members")
-            if element_of(type, "std430", self._structs) is None:
-                raise member.wrong(f"unknown type {type!r}")
-            members.append(Member(type, numbers.get("OFFSET")))
-        self._structs[name] = Struct(members, stride)
+            members.append((type, numbers.get("OFFSET")))
+        try:
+            self._structs[name] = {
+                "std140": struct_of(members, stride, "std140", self._structs),
+                "std430": struct_of(members, stride, "std430", self._structs),
+            }
+        except ValueError as error:
+            raise row.wrong(str(error)) from None
 
     def _element(self, row: Statement) -> Element:
         name = row.word("the type")
@@ -193,7 +197,7 @@ class _Parser:
         if count * element.size_bytes > MOST_BYTES:
             raise row.wrong(f"{buffer.name!r} has {count} elements, which is more than an import can hold")
         if keyword == "DATA":
-            buffer.data = element.pack(row.values(self._lines.words_before_end(row), element))
+            buffer.data = row.packed(self._lines.words_before_end(row), element)
         elif keyword == "FILL":
             buffer.data = element.fill(count, value("the value"))
         elif keyword == "SERIES_FROM":
@@ -209,7 +213,9 @@ class _Parser:
                 buffer.size = int.from_bytes(content[16:20]), int.from_bytes(content[20:24])
                 return
             if kind == "TEXT":
-                buffer.data = element.pack(row.values(words_of(content.decode(errors="replace")), element))
+                buffer.data = row.packed(words_of(content.decode(errors="replace")), element)
+            elif len(content) % element.size_bytes:
+                raise row.wrong(f"the file has {len(content)} bytes, and elements have {element.size_bytes} bytes")
             else:
                 buffer.data = numpy.frombuffer(content, numpy.uint8)
         buffer.count = len(buffer.data) // element.size_bytes

@@ -10,7 +10,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Final, Literal, NamedTuple
 
 import numpy
@@ -34,6 +34,7 @@ _TYPE: Final = re.compile(
 )
 _ALIGNED_COMPONENTS: Final = (0, 1, 2, 4, 4)  # by the number of components
 _STD140_BYTES: Final = 16
+_MOST_NUMBERS: Final = 1 << 16  # in a struct
 NUMERIC_KINDS: Final = {"i": "SINT", "u": "UINT", "f": "SFLOAT"}
 
 
@@ -96,27 +97,14 @@ class Element(NamedTuple):
         yield end - len(run) * numpy.dtype(type_of_run).itemsize, type_of_run, run
 
 
-class Member(NamedTuple):
-    """A member of a struct; ``offset`` is None for the next place."""
-
-    type: str
-    offset: int | None
+Structs = dict[str, dict[Layout, Element]]
+"""Structs of a script by name, in each layout."""
 
 
-class Struct(NamedTuple):
-    """A struct of a script."""
-
-    members: Sequence[Member]
-    stride: int | None
-
-
-def element_of(name: str, layout: Layout, structs: Mapping[str, Struct]) -> Element | None:
-    """Return the layout of a data type, a format or a struct.
-
-    None is for an unknown name, and for a struct without members or with a stride that is too small.
-    """
+def element_of(name: str, layout: Layout, structs: Structs) -> Element | None:
+    """Return the layout of a data type, a format or a struct; None for an unknown name."""
     if name in structs:
-        return _struct(structs[name], layout, structs)
+        return structs[name][layout]
     format = find_format(f"VK_FORMAT_{name}")
     if format is not None:
         return of_format(format)
@@ -149,23 +137,29 @@ def of_format(format: Format) -> Element:
     return Element(numbers, len(numbers) * dtype.itemsize, dtype.itemsize * (4 if len(numbers) == 3 else 1), format)
 
 
-def _struct(struct: Struct, layout: Layout, structs: Mapping[str, Struct]) -> Element | None:
+def struct_of(
+    members: Iterable[tuple[str, int | None]], stride: int | None, layout: Layout, structs: Structs
+) -> Element:
+    """Return the layout of a struct. Members have a type and an offset; None is for the next place.
+
+    Raises ValueError for an unknown type, a struct without members, a small stride, and too many numbers.
+    """
     numbers: list[tuple[int, str]] = []
     end, alignment = 0, _STD140_BYTES if layout == "std140" else 1
-    for member in struct.members:
-        element = element_of(member.type, layout, structs)
+    for type, offset in members:
+        element = element_of(type, layout, structs)
         if element is None:
-            return None
-        start = _rounded(end, element.alignment) if member.offset is None else member.offset
-        numbers += [(start + offset, dtype) for offset, dtype in element.numbers]
-        is_vector = element.format is not None and not member.type.endswith("[]")
+            raise ValueError(f"unknown type {type!r}")
+        start = _rounded(end, element.alignment) if offset is None else offset
+        numbers += [(start + place, dtype) for place, dtype in element.numbers]
+        is_vector = element.format is not None and not type.endswith("[]")
         end = start + (element.end if is_vector else element.size_bytes)
         alignment = max(alignment, element.alignment)
-    if end == 0 or (struct.stride is not None and struct.stride < end):
-        return None
-    return (
-        Element(tuple(numbers), end, alignment) if struct.stride is None else Element(tuple(numbers), struct.stride, 1)
-    )
+    if not 0 < len(numbers) <= _MOST_NUMBERS:
+        raise ValueError(f"the struct has {len(numbers)} numbers, expected 1 to {_MOST_NUMBERS}")
+    if stride is not None and stride < end:
+        raise ValueError(f"the stride of {stride} bytes is less than the {end} bytes of the struct")
+    return Element(tuple(numbers), end, alignment) if stride is None else Element(tuple(numbers), stride, 1)
 
 
 def _rounded(size: int, alignment: int) -> int:

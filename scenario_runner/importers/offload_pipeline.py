@@ -42,6 +42,7 @@ def _integer(value: object) -> int:
 _Integer = Annotated[int, BeforeValidator(_integer)]
 _Count = Annotated[int, BeforeValidator(_integer), Field(ge=0, le=1 << 30)]
 _Offset = Annotated[int, BeforeValidator(_integer), Field(ge=0, le=1 << 16)]
+_Channels = Annotated[int, BeforeValidator(_integer), Field(ge=1, le=4)]
 _Item = TypeVar("_Item")
 _List = Annotated[tuple[_Item, ...], BeforeValidator(lambda value: () if value == "" else value)]
 
@@ -102,7 +103,7 @@ class DataBuffer(_Part):
 
     name: str
     format: DataFormat
-    channels: _Integer = 1
+    channels: _Channels = 1
     stride: _Integer = 0
     array_size: Annotated[_Count, Field(ge=1, le=1 << 16)] = 1
     fill_size: Annotated[_Count, Field(le=_MOST_CONTENT)] = 0
@@ -127,7 +128,7 @@ class DataBuffer(_Part):
         if self.fill_size:
             element = numbers([self.fill_value], self.format)
             count = -(-self.fill_size // element.nbytes)
-            return [numpy.resize(element, count)] * self.array_size
+            return [numpy.full(count, element[0])] * self.array_size
         if self.array_size == 1:
             return [numbers([text for text in self.data if isinstance(text, str)], self.format)]
         return [numbers(row, self.format) for row in self.data if isinstance(row, tuple)]
@@ -138,7 +139,7 @@ class VertexAttribute(_Part):
 
     name: str
     format: DataFormat
-    channels: _Offset
+    channels: _Channels
     offset: _Offset
 
     @property

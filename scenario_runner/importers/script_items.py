@@ -345,6 +345,9 @@ class _ScriptItem:
             keys["src"] = name = self._writer.file_name(buffer.name, ".png")
             shutil.copyfile(buffer.picture, os.path.join(self._writer.folder, name))
         elif buffer.data is not None and buffer.data.any():
+            if buffer.count != width * height:
+                message = f"the image {buffer.name!r} has {buffer.count} texels, expected {width} x {height}"
+                raise file_error(self._script.path, message, "correct the size")
             texels = _without_padding(buffer.data, buffer.element)
             array = texels.view(numpy.dtype(format.numpy_dtype)).reshape(height, width, -1)
             keys["src"] = self._writer.save(buffer.name, array)

@@ -10,7 +10,7 @@ from typing import Final, TypeVar
 from scenario_runner.errors import FileError, UnsupportedError
 from scenario_runner.errors.text import close_names, did_you_mean
 from scenario_runner.importers.item_folders import file_error
-from scenario_runner.importers.memory_layouts import Element, Number
+from scenario_runner.importers.memory_layouts import Bytes, Element, Number
 
 MOST_BYTES: Final = 1 << 30
 """The greatest size of a buffer."""
@@ -120,6 +120,13 @@ class Statement:
             raise self.wrong("there is no value")
         types = [dtype for _, dtype in element.numbers]
         return [self.value(word, types[index % len(types)]) for index, word in enumerate(words)]
+
+    def packed(self, words: list[str], element: Element) -> Bytes:
+        """Convert words to the bytes of elements."""
+        values = self.values(words, element)
+        if len(values) * element.size_bytes > MOST_BYTES * len(element.numbers):
+            raise self.wrong(f"the values fill more than {MOST_BYTES >> 30} GiB")
+        return element.pack(values)
 
     def value(self, word: str, dtype: str) -> Number:
         """Convert a word to a number of a type."""

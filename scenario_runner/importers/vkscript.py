@@ -319,7 +319,7 @@ class _Parser:
         """Read an offset and values, and make room for them in the data."""
         offset = row.integer("the offset")
         row.check_offset(offset, element)
-        packed = element.pack(row.values(row.rest(), element)).tobytes()
+        packed = row.packed(row.rest(), element).tobytes()
         data.extend(bytes(max(0, offset + len(packed) - len(data))))
         return offset, packed
 
