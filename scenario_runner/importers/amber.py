@@ -17,7 +17,15 @@ from typing import Final
 from scenario_runner.errors import FileError, MissingPackageError, ScenarioRunnerError, UnsupportedError
 from scenario_runner.importers import item_folders
 from scenario_runner.importers.amber_script import FIRST_LINE, parse_amber_script
-from scenario_runner.importers.item_folders import FoundTest, Imported, Outcome, Prepared, write_not_supported
+from scenario_runner.importers.item_folders import (
+    FoundTest,
+    Imported,
+    Outcome,
+    Prepared,
+    decoded,
+    read_source,
+    write_not_supported,
+)
 from scenario_runner.importers.script import Script, Shader
 from scenario_runner.importers.script_items import write_item
 from scenario_runner.importers.vkscript import parse_vkscript
@@ -41,9 +49,8 @@ def import_scripts(tests: Sequence[FoundTest], output: str, jobs: int) -> Iterat
 
 
 def _prepared(test: FoundTest) -> Prepared:
-    with open(test.path, "rb") as file:
-        content = file.read()
-    text = content.decode(errors="replace").replace("\0", " ")
+    content = read_source(test.path)
+    text = decoded(content).replace("\0", " ")
     script: Script | ScenarioRunnerError
     try:
         script = parse_amber_script(test.path, text) if text.startswith(FIRST_LINE) else parse_vkscript(test.path, text)
@@ -54,9 +61,8 @@ def _prepared(test: FoundTest) -> Prepared:
             raise
         script = error
     hash = hashlib.sha256(f"{_VERSION} {shutil.which(_ASSEMBLER)}".encode())
-    for path in [test.path, *(script.sources if isinstance(script, Script) else ())]:
-        with open(path, "rb") as file:
-            hash.update(hashlib.file_digest(file, "sha256").digest())
+    for source in [content, *(script.sources if isinstance(script, Script) else ())]:
+        hash.update(hashlib.sha256(source).digest())
     return Prepared(hash.hexdigest(), partial(_write, test, script))
 
 

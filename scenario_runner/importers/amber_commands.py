@@ -20,10 +20,9 @@ from scenario_runner.importers.script import (
     SameContent,
     Script,
     Texels,
-    Tolerance,
     Values,
 )
-from scenario_runner.importers.statements import Lines, Statement
+from scenario_runner.importers.statements import Lines, Statement, Tolerance
 
 UNSUPPORTED: Final = {
     "ACCELERATION_STRUCTURE": RAY_TRACING,
@@ -40,6 +39,7 @@ _METRICS: Final = {"RMSE_BUFFER": ("rmse", 1.0), "EQ_HISTOGRAM_EMD_BUFFER": ("hi
 _COMPARATORS: Final = ("EQ", "NE", "LT", "LE", "GT", "GE")
 _MOST_TOLERANCES: Final = 4
 _MOST_OF_CHANNEL: Final = 255
+_MOST_LEVELS: Final = 16  # of repetitions
 _MOST_COMMANDS: Final = 10_000
 _MOST_CELLS: Final = 1_000_000
 _FIRST: Final = {"START_IDX": "first_vertex", "START_INSTANCE": "first_instance"}
@@ -51,6 +51,7 @@ class CommandParser:
 
     def __init__(self, script: Script, lines: Lines) -> None:
         self._script, self._lines = script, lines
+        self._depth = 0  # the number of open repetitions
         self._clear: dict[str, tuple[list[float], float]] = {}
         self.table: dict[str, Callable[[Statement], None]] = {
             "CLEAR": self._clear_attachments,
@@ -65,8 +66,12 @@ class CommandParser:
     def _repeat(self, row: Statement) -> None:
         count = row.integer("the number of repetitions", 1)
         start = len(self._script.commands)
+        self._depth += 1
+        if self._depth > _MOST_LEVELS:
+            raise row.wrong(f"more than {_MOST_LEVELS} repetitions are nested")
         for command in self._lines.block(row):
             command.run(self.table, UNSUPPORTED)
+        self._depth -= 1
         repeated = self._script.commands[start:]
         if count * len(repeated) > _MOST_COMMANDS:
             raise UnsupportedError(f"more than {_MOST_COMMANDS} repeated commands")
@@ -176,8 +181,7 @@ class CommandParser:
         tolerances = []
         while row.peek() and row.peek() not in _COMPARATORS:
             word = row.word("a tolerance")
-            is_percent = word.endswith("%") or row.has("%")
-            tolerances.append(Tolerance(row.as_number(word.rstrip("%"), "a tolerance"), is_percent))
+            tolerances.append(row.as_tolerance(f"{word}%" if row.has("%") else word))
         if not 1 <= len(tolerances) <= _MOST_TOLERANCES:
             raise row.wrong(f"there are {len(tolerances)} tolerances, expected 1 to {_MOST_TOLERANCES}")
         return tolerances

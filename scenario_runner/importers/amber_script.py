@@ -14,13 +14,16 @@ from typing import Final, get_args
 
 import numpy
 
-from scenario_runner.errors import UnsupportedError
+from scenario_runner.errors import FileError, UnsupportedError
 from scenario_runner.errors.text import Json
 from scenario_runner.files.vk_formats import BorderColor
 from scenario_runner.importers.amber_commands import UNSUPPORTED, CommandParser
+from scenario_runner.importers.item_folders import read_source
 from scenario_runner.importers.memory_layouts import SCALARS, Element, Number, Structs, element_of, struct_of
 from scenario_runner.importers.script import (
+    COMPARE_OPS,
     DEPTH_TEST,
+    POLYGON_MODES,
     RAY_TRACING,
     UNSUPPORTED_STAGES,
     Attached,
@@ -33,7 +36,7 @@ from scenario_runner.importers.script import (
     module_of,
     passthrough,
 )
-from scenario_runner.importers.statements import MOST_BYTES, Lines, Statement, words_of
+from scenario_runner.importers.statements import MOST_BYTES, MOST_LEVELS, Lines, Statement, words_of
 
 FIRST_LINE: Final = "#!amber"
 _ADDRESS_MODES: Final = {
@@ -42,11 +45,12 @@ _ADDRESS_MODES: Final = {
     "clamp_to_edge": "CLAMP_EDGE",
     "clamp_to_border": "CLAMP_BORDER",
 }
-_COMPARE_OPS: Final = ("never", "less", "equal", "less_or_equal", "greater", "not_equal", "greater_or_equal", "always")
 _AFTER_NAMES: Final = ("", "AS", "SAMPLER", "DESCRIPTOR_SET", "KERNEL")
 _BUFFERS: Final = ("uniform", "storage", "uniform_dynamic", "storage_dynamic", "uniform_texel_buffer")
 _DESCRIPTORS: Final = (*_BUFFERS, "storage_texel_buffer", "storage_image", "sampled_image", "combined_image_sampler")
 _WHOLE_SIZE: Final = -1
+_MOST_FILE_BYTES: Final = 64 << 20
+_MOST_IN_SERIES: Final = 1 << 22
 
 
 def parse_amber_script(path: str, text: str) -> Script:
@@ -125,12 +129,13 @@ class _Parser:
 
     def _read(self, row: Statement, name: str) -> bytes:
         path = os.path.join(os.path.dirname(self.script.path), name)
-        self.script.sources.append(path)
+        if not os.path.exists(path):
+            raise row.wrong(f"the file {name!r} does not exist")
         try:
-            with open(path, "rb") as file:
-                return file.read()
-        except FileNotFoundError:
-            raise row.wrong(f"the file {name!r} does not exist") from None
+            self.script.sources.append(read_source(path, _MOST_FILE_BYTES))
+        except FileError as error:
+            raise row.wrong(f"the file {name!r} {error.problems[0].message}") from None
+        return self.script.sources[-1]
 
     def _struct(self, row: Statement) -> None:
         name = row.word("the name of the struct")
@@ -173,7 +178,7 @@ class _Parser:
             elif row.peek().startswith("DIM_"):
                 dimensions = row.expect("DIM_1D", "DIM_2D", "DIM_3D")
             elif row.has("MIP_LEVELS"):
-                buffer.mips = row.integer("the number of levels")
+                buffer.mips = row.integer("the number of levels", 1, MOST_LEVELS)
             elif row.has("SAMPLES"):
                 if row.integer("the number of samples") > 1:
                     raise UnsupportedError("multisampling")
@@ -201,6 +206,8 @@ class _Parser:
         elif keyword == "FILL":
             buffer.data = element.fill(count, value("the value"))
         elif keyword == "SERIES_FROM":
+            if count > _MOST_IN_SERIES:
+                raise row.wrong(f"{buffer.name!r} has {count} elements, which is more than an import can count")
             start = value("the first value")
             row.expect("INC_BY")
             step = value("the step")
@@ -209,7 +216,7 @@ class _Parser:
             kind = row.expect("TEXT", "BINARY", "PNG")
             content = self._read(row, row.word("the name of the file"))
             if kind == "PNG":
-                buffer.picture = self.script.sources[-1]
+                buffer.picture = content
                 buffer.size = int.from_bytes(content[16:20]), int.from_bytes(content[20:24])
                 return
             if kind == "TEXT":
@@ -267,7 +274,9 @@ class _Parser:
             "DEPTH": lambda row: self._depth(row, pipeline),
             "FRAMEBUFFER_SIZE": lambda row: self._size(row, pipeline),
             "INDEX_DATA": lambda row: setattr(pipeline, "indices", self.script.buffer_name(row)),
-            "POLYGON_MODE": lambda row: pipeline.state.update(polygon_mode=row.expect("fill", "line", "point").upper()),
+            "POLYGON_MODE": lambda row: pipeline.state.update(
+                polygon_mode=row.expect(*map(str.lower, POLYGON_MODES)).upper()
+            ),
             "SUBGROUP": lambda row: self._subgroup(row, pipeline),
             "VERTEX_DATA": lambda row: self._vertex_data(row, pipeline),
             "VIEWPORT": lambda row: self._viewport(row, pipeline),
@@ -307,7 +316,10 @@ class _Parser:
         if kind == "color":
             row.expect("LOCATION")
             location = row.integer("the location")
-            pipeline.colors[location] = names[0], row.integer("the level") if row.has("BASE_MIP_LEVEL") else 0
+            pipeline.colors[location] = (
+                names[0],
+                row.integer("the level", most=MOST_LEVELS) if row.has("BASE_MIP_LEVEL") else 0,
+            )
         elif kind == "depth_stencil":
             pipeline.depth = names[0]
         elif kind == "push_constant":
@@ -332,7 +344,7 @@ class _Parser:
 
         parts = row.options(
             {
-                "BASE_MIP_LEVEL": lambda: [row.integer("the level")],
+                "BASE_MIP_LEVEL": lambda: [row.integer("the level", most=MOST_LEVELS)],
                 "DESCRIPTOR_OFFSET": numbers,
                 "DESCRIPTOR_RANGE": numbers,
                 "OFFSET": numbers,
@@ -353,7 +365,7 @@ class _Parser:
             elif keyword in ("WRITE", "CLAMP"):
                 keys[keyword.lower()] = setting.switch()
             elif keyword == "COMPARE_OP":
-                keys["compare_op"] = setting.expect(*_COMPARE_OPS).upper()
+                keys["compare_op"] = setting.expect(*map(str.lower, COMPARE_OPS)).upper()
             else:
                 names = ("min", "max") if keyword == "BOUNDS" else ("constant", "clamp", "slope")
                 numbers = {setting.expect(*names): setting.number("a number") for _ in names}

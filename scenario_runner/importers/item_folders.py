@@ -24,6 +24,7 @@ from pydantic import ConfigDict, ValidationError
 from scenario_runner.errors import FileError, ScenarioRunnerError
 from scenario_runner.errors.diagnostic import Diagnostic
 from scenario_runner.errors.text import reason_of
+from scenario_runner.files.input import read_file
 from scenario_runner.processes import temporary
 from scenario_runner.scenario.json_model import ModelBase
 
@@ -31,6 +32,8 @@ SCENARIO: Final = "scenario.json"
 CHECK: Final = "check.json"
 RECORD: Final = "import.json"
 CODE: Final = "SR-IMPORT-001"
+MOST_TEST_BYTES: Final = 4 << 20
+"""The greatest size of a file with a test."""
 
 Outcome = Literal["imported", "expected error", "not supported", "error"]
 
@@ -78,6 +81,19 @@ class _Record(ModelBase):
 def file_error(path: str, message: str, help: str | None = None, *, line: int | None = None) -> FileError:
     """Make the error for a test that cannot be imported."""
     return FileError(Diagnostic(CODE, "error", None, message, help, path=path, line=line))
+
+
+def read_source(path: str, most_bytes: int = MOST_TEST_BYTES) -> bytes:
+    """Read a file of a test. Raises FileError, also for a file of more than ``most_bytes``."""
+    try:
+        return read_file(path, most_bytes)
+    except (OSError, ValueError) as error:
+        raise file_error(path, f"cannot be read: {reason_of(error)}") from None
+
+
+def decoded(content: bytes) -> str:
+    """Return the text of a test, without a byte order mark."""
+    return content.decode("utf-8-sig", "replace")
 
 
 def find_files(paths: Iterable[str], extensions: tuple[str, ...]) -> Iterator[FoundTest | FileError]:

@@ -45,7 +45,7 @@ class ItemWriter:
 
     def file_name(self, stem: str, extension: str) -> str:
         """Return the name of a new file."""
-        return self.new_name(re.sub(r"[^\w.-]", "_", stem)[:_LONGEST_STEM], extension)
+        return self.new_name(re.sub(r"[^\w.-]|^\.", "_", stem)[:_LONGEST_STEM], extension)
 
     def write(self, stem: str, extension: str, content: bytes) -> str:
         """Write a file, and return the name."""

@@ -157,6 +157,8 @@ def struct_of(
         alignment = max(alignment, element.alignment)
     if not 0 < len(numbers) <= _MOST_NUMBERS:
         raise ValueError(f"the struct has {len(numbers)} numbers, expected 1 to {_MOST_NUMBERS}")
+    if len({place for place, _ in numbers}) < len(numbers):
+        raise ValueError("two members of the struct begin at the same byte")
     if stride is not None and stride < end:
         raise ValueError(f"the stride of {stride} bytes is less than the {end} bytes of the struct")
     return Element(tuple(numbers), end, alignment) if stride is None else Element(tuple(numbers), stride, 1)

@@ -18,15 +18,21 @@ from itertools import product
 from typing import Final, NamedTuple
 
 from scenario_runner.errors import FileError, UnsupportedError, log
-from scenario_runner.files.input import SourceFile
 from scenario_runner.importers import item_folders
-from scenario_runner.importers.item_folders import FoundTest, Imported, Outcome, Prepared, file_error
+from scenario_runner.importers.item_folders import (
+    FoundTest,
+    Imported,
+    Outcome,
+    Prepared,
+    decoded,
+    file_error,
+    read_source,
+)
 from scenario_runner.importers.item_writer import ItemWriter, JsonObject
 from scenario_runner.importers.offload_pipeline import read_pipeline
 from scenario_runner.importers.offload_scenario import CompiledShader, PipelineItem
 
 _VERSION: Final = b"2"  # of the files in these folders
-_MOST_BYTES: Final = 4 << 20
 _SECTION: Final = re.compile(r"(?://|[#;])--- (\S+)\s*")
 _DIRECTIVE: Final = re.compile(r"\b(RUN|REQUIRES|UNSUPPORTED|XFAIL|CHECK(?:-NEXT|-LABEL|-SAME|-DAG)?):(.*)")
 _IF: Final = re.compile(r"%if\s+(\S+)\s+%\{(.*?)%\}(?:\s*%else\s+%\{(.*?)%\})?")
@@ -81,12 +87,9 @@ def import_tests(tests: Sequence[FoundTest], output: str, jobs: int) -> Iterator
 
 
 def _prepare(found: FoundTest) -> Prepared:
-    with SourceFile(found.path) as file:
-        if file.size_bytes > _MOST_BYTES:
-            raise file_error(found.path, f"a test of more than {_MOST_BYTES >> 20} MiB is not read")
-        data = file.read(file.size_bytes)
+    data = read_source(found.path)
     local = b"".join(_local_settings(found))
-    test = _Test(found.path, data.decode("utf-8", "replace").replace("\r\n", "\n"), local.decode("utf-8", "replace"))
+    test = _Test(found.path, decoded(data).replace("\r\n", "\n"), decoded(local))
     return Prepared(hashlib.sha256(_VERSION + local + data).hexdigest(), test.write)
 
 
@@ -96,8 +99,7 @@ def _local_settings(found: FoundTest) -> Iterator[bytes]:
     for _ in found.name.split("/"):
         path = os.path.join(folder, "lit.local.cfg")
         if os.path.isfile(path):
-            with SourceFile(path) as file:
-                yield file.read(min(file.size_bytes, _MOST_BYTES))
+            yield read_source(path)
         folder = os.path.dirname(folder)
 
 
@@ -170,7 +172,7 @@ class _Test:
 
     def _resolved(self, run: _Directive) -> list[str]:
         """Split a RUN line into words, with conditions decided."""
-        text = _IF.sub(lambda match: match[2 if _cases(match[1], self._path) else 3] or "", run.text)
+        text = _IF.sub(lambda match: match[2 if _cases(match[1], self._path, run.line) else 3] or "", run.text)
         try:
             return shlex.split(text.partition("|")[0])
         except ValueError as error:
@@ -199,7 +201,7 @@ class _Test:
         words: list[str] = []
         when: list[JsonObject] = []
         for word, negation in _LOCAL.findall(self._local):
-            if bool(_cases(word, self._path)) == (not negation):
+            if bool(_cases(word, self._path, 1)) == (not negation):
                 check["not_supported"] = f"lit.local.cfg: {'without ' if negation else ''}{word}"
         for keyword, key in (
             ("REQUIRES", "not_supported"),
@@ -211,7 +213,7 @@ class _Test:
                     continue
                 reason = f"{keyword}: {each.text}" + (f"; {each.comment}" if each.comment else "")
                 parts = [f"({part})" if "," in each.text else part for part in each.text.split(",")]
-                cases = _cases((" && " if keyword == "REQUIRES" else " || ").join(parts), self._path)
+                cases = _cases((" && " if keyword == "REQUIRES" else " || ").join(parts), self._path, each.line)
                 if not cases if keyword == "REQUIRES" else frozenset() in cases:
                     check.setdefault(key, reason)
                 if keyword == "REQUIRES":
@@ -243,7 +245,7 @@ def _directives(text: str) -> Iterator[_Directive]:
             comment = []
 
 
-def _cases(text: str, path: str) -> _Cases:
+def _cases(text: str, path: str, line: int) -> _Cases:
     """Parse a condition of lit. Words about DXC, Vulkan and Linux are decided."""
     words = _WORD.findall(text)
     source = _WORD.sub(lambda match: f"({match[0]!r})", text)
@@ -254,7 +256,7 @@ def _cases(text: str, path: str) -> _Cases:
             return _decided(ast.parse(source.strip(), mode="eval").body, False)
     except (SyntaxError, ValueError):
         pass
-    raise file_error(path, f"the condition {text!r:.80} cannot be read")
+    raise file_error(path, f"the condition {text!r:.80} cannot be read", line=line)
 
 
 def _decided(node: ast.expr, is_negated: bool) -> _Cases:

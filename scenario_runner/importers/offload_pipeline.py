@@ -42,6 +42,7 @@ def _integer(value: object) -> int:
 _Integer = Annotated[int, BeforeValidator(_integer)]
 _Count = Annotated[int, BeforeValidator(_integer), Field(ge=0, le=1 << 30)]
 _Offset = Annotated[int, BeforeValidator(_integer), Field(ge=0, le=1 << 16)]
+_Tolerance = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 _Channels = Annotated[int, BeforeValidator(_integer), Field(ge=1, le=4)]
 _Item = TypeVar("_Item")
 _List = Annotated[tuple[_Item, ...], BeforeValidator(lambda value: () if value == "" else value)]
@@ -56,8 +57,8 @@ class _Part(ModelBase):
 class VulkanBinding(_Part):
     """The binding number of a resource, and of the hidden counter of a structured buffer."""
 
-    binding: _Integer
-    counter_binding: _Integer | None = None
+    binding: _Count
+    counter_binding: _Count | None = None
 
 
 class BoundResource(_Part):
@@ -161,7 +162,7 @@ class Bindings(_Part):
 class SpecializationConstant(_Part):
     """The value of a specialization constant."""
 
-    id: _Integer = Field(alias="ConstantID")
+    id: _Count = Field(alias="ConstantID")
     type: DataFormat
     value: str
 
@@ -192,8 +193,8 @@ class PushConstants(_Part):
 class DispatchParameters(_Part):
     """The sizes of the dispatch or draw."""
 
-    dispatch_group_count: tuple[_Integer, ...] = (1, 1, 1)
-    vertex_count: _Integer | None = None
+    dispatch_group_count: tuple[_Count, ...] = (1, 1, 1)
+    vertex_count: _Count | None = None
 
 
 class Sampler(_Part):
@@ -223,10 +224,10 @@ class Result(_Part):
     rule: str
     actual: str
     expected: str
-    ulp: _Integer = Field(default=0, alias="ULPT")
+    ulp: _Count = Field(default=0, alias="ULPT")
     denorm_mode: str = "Any"
-    zero_tolerance: float = 0
-    epsilon: float = 0
+    zero_tolerance: _Tolerance = 0
+    epsilon: _Tolerance = 0
 
 
 class Pipeline(_Part):
@@ -334,7 +335,7 @@ def _read_yaml(text: str, path: str, first_line: int) -> tuple[Json, dict[str, i
                     raise file_error(path, f"nests more than {_MOST_LEVELS} levels", line=line)
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
-        problem = getattr(error, "problem", None) or error
+        problem = getattr(error, "problem", None) or str(error).partition("\n")[0]
         line = first_line + (mark.line if mark else 0)
         raise file_error(path, f"the YAML cannot be read: {problem}", line=line) from error
     return document[0] if document else None, lines

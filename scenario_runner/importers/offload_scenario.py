@@ -5,6 +5,7 @@ Source: lib/API/VK/Device.cpp and lib/Support/Check.cpp of github.com/llvm/offlo
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterator, Sequence
 from typing import Final, NamedTuple, TypeVar
@@ -82,9 +83,10 @@ def _value(constant: SpecializationConstant) -> Json:
     """Return the value as a number, or the text if it is none."""
     for convert in (lambda text: int(text, 0), float):
         try:
-            return convert(constant.value)
+            value = convert(constant.value)
         except ValueError:
             continue
+        return value if math.isfinite(value) else constant.value
     return constant.value
 
 
@@ -115,6 +117,9 @@ class PipelineItem:
         _check(pipeline)
         if len(shaders) != len(pipeline.shaders):
             raise ValueError(f"{len(shaders)} shaders are compiled for {len(pipeline.shaders)} stages")
+        stages = sorted(shader.stage for shader in pipeline.shaders)
+        if stages not in (["Compute"], ["Pixel", "Vertex"]):
+            raise ValueError(f"the stages are {' and '.join(stages)}, expected Compute, or Vertex and Pixel")
         self._pipeline, self._writer = pipeline, writer
         bindings: list[Json] = []
         for set, each in enumerate(pipeline.descriptor_sets):
@@ -294,7 +299,10 @@ class PipelineItem:
         if uid not in self._writer.resources:
             raise ValueError(f"no descriptor binds {uid!r:.60}")
         if self._writer.resources[uid][0] == "image" and buffer and buffer.output_props:
-            values = values.reshape(1, buffer.output_props.height, buffer.output_props.width, -1)
+            height, width = buffer.output_props.height, buffer.output_props.width
+            if not height * width or values.size % (height * width):
+                raise ValueError(f"{uid!r:.60} has {width} x {height} texels, and {values.size} numbers are expected")
+            values = values.reshape(1, height, width, -1)
         source: JsonObject = {"at": 0, "values": values.tolist(), "dtype": values.dtype.name}
         if not is_start:
             source = {"file": self._writer.save(f"{uid}_expected", values)}

@@ -18,13 +18,15 @@ import numpy
 from scenario_runner.errors.text import Json
 from scenario_runner.files.vk_formats import format_named
 from scenario_runner.importers.memory_layouts import Bytes, Element, Number, of_format
-from scenario_runner.importers.statements import Statement
+from scenario_runner.importers.statements import Statement, Tolerance
 
 FRAMEBUFFER: Final = "framebuffer"
 """The image that pipelines without a colour attachment draw into."""
 DEPTH_BUFFER: Final = "depth_buffer"
 """The depth image of pipelines that test depths and name none."""
 TOPOLOGIES: Final = ("POINT_LIST", "LINE_LIST", "LINE_STRIP", "TRIANGLE_LIST", "TRIANGLE_STRIP", "TRIANGLE_FAN")
+COMPARE_OPS: Final = ("NEVER", "LESS", "EQUAL", "LESS_OR_EQUAL", "GREATER", "NOT_EQUAL", "GREATER_OR_EQUAL", "ALWAYS")
+POLYGON_MODES: Final = ("FILL", "LINE", "POINT")
 DEPTH_TEST: Final = {"write": False, "compare_op": "ALWAYS"}
 """The depth test of a pipeline that only turns the test on."""
 CLEAR_VALUES: Final = ([0.0, 0.0, 0.0, 0.0], 1.0)
@@ -69,8 +71,8 @@ class Buffer:
     size: tuple[int, int] = (0, 0)
     mips: int = 1
     is_image: bool = False
-    picture: str = ""
-    """The path of a PNG file with the content."""
+    picture: bytes = b""
+    """A PNG file with the content."""
 
 
 class Attached(NamedTuple):
@@ -175,17 +177,6 @@ class Copy(NamedTuple):
     offset: int = 0
 
 
-class Tolerance(NamedTuple):
-    """A tolerance of an expectation, or a percentage."""
-
-    value: float
-    is_percent: bool
-
-    def of(self, number: float) -> float:
-        """Return the tolerance around a number."""
-        return abs(number) * self.value / 100 if self.is_percent else self.value
-
-
 class Values(NamedTuple):
     """Expect values in a buffer, from an offset in bytes on."""
 
@@ -231,8 +222,8 @@ class Script:
     pipelines: dict[str, Pipeline] = field(default_factory=dict)
     commands: list[Command] = field(default_factory=list)
     virtual_files: dict[str, str] = field(default_factory=dict)
-    sources: list[str] = field(default_factory=list)
-    """The paths of all files that the script names."""
+    sources: list[bytes] = field(default_factory=list)
+    """The content of all files that the script names."""
     features: set[str] = field(default_factory=set)
     extensions: set[str] = field(default_factory=set)
 

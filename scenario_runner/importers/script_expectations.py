@@ -15,7 +15,8 @@ from scenario_runner.errors.text import Json
 from scenario_runner.importers.item_folders import file_error
 from scenario_runner.importers.item_writer import JsonObject
 from scenario_runner.importers.memory_layouts import as_json
-from scenario_runner.importers.script import Buffer, SameContent, Script, Texels, Tolerance, Values
+from scenario_runner.importers.script import Buffer, SameContent, Script, Texels, Values
+from scenario_runner.importers.statements import Tolerance
 
 _EXACT_RTOL: Final = 1e-8
 """Amber's tolerance for equal floats, 1e-6 percent."""
@@ -105,6 +106,8 @@ class Expectations:
             keys["channels"] = "D"
         first = row.offset // row.element.size_bytes
         texels = [as_json(row.values[start : start + count], dtype) for start in range(0, len(row.values), count)]
+        if first + len(texels) > width * buffer.size[1]:
+            raise file_error(self._script.path, f"{buffer.name!r} ends before the values", line=row.line)
         rules: list[JsonObject] = []
         while texels:
             x, y = first % width, first // width

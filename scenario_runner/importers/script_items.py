@@ -7,18 +7,17 @@ writes is captured at a frame boundary before that command.
 from __future__ import annotations
 
 import os
-import shutil
 from collections.abc import Callable, Sequence
 from typing import Final
 
 import numpy
 
 from scenario_runner.errors import UnsupportedError
-from scenario_runner.errors.text import Json
+from scenario_runner.errors.text import Json, reason_of
 from scenario_runner.files.vk_formats import Format
-from scenario_runner.importers.item_folders import file_error
+from scenario_runner.importers.item_folders import CHECK, RECORD, SCENARIO, file_error
 from scenario_runner.importers.item_writer import ItemWriter, JsonObject, filled
-from scenario_runner.importers.memory_layouts import Bytes, Element
+from scenario_runner.importers.memory_layouts import Bytes, Element, wrapped
 from scenario_runner.importers.script import (
     DEPTH_BUFFER,
     FRAMEBUFFER,
@@ -77,6 +76,7 @@ class _ScriptItem:
         self._script, self._writer, self._assemble = script, writer, assemble
         self._known: dict[object, str] = {}
         self._used: set[str] = set()
+        self._has_virtual_files = False
         self._samplers: dict[str, JsonObject] = {}
         self._texel_buffers: set[str] = set()
         runs = [row.pipeline for row in script.commands if isinstance(row, Dispatch | Draw | Clear)]
@@ -165,6 +165,7 @@ class _ScriptItem:
         if pipeline.push_constants:
             buffer = self._script.buffers[pipeline.push_constants]
             if buffer.data is not None:
+                self._check_size(buffer, len(buffer.data))
                 data = buffer.data[: len(buffer.data) - buffer.element.size_bytes + buffer.element.end]
                 keys["push_data_ref"] = self._data("raw_data", buffer.name, _numbers(data, buffer.element), {})
         return keys
@@ -204,8 +205,10 @@ class _ScriptItem:
         """Write the file of a shader and the virtual files, once, and return the name."""
         key = "source", shader.name, stage
         if key not in self._known:
-            for path, text in self._script.virtual_files.items():
-                self._write_virtual(path, text.encode())
+            if not self._has_virtual_files:
+                for path, text in self._script.virtual_files.items():
+                    self._write_virtual(path, text.encode())
+                self._has_virtual_files = True
             if shader.path in self._script.virtual_files:
                 self._known[key] = shader.path
             else:
@@ -218,10 +221,16 @@ class _ScriptItem:
     def _write_virtual(self, name: str, content: bytes) -> None:
         path = os.path.normpath(os.path.join(self._writer.folder, name))
         if not path.startswith(os.path.join(self._writer.folder, "")):
-            raise file_error(self._script.path, f"the file {name!r} is outside of the script's folder")
-        os.makedirs(os.path.dirname(path), exist_ok=True)
-        with open(path, "wb") as file:
-            file.write(content)
+            raise file_error(self._script.path, f"the file {name!r:.60} is outside of the script's folder")
+        if os.path.lexists(path) or os.path.basename(path) in (SCENARIO, CHECK, RECORD):
+            raise file_error(self._script.path, f"the file {name!r:.60} has the name of another file")
+        try:
+            os.makedirs(os.path.dirname(path), exist_ok=True)
+            with open(path, "wb") as file:
+                file.write(content)
+        except OSError as error:
+            message = f"the file {name!r:.60} cannot be written: {reason_of(error)}"
+            raise file_error(self._script.path, message) from None
 
     def _binding(self, bound: Bound) -> JsonObject:
         formats: set[str] = set()
@@ -249,6 +258,8 @@ class _ScriptItem:
         format = self._script.buffers[name].element.format
         if format is None:
             raise UnsupportedError("texels of matrices or structs")
+        if format.is_compressed:
+            raise UnsupportedError("compressed images")
         return format
 
     def _sampler(self, name: str) -> str:
@@ -278,7 +289,7 @@ class _ScriptItem:
             keys["render_extent"] = list(pipeline.size)
         keys |= row.keys | pipeline.state
         if row.vertices:
-            vertices = numpy.array(row.vertices, "f4")
+            vertices = wrapped(row.vertices, "float32")
             buffer = self._data("buffer", "vertices", vertices, {"shader_access": "readonly", "size": vertices.nbytes})
             place: JsonObject = {"location": 0, "resource_ref": buffer, "format": "VK_FORMAT_R32G32_SFLOAT"}
             keys |= {"vertex_count": len(row.vertices) // 2, "vertex_attributes": [place]}
@@ -310,7 +321,7 @@ class _ScriptItem:
             if format.is_normalized:
                 value = [min(max(number, -1.0 if format.numeric == "snorm" else 0.0), 1.0) for number in row.color]
             elif format.is_integer:  # Amber gives the bits of floats
-                bits = numpy.array(row.color, "f4").view("u4").tolist()
+                bits = wrapped(row.color, "float32").view("u4").tolist()
                 value = [number & ((1 << size) - 1) for number, size in zip(bits, format.channel_bits, strict=False)]
             keys: JsonObject = {"resource_ref": name, "value": list[Json](value)}
             self._writer.add_command("fill", keys | filled({"lod": lod}))
@@ -318,13 +329,16 @@ class _ScriptItem:
             self._writer.add_command("fill", {"resource_ref": row.pipeline.depth, "value": row.depth})
         self._used.update(name for name, _ in row.pipeline.targets)
 
+    def _check_size(self, buffer: Buffer, size_bytes: int) -> None:
+        if size_bytes == 0:
+            raise file_error(self._script.path, f"the buffer {buffer.name!r} has no size", "give it a size or content")
+
     def _add_buffer(self, buffer: Buffer) -> None:
         data = buffer.data
         if data is not None and buffer.name in self._texel_buffers:
             data = _without_padding(data, buffer.element)
         size_bytes = buffer.count * buffer.element.size_bytes if data is None else len(data)
-        if size_bytes == 0:
-            raise file_error(self._script.path, f"the buffer {buffer.name!r} has no size", "give it a size or content")
+        self._check_size(buffer, size_bytes)
         keys = self._writer.add("buffer", buffer.name, {"shader_access": "readwrite", "size": size_bytes})
         if data is not None and data.any():
             keys["src"] = self._writer.source(buffer.name, _numbers(data, buffer.element))
@@ -342,8 +356,7 @@ class _ScriptItem:
         if any(buffer.name == name for row in self._pipelines for name, _ in row.colors.values()):
             keys["color_attachment"] = True
         if buffer.picture:
-            keys["src"] = name = self._writer.file_name(buffer.name, ".png")
-            shutil.copyfile(buffer.picture, os.path.join(self._writer.folder, name))
+            keys["src"] = self._writer.write(buffer.name, ".png", buffer.picture)
         elif buffer.data is not None and buffer.data.any():
             if buffer.count != width * height:
                 message = f"the image {buffer.name!r} has {buffer.count} texels, expected {width} x {height}"

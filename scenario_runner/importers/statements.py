@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Iterator, Mapping
-from typing import Final, TypeVar
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Final, NamedTuple, TypeVar
 
 from scenario_runner.errors import FileError, UnsupportedError
 from scenario_runner.errors.text import close_names, did_you_mean
@@ -14,6 +14,7 @@ from scenario_runner.importers.memory_layouts import Bytes, Element, Number
 
 MOST_BYTES: Final = 1 << 30
 """The greatest size of a buffer."""
+MOST_LEVELS: Final = 31
 _TOKEN: Final = re.compile(r'"(?:\\.|[^"\\\n])*"|[(),]|#.*|\\\r?\n|\n|[^\s(),]+')
 _NO_END: Final = "the END of this statement is missing"
 _Value = TypeVar("_Value")
@@ -22,6 +23,17 @@ _Value = TypeVar("_Value")
 def words_of(text: str) -> list[str]:
     """Return the words of a text without comments."""
     return [word for word in _TOKEN.findall(text) if not word.startswith(("#", "\\", "\n"))]
+
+
+class Tolerance(NamedTuple):
+    """A tolerance of an expectation, or a percentage."""
+
+    value: float
+    is_percent: bool
+
+    def of(self, number: float) -> float:
+        """Return the tolerance around a number."""
+        return abs(number) * self.value / 100 if self.is_percent else self.value
 
 
 class Statement:
@@ -45,7 +57,10 @@ class Statement:
         """Take the next word."""
         if not self._words:
             raise self.wrong(f"{meaning} is missing")
-        return self._words.pop(0).strip('"')
+        word = self._words.pop(0).strip('"')
+        if not word:
+            raise self.wrong(f"{meaning} is empty")
+        return word
 
     def expect(self, *words: str) -> str:
         """Take the next word. Raises an error unless it is one of ``words``."""
@@ -53,6 +68,10 @@ class Statement:
         if found not in words:
             raise self.wrong(f"unexpected {found!r}, expected {' or '.join(words)}")
         return found
+
+    def suffix(self, prefix: str, words: Sequence[str]) -> str:
+        """Take the next word, a prefix and one of ``words``, and return the part after the prefix."""
+        return self.expect(*(prefix + word for word in words)).removeprefix(prefix)
 
     def has(self, word: str) -> bool:
         """Take the next word if it is this word."""
@@ -69,7 +88,7 @@ class Statement:
         """Take the next word, a name in a table."""
         name = self.word(f"the name of a {kind}")
         if name not in table:
-            raise self.wrong(f"there is no {kind} {name!r}{did_you_mean(close_names(name, table))}")
+            raise self.wrong(f"there is no {kind} {name!r:.60}{did_you_mean(close_names(name, table))}")
         return name
 
     def rest(self) -> list[str]:
@@ -85,11 +104,15 @@ class Statement:
             found[keyword] = table[keyword]()
         return found
 
-    def integer(self, meaning: str, least: int = 0) -> int:
-        """Take an integer from ``least`` to 1 GiB, also in hexadecimal."""
-        number = self.as_integer(self.word(meaning), meaning)
-        if not least <= number <= MOST_BYTES:
-            raise self.wrong(f"{meaning} must be from {least} to {MOST_BYTES}, not {number}")
+    def integer(self, meaning: str, least: int = 0, most: int = MOST_BYTES) -> int:
+        """Take an integer in a range, also in hexadecimal."""
+        return self.as_count(self.word(meaning), meaning, least, most)
+
+    def as_count(self, word: str, meaning: str, least: int = 0, most: int = MOST_BYTES) -> int:
+        """Convert a word to an integer in a range."""
+        number = self.as_integer(word, meaning)
+        if not least <= number <= most:
+            raise self.wrong(f"{meaning} must be from {least} to {most}, not {word:.60}")
         return number
 
     def integers(self, count: int, meaning: str) -> list[int]:
@@ -101,7 +124,7 @@ class Statement:
         try:
             return int(word, 16 if word.lower().startswith("0x") else 10)
         except ValueError:
-            raise self.wrong(f"{meaning} must be an integer, not {word!r}") from None
+            raise self.wrong(f"{meaning} must be an integer, not {word!r:.60}") from None
 
     def number(self, meaning: str) -> float:
         """Take a number."""
@@ -111,8 +134,15 @@ class Statement:
         """Convert a word to a finite number."""
         number = self.value(word, "float64")
         if not math.isfinite(number):
-            raise self.wrong(f"{meaning} must be finite, not {word!r}")
+            raise self.wrong(f"{meaning} must be finite, not {word!r:.60}")
         return float(number)
+
+    def as_tolerance(self, word: str) -> Tolerance:
+        """Convert a word such as 0.5 or 2% to a tolerance."""
+        number = self.as_number(word.removesuffix("%"), "a tolerance")
+        if number < 0:
+            raise self.wrong(f"a tolerance must not be negative, not {word!r:.60}")
+        return Tolerance(number, word.endswith("%"))
 
     def values(self, words: list[str], element: Element) -> list[Number]:
         """Convert one word or more to numbers of elements."""
@@ -135,7 +165,7 @@ class Statement:
         try:
             return float(int(word, 16) if word.lower().startswith("0x") else float(word))
         except (OverflowError, ValueError):
-            raise self.wrong(f"{word!r} is not a number") from None
+            raise self.wrong(f"{word!r:.60} is not a number") from None
 
     def check_offset(self, offset: int, element: Element) -> None:
         """Check that an element may begin at an offset in bytes."""
@@ -153,7 +183,7 @@ class Statement:
         if keyword in unsupported:
             raise UnsupportedError(unsupported[keyword])
         if keyword not in table:
-            raise self.wrong(f"unknown command {keyword!r}{did_you_mean(close_names(keyword, table))}")
+            raise self.wrong(f"unknown command {keyword!r:.60}{did_you_mean(close_names(keyword, table))}")
         table[keyword](self)
         self.end()
 

@@ -17,13 +17,16 @@ from scenario_runner.importers.amber_commands import UNSUPPORTED, rectangle
 from scenario_runner.importers.memory_layouts import Element, Layout, of_format, of_numbers
 from scenario_runner.importers.script import (
     CLEAR_VALUES,
+    COMPARE_OPS,
     DEPTH_BUFFER,
     DEPTH_TEST,
     FRAMEBUFFER,
+    POLYGON_MODES,
     TOPOLOGIES,
     UNSUPPORTED_STAGES,
     Attached,
     Bound,
+    Buffer,
     Clear,
     Copy,
     Dispatch,
@@ -32,13 +35,12 @@ from scenario_runner.importers.script import (
     Script,
     Shader,
     Texels,
-    Tolerance,
     Values,
     VertexData,
     module_of,
     passthrough,
 )
-from scenario_runner.importers.statements import MOST_BYTES, Lines, Statement
+from scenario_runner.importers.statements import MOST_BYTES, Lines, Statement, Tolerance
 
 _HEADER: Final = re.compile(r"\[([^\]]+)\]\s*(?:#.*)?")
 _SHADER: Final = re.compile(
@@ -107,8 +109,11 @@ class _Parser:
         self.script.buffers[FRAMEBUFFER].size = self._pipeline.size
         for name, data in self._data.items():
             element = self._elements.get(name) or of_numbers("int8", 1, 1, "std430")
-            size_bytes = min(self._counts.get(name, 0) * element.size_bytes, MOST_BYTES)
-            self.script.add_buffer(name, element, bytes(data).ljust(size_bytes, b"\0"))
+            count = min(self._counts.get(name, 0), MOST_BYTES // element.size_bytes)
+            if data:
+                self.script.add_buffer(name, element, bytes(data).ljust(count * element.size_bytes, b"\0"))
+            else:
+                self.script.buffers[name] = Buffer(name, element, count=count)
 
     def _section(self, name: str, lines: Lines) -> None:
         shader = _SHADER.fullmatch(name)
@@ -176,7 +181,7 @@ class _Parser:
             elements.append(element)
             buffer = f"vertices_{location}"
             keys = {"format": element.format.name, "stride": element.size_bytes}
-            self._pipeline.vertex_data.append(VertexData(header.as_integer(location, "the location"), buffer, keys))
+            self._pipeline.vertex_data.append(VertexData(header.as_count(location, "the location"), buffer, keys))
         columns: list[list[float]] = [[] for _ in elements]
         for row in lines.statements:
             for element, column in zip(elements, columns, strict=True):
@@ -204,11 +209,9 @@ class _Parser:
             "tolerance": self._tolerance,
             "uniform": self._uniform,
             "vertex": lambda row: self._entry_point(row, "vertex"),
-            "depthCompareOp": lambda row: self._set_depth(
-                "compare_op", row.word("the operation")[len("VK_COMPARE_OP_") :]
-            ),
+            "depthCompareOp": lambda row: self._set_depth("compare_op", row.suffix("VK_COMPARE_OP_", COMPARE_OPS)),
             "polygonMode": lambda row: self._change(
-                state={"polygon_mode": row.word("the mode").removeprefix("VK_POLYGON_MODE_")}
+                state={"polygon_mode": row.suffix("VK_POLYGON_MODE_", POLYGON_MODES)}
             ),
         }
         for row in lines.statements:
@@ -279,6 +282,8 @@ class _Parser:
         words = set()
         while row.peek() in ("indexed", "instanced"):
             words.add(row.word("a word"))
+        if "indexed" in words and not self._pipeline.indices:
+            raise row.wrong("the script has no indices")
         topology = row.word("the topology")
         topology = _GL_TOPOLOGIES.get(topology, topology).removeprefix("GL_")
         if topology not in TOPOLOGIES:
@@ -291,9 +296,7 @@ class _Parser:
 
     def _tolerance(self, row: Statement) -> None:
         words = [word for word in row.rest() if word != ","]
-        self._tolerances = [
-            Tolerance(row.as_number(word.rstrip("%"), "a tolerance"), word.endswith("%")) for word in words
-        ]
+        self._tolerances = [row.as_tolerance(word) for word in words]
         if len(words) not in (1, 4):
             raise row.wrong(f"there are {len(words)} tolerances, expected 1 or 4")
 
@@ -301,7 +304,7 @@ class _Parser:
         """Read a binding, and return the name of the buffer there."""
         word = row.word("the binding")
         set, _, binding = word.rpartition(":")
-        place = row.as_integer(set or "0", "the descriptor set"), row.as_integer(binding, "the binding")
+        place = row.as_count(set or "0", "the descriptor set"), row.as_count(binding, "the binding")
         name = "buffer_{}_{}".format(*place)
         if name not in self._data:
             self._data[name] = bytearray()
@@ -371,6 +374,8 @@ class _Parser:
         area, color = numbers[:-count], numbers[-count:]
         if is_relative:
             area = [number * size[index % 2] for index, number in enumerate(area)]
+        if min(area, default=0) < 0:
+            raise row.wrong(f"a rectangle begins at {min(area):g}, outside of the framebuffer")
         whole = [int(number) for number in area] if kind != "all" else [0, 0, *size]
         x, y, width, height = whole if len(whole) == 4 else [*whole, 1, 1]
         self.script.commands.append(Texels(FRAMEBUFFER, (x, y, width, height), color, self._tolerances, 1.0, row.line))

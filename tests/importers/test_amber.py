@@ -8,7 +8,6 @@ from typing import Any
 import numpy
 import pytest
 
-from scenario_runner.errors import FileError
 from tests.program import Program
 
 COMPUTE = """\
@@ -374,34 +373,6 @@ def test_verdicts(program: Program, tmp_path: Path) -> None:
     rows = (tmp_path / "results/results.csv").read_text(encoding="utf-8").splitlines()
     found = {Path(row.split(",")[0]).parent.name: row.split(",")[1] for row in rows}
     assert found == {name: verdict for name, (verdict, _) in VERDICTS.items()}
-
-
-WRONG = {
-    "unknown": ("RUNS pipeline 1 1 1", "15: unknown command 'RUNS' (did you mean 'RUN'?)"),
-    "number": ("RUN pipeline 1 one 1", "15: a number of workgroups must be an integer, not 'one'"),
-    "name": ("EXPECT number IDX 0 EQ 1", "15: there is no buffer 'number' (did you mean 'numbers'?)"),
-    "words": ("RUN pipeline 1 1 1 1", "15: unexpected '1' at the end of the line"),
-    "end": ("REPEAT 2\nRUN pipeline 1 1 1", "15: the END of this statement is missing"),
-    "type": ("BUFFER b DATA_TYPE int33 SIZE 1 FILL 0", "15: unknown or impossible type 'int33'"),
-    "file": ("BUFFER b DATA_TYPE int8 SIZE 1 FILE TEXT none.txt", "15: the file 'none.txt' does not exist"),
-    "rectangle": (
-        PAINT + "EXPECT picture IDX 4 0 SIZE 5 4 EQ_RGB 0 0 0\nRUN pipeline DRAW_RECT POS 0 0 SIZE 1 1",
-        "28: the rectangle ends outside of the 8 x 4 texels",
-    ),
-    "channel": ("CLEAR_COLOR pipeline 0 0 256 0", "15: a channel must be from 0 to 255, not 256"),
-    "offset": ("EXPECT numbers IDX 2 EQ 1", "15: the offset 2 is not a multiple of the 4 bytes of an element"),
-}
-
-
-@pytest.mark.parametrize("text, message", WRONG.values(), ids=WRONG)
-def test_a_wrong_script(program: Program, tmp_path: Path, text: str, message: str) -> None:
-    """An error names the file and the line, and the other scripts are imported."""
-    add(tmp_path, "good.amber", COMPUTE)
-    add(tmp_path, "wrong.amber", COMPUTE.replace("PIPELINE compute pipeline", "PIPELINE compute other", 0) + text)
-    ended = program("import", "amber", "scripts", "--output", "suite", exit_code=FileError.exit_code)
-    assert ended.err.splitlines()[0] == f"error: scripts/wrong.amber:{message} [SR-IMPORT-001]"
-    assert "1 imported, 0 not supported, 0 expected to fail, 1 error in " in ended.out
-    assert [path.name for path in (tmp_path / "suite").iterdir()] == ["good.amber"]
 
 
 UNSUPPORTED = {

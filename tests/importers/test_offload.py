@@ -327,7 +327,32 @@ BAD = {
     "run": (text_of(lines=""), ": has no RUN line"),
     "sections": (RUNS, ": has no section called 'a.yaml'"),
     "quote": (text_of(lines="# RUN: %offloader 'x\n"), ":22: the RUN line cannot be split: No closing quotation"),
-    "condition": (text_of(lines=RUNS + "# XFAIL: (DXC\n"), ": the condition '(DXC' cannot be read"),
+    "channels": (
+        text_of(buffers=BUFFERS.replace("a, F", "a, Channels: 5, F")),
+        ":10: /Buffers/0/Channels: expected an ",
+    ),
+    "stage": (text_of().replace("Compute, E", "Pixel, E"), ":6: the pipeline is wrong: the stages are Pixel, expected"),
+    "tolerance": (
+        text_of(results=EXACT.replace("BufferExact", "BufferFloatEpsilon, Epsilon: nan")),
+        ":18: /Results/0/Epsilon: expected a finite number, got 'nan'",
+    ),
+    "place": (
+        text_of(sets=SETS.replace("Binding: 1", "Binding: -1")),
+        ":16: /DescriptorSets/0/Resources/1/VulkanBinding",
+    ),
+    "groups": (
+        text_of().replace("[3, 1", "[-3, 1"),
+        ":17: /DispatchParameters/DispatchGroupCount/0: expected an integer of at least 0, got '-3'",
+    ),
+    "image": (
+        text_of(
+            buffers=BUFFERS.replace("b, F", "b, OutputProps: { Width: 2, Height: 2, Depth: 1 }, F"),
+            sets=SETS.replace("RWStructuredBuffer", "RWTexture2D"),
+        ),
+        ":6: the pipeline is wrong: 'b' has 2 x 2 texels, and 3 numbers are expected",
+    ),
+    "control": (text_of().replace("main }", "\x1b }"), ":6: the YAML cannot be read: unacceptable character #x001b: "),
+    "condition": (text_of(lines=RUNS + "# XFAIL: (DXC\n"), ":24: the condition '(DXC' cannot be read"),
 }
 
 
@@ -339,6 +364,7 @@ def test_wrong_tests(tmp_path: Path, program: Program) -> None:
     ended = program("import", "offload", "tests", "-o", "suite")
     reported = ended.err + ended.out
     assert ended.code == 4
+    assert len(reported.splitlines()) <= 2 * len(BAD) + 2
     for name, (_, message) in BAD.items():
         assert f"error: tests/{name}.test{message}" in reported
     assert reported.count("[SR-IMPORT-001]") == len(BAD)
