@@ -42,13 +42,9 @@ def offload(options: argparse.Namespace) -> int:
 
 def _import(options: argparse.Namespace, found: Iterable[FoundTest | ScenarioRunnerError], importer: Importer) -> int:
     start = time.monotonic()
-    tests: list[FoundTest] = []
-    errors: list[ScenarioRunnerError] = []
-    for each in found:
-        if isinstance(each, FoundTest):
-            tests.append(each)
-        else:
-            errors.append(each)
+    found = list(found)
+    tests = [each for each in found if isinstance(each, FoundTest)]
+    errors = [each for each in found if isinstance(each, ScenarioRunnerError)]
     outcomes: Counter[str] = Counter()
     reasons: Counter[tuple[str, str]] = Counter()
     kept = 0

@@ -21,7 +21,7 @@ from scenario_runner.cli.suites.test import settle
 from scenario_runner.suite.outcomes import Item, Outcome, Result
 from scenario_runner.suite.reports.summary import Repeat
 from tests.cli.long_run import LongRun, slow_scenario
-from tests.cli.test_test_command import doubled, item
+from tests.cli.test_test_command import doubled, item, page_data
 from tests.program import COMMAND, Program, all_of, process_state, python_path, wait_until
 from tests.scenes import ADD, Scene
 
@@ -283,9 +283,7 @@ def commands_of(folder: Path) -> list[dict[str, str]]:
             junit[str(case.get("name"))] = found[1]
     tests = json.loads((folder / "j.json").read_text())["results"]["tests"]
     ctrf = {test["name"]: test["extra"]["command"] for test in tests if "extra" in test}
-    page = re.search(r'id="data">(.*?)</script>', (folder / "j.html").read_text(), re.S)
-    assert page is not None
-    data = json.loads(page[1])
+    data = page_data(folder / "j.html")
     html = {row[0]: row[6] or f"{data['command']} {row[0]}" for row in data["rows"]}
     return [junit, ctrf, html]
 

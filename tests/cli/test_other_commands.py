@@ -14,7 +14,7 @@ import pytest
 import scenario_runner
 from scenario_runner.cli.options import COMMANDS
 from scenario_runner.errors.codes import CODES
-from tests.program import COMMAND, Program, python_path
+from tests.program import COMMAND, Program, files_in, python_path
 from tests.scenes import ADD, Scene
 
 
@@ -305,10 +305,10 @@ def test_refused(program: Program, tmp_path: Path, arguments: str, message: str)
     """A command line that cannot be understood ends with exit code 2 and a line that says why; nothing is written."""
     for name in ("x.json", "y.json"):
         (tmp_path / name).write_text('{"commands": [], "resources": []}')
-    before = {path: path.read_bytes() for path in tmp_path.iterdir()}
+    before = files_in(tmp_path)
     ended = program.fail(2, *shlex.split(arguments))
     assert ended.err.startswith(f"error: {message}")
-    assert {path: path.read_bytes() for path in tmp_path.iterdir()} == before
+    assert files_in(tmp_path) == before
 
 
 @pytest.mark.parametrize("arguments, choices", [("x.json --log-level eror", "'error'"), ("vgf shwo x", "'show'")])

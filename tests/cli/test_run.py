@@ -66,11 +66,6 @@ def test_several_files_of_which_some_fail(program: Program, scene: Scene, adding
     assert lines[1].startswith("error: broken.json:1:16: ")
 
 
-def test_quiet(program: Program, adding: Path) -> None:
-    """--quiet leaves stdout empty."""
-    assert program(adding, "--quiet") == (0, "", "")
-
-
 def test_nothing_to_capture(program: Program, adding: Path, tmp_path: Path) -> None:
     """--capture-dir without any frame that captures something is a warning."""
     ended = program(adding, "--capture-dir", "frames")
@@ -107,10 +102,10 @@ def test_no_driver(program: Program, adding: Path, tmp_path: Path) -> None:
 
 def test_waiting_for_a_key_without_a_keyboard(program: Program, adding: Path) -> None:
     """Waiting for Enter ends when standard input does."""
-    ended = program(adding, "--wait-for-key-stroke-before-run", "--pause-on-exit", stdin="", exit_code=0)
-    assert ended.out.startswith("press Enter to run")
-    ended = program(adding, "--wait-for-key-stroke-before-run", "--pause-on-exit", stdin="\n\n", exit_code=0)
-    assert ended.out.endswith("press Enter to exit")
+    for typed in ("", "\n\n"):
+        ended = program(adding, "--wait-for-key-stroke-before-run", "--pause-on-exit", stdin=typed, exit_code=0)
+        assert ended.out.startswith("press Enter to run")
+        assert ended.out.endswith("press Enter to exit")
 
 
 def test_warnings_are_shown(program: Program, scene: Scene) -> None:
@@ -133,8 +128,9 @@ def test_names_that_are_no_utf8(program: Program, scene: Scene, adding: Path) ->
     assert "caf\\udce9.jsonx: cannot read the scenario" in ended.err
 
 
-def test_debug_log(program: Program, adding: Path) -> None:
-    """--log-level debug tells which device was opened, with what."""
+def test_amount_of_output(program: Program, adding: Path) -> None:
+    """--quiet prints nothing, and --log-level debug tells which device was opened, with what."""
+    assert program(adding, "--quiet") == (0, "", "")
     assert "debug: opened " in program(adding, "--log-level", "debug").err
 
 

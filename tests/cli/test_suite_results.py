@@ -13,7 +13,7 @@ import pytest
 
 from scenario_runner.cli.suites.suite_display import SuiteDisplay
 from scenario_runner.suite.outcomes import Item, Outcome, OutputCheck, Result, Status
-from tests.cli.test_test_command import DATA, doubled, item
+from tests.cli.test_test_command import DATA, doubled, item, page_data
 from tests.crash import crash_shader
 from tests.processes.test_crashes import HANGS
 from tests.program import Program, executable
@@ -55,9 +55,7 @@ def test_results_of_another_driver_run_again(tmp_path: Path, program: Program) -
 def test_results_of_another_validator_run_again(tmp_path: Path, program: Program) -> None:
     """A result counts only with the same checks: the layer of the driver, and spirv-val."""
     item(tmp_path / "suite", "a", doubled(0, 2, 4, 6))
-    validator = tmp_path / "spirv-val"
-    validator.write_text("#!/bin/sh\n")
-    validator.chmod(0o755)
+    validator = executable(tmp_path / "spirv-val", "#!/bin/sh\n")
     resuming = ("test", "suite", "--results", "r", "--resume")
     warning = "warning: 1 result of the run before is of other options ({}), and runs again"
     unchecked, checked = ({"SCENARIO_RUNNER_SPIRV_VAL": value} for value in ("off", str(validator)))
@@ -147,8 +145,7 @@ def test_unsupported_items_by_cause(tmp_path: Path, program: Program, device_nam
     assert text in ended.out
     assert text in program("report", "r").out
     assert json.loads((tmp_path / "r.json").read_text())["results"]["extra"]["notSupported"] == groups
-    page = (tmp_path / "r.html").read_text()
-    data = json.loads(page.partition('id="data">')[2].partition("</script>")[0])
+    data = page_data(tmp_path / "r.html")
     found = [(data["causes"][row[7]], row[0]) for row in data["rows"] if len(row) > 7]
     assert sorted(found) == sorted((cause, id) for cause, ids in groups.items() for id in ids)
     verbose = program("test", "suite", "--verbose").out
@@ -242,7 +239,7 @@ def test_green_means_compared(tmp_path: Path, program: Program) -> None:
     ended = program("test", "suite", "--results", "r", *reports, exit_code=0)
     assert re.search(r"^4 items in .*: 4 Pass \(1 compared with nothing\)$", ended.out, re.M)
     assert "4 Pass (1 compared with nothing)\n" in program("report", "r").out
-    data = json.loads((tmp_path / "r.html").read_text().partition('id="data">')[2].partition("</script>")[0])
+    data = page_data(tmp_path / "r.html")
     assert [row[0] for row in data["rows"] if row[4] == "compared with nothing"] == ["suite/nothing.json"]
     tests = json.loads((tmp_path / "r.json").read_text())["results"]["tests"]
     assert [each["name"] for each in tests if each["labels"].get("compared")] == ["suite/nothing.json"]
@@ -263,8 +260,7 @@ def test_passes_show_how_near_they_came(tmp_path: Path, program: Program) -> Non
     near = {"values": [1, 2.25, 4.125], "dtype": "float32", "atol": 0.3, "rtol": 0.01}
     scene.file("check.json", json.dumps({"outputs": {"x": near}}))
     program("test", ".", "--html", "r.html", exit_code=0)
-    page = (tmp_path / "r.html").read_text()
-    detail = json.loads(page.partition('id="d0">')[2].partition("</script>")[0])
+    detail = page_data(tmp_path / "r.html", "d0")
     (output,) = detail["attempts"][0]["outputs"]
     assert (output["metrics"], output["allowed"]) == ({"greatest_error": 0.25}, "atol 0.3, rtol 0.01")
 

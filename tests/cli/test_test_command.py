@@ -6,6 +6,7 @@ import signal
 import subprocess
 import time
 from pathlib import Path
+from typing import Any
 from xml.etree import ElementTree
 
 import numpy
@@ -59,6 +60,11 @@ def test_a_compiler_that_hangs(tmp_path: Path, program: Program) -> None:
     )
     assert "help: the shaders may be too much for it" in ended.out
     assert "driver" not in ended.out
+
+
+def page_data(path: Path, id: str = "data") -> Any:
+    """Return the data of an HTML report."""
+    return json.loads(path.read_text().partition(f'id="{id}">')[2].partition("</script>")[0])
 
 
 def csv_of(text: str) -> list[list[str]]:

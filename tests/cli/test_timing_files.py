@@ -10,7 +10,7 @@ import pytest
 
 from tests.gpu.ml_scenes import MODELS, mixed_model
 from tests.left_out import VGF_LIBRARY, needs
-from tests.program import Program
+from tests.program import Program, files_in
 from tests.scenes import ADD, Scene
 
 PROFILE, COUNTERS, TRACE = (
@@ -254,10 +254,10 @@ def test_paths_that_no_file_is_written_to(
 ) -> None:
     """A path that cannot be written, or names a file of the scenario, is refused before anything is written."""
     (adding.folder / "folder").mkdir()
-    before = {file.name: file.read_bytes() for file in adding.folder.iterdir() if file.is_file()}
+    before = files_in(adding.folder)
     ended = program("scenario.json", option[0], path, exit_code=code)
     assert ended.err.startswith(f"error: {path}: ") or option[0] in ended.err
-    assert {file.name: file.read_bytes() for file in adding.folder.iterdir() if file.is_file()} == before
+    assert files_in(adding.folder) == before
 
 
 def test_contradictions(program: Program, adding: Scene) -> None:

@@ -62,21 +62,27 @@ def main(options: argparse.Namespace) -> int:
     words = [*options.measured_words, *([f"--device={options.device}"] if options.device else [])]
     words += [f"--set={name}={json.dumps(value)}" for name, value in options.set]
     side = Side(os.getcwd(), options.files, words)
-    if options.interleave:
-        one, other = options.files
-        sides = [side._replace(files=[one]), side._replace(files=[other])]
-        return _compare_sides(sides, options, threshold)
-    if options.against is not None:
-        return _compare_sides([_side_of(options.against), side], options, threshold)
-    if options.processes is not None:
-        (measured,) = measure_in_turns([side], options.processes, _timing(options), options.json)
-        for samples in measured:
+    timing = [f"--warmup={options.warmup}"]
+    timing.append(f"--repeat={options.repeat}" if options.time is None else f"--time={options.time!r}")
+    code = 0
+    if options.interleave or options.against is not None:
+        if options.interleave:
+            sides = [side._replace(files=[file]) for file in options.files]
+        else:
+            sides = [_side_of(options.against), side]
+        before, after = measure_in_turns(sides, options.processes or PROCESSES, timing, options.json)
+        code = show_changes(before, after, threshold_percent=threshold)
+        measured = Measurement([*before, *after]) if options.interleave else Measurement(after, side)
+    elif options.processes is not None:
+        (scenarios,) = measure_in_turns([side], options.processes, timing, options.json)
+        for samples in scenarios:
             _show(samples)
-        code = 0
+        measured = Measurement(scenarios, side)
     else:
-        measured, code = _measure_all(options)
-    if options.json is not None and measured:
-        write_measurement(options.json, options.json_format or "samples", Measurement(measured, side))
+        scenarios, code = _measure_all(options)
+        measured = Measurement(scenarios, side)
+    if options.json is not None and measured.scenarios:
+        write_measurement(options.json, options.json_format or "samples", measured)
     return code
 
 
@@ -108,22 +114,6 @@ def _side_of(path: str) -> Side:
                 help = "compare with a copy of the earlier scenario: scenario-runner bench EARLIER NEW --interleave"
                 raise FileError(message, help=help)
     return earlier.side
-
-
-def _timing(options: argparse.Namespace) -> list[str]:
-    """Return the options for the runs in each process."""
-    runs = f"--repeat={options.repeat}" if options.time is None else f"--time={options.time!r}"
-    return [f"--warmup={options.warmup}", runs]
-
-
-def _compare_sides(sides: Sequence[Side], options: argparse.Namespace, threshold_percent: float) -> int:
-    """Measure two sides in turns and print the changes. Return the exit code."""
-    before, after = measure_in_turns(sides, options.processes or PROCESSES, _timing(options), options.json)
-    code = show_changes(before, after, threshold_percent=threshold_percent)
-    if options.json is not None:
-        measured = Measurement([*before, *after]) if options.interleave else Measurement(after, sides[1])
-        write_measurement(options.json, options.json_format or "samples", measured)
-    return code
 
 
 def _measure_all(options: argparse.Namespace) -> tuple[list[ScenarioSamples], int]:

@@ -81,9 +81,7 @@ def run_suite(
     At the end, ``on_results`` is called with all results, facts about the suite, and report paths.
     """
     with SuiteDisplay(verbose=options.verbose, quiet=options.quiet, annotations=options.annotations) as display:
-        return _Suite(
-            options, folder, display, SuiteProblems(display.problem, strict=options.strict), kept, on_results
-        ).run()
+        return _Suite(options, folder, display, kept, on_results).run()
 
 
 def settle(options: Namespace) -> None:
@@ -151,7 +149,6 @@ class _Suite:
         options: Namespace,
         folder: str,
         display: SuiteDisplay,
-        problems: SuiteProblems,
         kept: list[SuiteWorkers] | None,
         on_results: _OnResults | None,
     ) -> None:
@@ -159,8 +156,8 @@ class _Suite:
         self._on_results = on_results
         self._folder = folder
         self._display = display
-        self._problems = problems
-        self._discovery = Discovery(options.root, problems)
+        self._problems = SuiteProblems(display.problem, strict=options.strict)
+        self._discovery = Discovery(options.root, self._problems)
         self._kept_workers = kept
         self._clock_start_s = time.perf_counter()
         self._total: int | None = None  # the number of items, once known
