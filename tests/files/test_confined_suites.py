@@ -22,8 +22,7 @@ def case(tmp_path: Path) -> Scene:
 
 def suite_item(scene: Scene, **check: Any) -> Path:
     """A scenario with expectations in the scene's folder."""
-    stored(scene)
-    path = scene.write()
+    path = stored(scene)
     if check:
         scene.file("check.json", json.dumps(check))
     return path
@@ -121,9 +120,7 @@ def test_clean_deletes_nothing_outside(case: Scene, program: Program, way: Way, 
 
 def test_clean_deletes_outputs_of_resources_alone(case: Scene, program: Program) -> None:
     """A `dst` in another part of the text is no output, so that --clean leaves the file that it names."""
-    stored(case)
-    case.resources[-1]["buffer"]["dst"] = "c.npy"
-    path = case.write()
+    path = stored(case)
     tree = json.loads(path.read_text())
     tree["comment"] = {"dst": "mine.npy"}
     tree["commands"][0]["dispatch_compute"]["dst"] = "mine.npy"
