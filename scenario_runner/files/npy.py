@@ -12,7 +12,6 @@ Source: NumPy Enhancement Proposal 1 and ``numpy.lib.format`` (versions 1.0, 2.0
 
 from __future__ import annotations
 
-import array
 import os
 import re
 from collections.abc import Iterable, Sequence
@@ -263,11 +262,6 @@ def _swapped(data: bytes, unit: int) -> bytes | bytearray:
     """Reverse the bytes within each group of ``unit`` bytes."""
     if unit == 1:
         return data
-    code = {2: "H", 4: "I", 8: "Q"}.get(unit)
-    if code is not None:
-        items = array.array(code, data)
-        items.byteswap()
-        return items.tobytes()
     result = bytearray(len(data))
     for index in range(unit):
         result[index::unit] = data[unit - 1 - index :: unit]

@@ -77,7 +77,7 @@ def pack(
     packing = _Packing(scenarios, parameters)
     names = [packing.add(scenario) for scenario in scenarios]
     added = more(names[0], {name.casefold() for name in packing.files})
-    packing.files |= {name: _of_bytes(data) for name, data in added.items()}
+    packing.files |= {name: partial(_write_bytes, data) for name, data in added.items()}
     inside = os.path.join(os.path.realpath(output), "")
     inputs = {os.path.realpath(path) for path in packing.sources}
     for name in packing.files:
@@ -176,7 +176,7 @@ class _Packing:
         if self._parameters:
             tree = {key: value for key, value in tree.items() if key not in KEYS}
         if tree != json.loads(text):
-            self.files[name] = _of_bytes(json.dumps(tree, indent=2).encode() + b"\n")
+            self.files[name] = partial(_write_bytes, json.dumps(tree, indent=2).encode() + b"\n")
         return name
 
     def _with_relative_files(self, folder: str, value: Json, key: str = "") -> Json:
@@ -210,8 +210,11 @@ class _Packing:
                 body["src"] = new_name(stem, resource.uid, extension_of(resource), taken)
                 body |= {key: getattr(resource, key) for key in ("type", "size", "dims") if hasattr(resource, key)}
                 source = text or getattr(resource, "text", None)
-                write = _of_content(scenario, resource) if source is None else _of_bytes(_encoded(source))
-                self.files[os.path.normpath(os.path.join(os.path.relpath(folder, self._root), body["src"]))] = write
+                if isinstance(source, str):
+                    source = source.encode("utf-8", "surrogatepass")
+                write = partial(_write_content, scenario, resource)
+                name = os.path.normpath(os.path.join(os.path.relpath(folder, self._root), body["src"]))
+                self.files[name] = write if source is None else partial(_write_bytes, source)
             if body.get("dst") and self._is_outside(folder, body["dst"]):
                 name = os.path.basename(body["dst"])
                 is_free = name.casefold() not in taken
@@ -236,7 +239,7 @@ class _Packing:
                 name = os.path.normpath(os.path.join(below, "files", os.path.basename(file)))
             name = numbered(*os.path.splitext(name), self.files.__contains__)
             self._names[file, text] = name
-            self.files[name] = _of_file(file) if text is None else _of_bytes(text)
+            self.files[name] = partial(_write_copy, file) if text is None else partial(_write_bytes, text)
             self._reserve(os.path.join(self._root, name))
         return os.path.relpath(os.path.join(self._root, self._names[file, text]), folder).replace(os.sep, "/")
 
@@ -257,24 +260,14 @@ def _pushed_sizes(scenario: Scenario) -> dict[str, int]:
     return sizes
 
 
-def _encoded(text: str | bytes) -> bytes:
-    return text.encode("utf-8", "surrogatepass") if isinstance(text, str) else text
+def _write_bytes(data: bytes, path: str, files: OutputSet) -> None:
+    with files.create(path, len(data)) as file:
+        file.write(data)
 
 
-def _of_bytes(data: bytes) -> Write:
-    def write(path: str, files: OutputSet) -> None:
-        with files.create(path, len(data)) as file:
-            file.write(data)
-
-    return write
-
-
-def _of_file(source: str) -> Write:
-    def write(path: str, files: OutputSet) -> None:
-        with files.create(path) as file:
-            _append(source, file)
-
-    return write
+def _write_copy(source: str, path: str, files: OutputSet) -> None:
+    with files.create(path) as file:
+        _append(source, file)
 
 
 def _append(source: str, target: OutputFile) -> None:
@@ -283,31 +276,27 @@ def _append(source: str, target: OutputFile) -> None:
             target.write(file.read(_CHUNK_BYTES, at))
 
 
-def _of_content(scenario: Scenario, resource: Any) -> Write:
-    """Return a function that writes the content of a resource with an object in ``src``."""
+def _write_content(scenario: Scenario, resource: Any, path: str, files: OutputSet) -> None:
+    """Write the content of a resource with an object in ``src``."""
     format = format_named(resource.format) if hasattr(resource, "format") else None
     dims: Any = getattr(resource, "dims", ())
-
-    def write(path: str, files: OutputSet) -> None:
-        codec = codec_of(path)
-        if isinstance(resource, Image) and format is not None:
-            _, width, height, _ = dims
-            parts = image_parts(format, width, height, 1)
-            with scenario.placed_errors():
-                source = image_source(scenario, resource, format, parts)
-            planes = tuple(part.size_bytes for part in parts)
-            writer = codec.create_image(path, format, width, height, planes, files.create)
-        else:
-            with scenario.placed_errors():
-                source = content_source(scenario, resource, dims if min(dims, default=0) > 0 else None, format)
-            element = ELEMENTS[source.element]
-            descr = source.descr or element.raw_dtype or element.dtype
-            assert isinstance(codec, ArrayCodec), "only images have other files"
-            writer = codec.create_array(path, descr, source.shape, files.create)
-        with writer:
-            for at in range(0, source.size_bytes, _CHUNK_BYTES):
-                part = memoryview(bytearray(min(_CHUNK_BYTES, source.size_bytes - at)))
-                source.read_into(part, at)
-                writer.write(part)
-
-    return write
+    codec = codec_of(path)
+    if isinstance(resource, Image) and format is not None:
+        _, width, height, _ = dims
+        parts = image_parts(format, width, height, 1)
+        with scenario.placed_errors():
+            source = image_source(scenario, resource, format, parts)
+        planes = tuple(part.size_bytes for part in parts)
+        writer = codec.create_image(path, format, width, height, planes, files.create)
+    else:
+        with scenario.placed_errors():
+            source = content_source(scenario, resource, dims if min(dims, default=0) > 0 else None, format)
+        element = ELEMENTS[source.element]
+        descr = source.descr or element.raw_dtype or element.dtype
+        assert isinstance(codec, ArrayCodec), "only images have other files"
+        writer = codec.create_array(path, descr, source.shape, files.create)
+    with writer:
+        for at in range(0, source.size_bytes, _CHUNK_BYTES):
+            part = memoryview(bytearray(min(_CHUNK_BYTES, source.size_bytes - at)))
+            source.read_into(part, at)
+            writer.write(part)
