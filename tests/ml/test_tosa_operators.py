@@ -186,25 +186,36 @@ def test_every_operator_that_a_converter_writes_is_read() -> None:
     assert GraphModule(CODE, "graph.spv").unbuildable == ("", "")
 
 
+def open_graph() -> Graph:
+    """A module that was compiled for tensors of any size."""
+    code = read_vgf(FIXTURES / "dynamic.vgf").modules[0].code
+    assert isinstance(code, bytes)
+    return Graph(code)
+
+
+def fixed(graph: Graph) -> bytes:
+    """The module with known sizes of all inputs."""
+    module = GraphModule(graph.bytes(), "graph.spv")
+    (entry,) = module.module.graph_entry_points
+    code = module.fixed(entry, {(each.set, each.binding): (1, 4) for each in entry.inputs}).code
+    assert code is not None
+    return code
+
+
 @needs(VGF_LIBRARY)
 def test_a_type_that_two_types_become_is_defined_once() -> None:
     """Two equal pointer types become one type once sizes are known, defined before the first use and once."""
-    code = read_vgf(FIXTURES / "dynamic.vgf").modules[0].code
-    assert isinstance(code, bytes)
-    graph = Graph(code)
+    graph = open_graph()
     (pointer,) = graph.of(TYPE_POINTER)
     place, second = graph.instructions.index(pointer), graph.head[3]
     graph.head[3] += 1
     graph.instructions.insert(place, [TYPE_POINTER, second, *pointer[2:]])
     _, output = graph.of(VARIABLE)
     output[1] = second
-    module = GraphModule(graph.bytes(), "graph.spv")
-    (entry,) = module.module.graph_entry_points
-    fixed = module.fixed(entry, {(each.set, each.binding): (1, 4) for each in entry.inputs}).code
-    assert fixed is not None
-    types = [each[1] for each in Graph(fixed).of(TYPE_POINTER)]
+    changed = Graph(fixed(graph))
+    types = [each[1] for each in changed.of(TYPE_POINTER)]
     assert len(set(types)) == len(types)
-    assert {each[1] for each in Graph(fixed).of(VARIABLE)} <= set(types)
+    assert {each[1] for each in changed.of(VARIABLE)} <= set(types)
 
 
 @pytest.mark.parametrize("name", ["ARGMAX", "MUL"])
@@ -220,16 +231,12 @@ def test_an_operand_too_many(name: str) -> None:
 @needs(VGF_LIBRARY)
 def test_a_value_of_an_unknown_type() -> None:
     """A value with a type from an unknown instruction stays unchanged in a model of open shapes."""
-    code = read_vgf(FIXTURES / "dynamic.vgf").modules[0].code
-    assert isinstance(code, bytes)
-    graph = Graph(code)
+    graph = open_graph()
     operator = graph.of(EXT_INST)[-1]
     operator[1] = graph.head[3]
     graph.head[3] += 1
     graph.instructions.insert(graph.instructions.index(graph.of(TENSOR)[0]), [6789, operator[1]])
-    module = GraphModule(graph.bytes(), "graph.spv")
-    (entry,) = module.module.graph_entry_points
-    assert module.fixed(entry, {(each.set, each.binding): (1, 4) for each in entry.inputs}).code is not None
+    assert fixed(graph)
 
 
 @pytest.mark.parametrize("code", SMALL, ids=range(len(SMALL)))

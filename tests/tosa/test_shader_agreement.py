@@ -2,7 +2,6 @@
 
 import base64
 import json
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,6 +13,8 @@ from tests.left_out import DXC_LIBRARY, needs
 from tests.scenes import assemble, kernel
 from tests.tables import cases
 from tests.tosa.attributes import SOURCE, examined, messages, resource, text_of
+
+pytestmark = pytest.mark.usefixtures("shader_cache")
 
 TWO = {"workgroup_sizes": [2, 1, 1]}
 
@@ -35,11 +36,6 @@ def values(*shapes: Any, element: str = "f32") -> tuple[list[ValueType], list[Va
     """An operand and a result of these shapes."""
     first, last = [ValueType(shape, element) for shape in (shapes[0], shapes[-1])]
     return [first], [last]
-
-
-@pytest.fixture(autouse=True)
-def _cache(shader_cache: Path) -> None:
-    """Shaders are compiled once."""
 
 
 def test_agreement() -> None:

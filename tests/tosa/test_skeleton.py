@@ -16,6 +16,8 @@ from scenario_runner.tosa.model import DOMAIN
 from scenario_runner.tosa.shader_agreement import check_shaders
 from tests.tosa.attributes import ATTRIBUTES, SOURCE, text_of
 
+pytestmark = pytest.mark.usefixtures("shader_cache")
+
 EVERY_KIND = """#version 450
 layout(local_size_x = 8, local_size_y = 4) in;
 layout(set = 0, binding = 0) uniform sampler2D picture;
@@ -29,11 +31,6 @@ void main() {
     imageStore(large, ivec2(gl_GlobalInvocationID.xy), texel);
 }
 """
-
-
-@pytest.fixture(autouse=True)
-def _cache(shader_cache: Path) -> None:
-    """Shaders are compiled once."""
 
 
 def written(path: Path, source: str, **options: Any) -> dict[str, Any]:
