@@ -21,7 +21,7 @@ from tests.program import Program, python_path, run_program
 from tests.scenes import Scene, glsl
 
 ADD = glsl(
-    "c[gl_GlobalInvocationID.x] = a[gl_GlobalInvocationID.x] + amount();",
+    "c[gl_GlobalInvocationID.x] = a[gl_GlobalInvocationID.x] + amount() + pushed;",
     '#include "amount.glsl"\n'
     "layout(set = 0, binding = 0) readonly buffer A { int a[]; };\n"
     "layout(set = 0, binding = 1) buffer C { int c[]; };\n"
@@ -46,7 +46,11 @@ def runner() -> Iterator[Runner]:
 
 @pytest.fixture
 def path(scene: Scene) -> Path:
-    """A scenario that adds 10 (from an include) and nothing else to four numbers."""
+    return adding(scene)
+
+
+def adding(scene: Scene) -> Path:
+    """Write a scenario that adds 10 (from an include) and 5 (from raw_data) to four numbers."""
     scene.file("amount.glsl", AMOUNT)
     scene.shader("add", ADD, push_constants_size=4)
     scene.raw_data("push", numpy.array([5], dtype="<i4"))
@@ -78,14 +82,14 @@ def test_second_run_needs_no_models(cache: Path, path: Path) -> None:
         for _ in range(2)
     ]
     assert [text.splitlines()[-1] for text in lines] == ["0 True True False", "0 False False False"]
-    assert list(numpy.load(path.parent / "c.out.npy").view("<i4")) == [11, 12, 13, 14]
+    assert list(numpy.load(path.parent / "c.out.npy").view("<i4")) == [16, 17, 18, 19]
 
 
 def test_changed_data_is_used(cache: Path, path: Path, runner: Runner) -> None:
     """The next run computes with new values from a .npy file of the same type and shape."""
     outcome(path, runner)
     numpy.save(path.parent / "a.npy", numpy.array([5, 6, 7, 8], dtype="<i4"))
-    assert outcome(path, runner) == [15, 16, 17, 18]
+    assert outcome(path, runner) == [20, 21, 22, 23]
 
 
 def test_vanished_file_is_an_error(cache: Path, path: Path, runner: Runner) -> None:
@@ -108,7 +112,7 @@ def test_output_folder_belongs_to_the_plan(cache: Path, path: Path, runner: Runn
 def test_nothing_is_kept_when_not_asked(cache: Path, path: Path) -> None:
     """Without a cache nothing is written to it."""
     with Runner(use_cache=False) as runner:
-        assert outcome(path, runner) == [11, 12, 13, 14]
+        assert outcome(path, runner) == [16, 17, 18, 19]
     assert not cache.exists()
 
 
@@ -132,7 +136,7 @@ def test_a_changed_program_plans_anew(cache: Path, path: Path, tmp_path: Path) -
 @pytest.mark.parametrize("value", [b"", b"\xff" * 40, b"(\x02\x00\x00\x00", pickle.dumps((("no plan",), ()))])
 def test_an_entry_that_cannot_be_decoded_is_not_used(cache: Path, path: Path, runner: Runner, value: bytes) -> None:
     """A sound entry that holds no plan is ignored, and the plan is made again."""
-    assert outcome(path, runner) == [11, 12, 13, 14]
+    assert outcome(path, runner) == [16, 17, 18, 19]
     (pack,) = (cache / "plans").glob("*.entry")
     content = pack.read_bytes()
     entry = content[content.index(b"SRCACHE1") :]
@@ -141,7 +145,7 @@ def test_an_entry_that_cannot_be_decoded_is_not_used(cache: Path, path: Path, ru
     assert isinstance(pickle.loads(plans.load(key) or b"")[0], Plan)
     plans.store(key, value)
     assert plans.load(key) == value
-    assert outcome(path, runner) == [11, 12, 13, 14]
+    assert outcome(path, runner) == [16, 17, 18, 19]
     assert isinstance(pickle.loads(plans.load(key) or b"")[0], Plan)
 
 
@@ -195,7 +199,7 @@ def test_a_pipe_in_the_place_of_an_entry_is_not_waited_for(cache: Path, path: Pa
     (entry,) = (cache / "plans").glob("*.entry")
     entry.unlink()
     os.mkfifo(entry)
-    assert outcome(path, runner) == [11, 12, 13, 14]
+    assert outcome(path, runner) == [16, 17, 18, 19]
     assert entry.is_file()
 
 

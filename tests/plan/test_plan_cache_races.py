@@ -16,6 +16,7 @@ from tests.checks.test_hand_made_modules import compiled
 from tests.gpu.ml_scenes import VGF, bindings
 from tests.left_out import VGF_LIBRARY, needs
 from tests.plan.test_kept_graphs import settle
+from tests.plan.test_plan_cache import ADD, AMOUNT, adding
 from tests.scenes import Scene, glsl
 
 _MOST_OPENINGS = 40
@@ -68,38 +69,20 @@ class Case(NamedTuple):
     other: bytes
 
 
-ADD = glsl(
-    "c[gl_GlobalInvocationID.x] = amount() + pushed;",
-    '#include "amount.glsl"\n'
-    "layout(set = 0, binding = 0) buffer C { int c[]; };\n"
-    "layout(push_constant) uniform P { int pushed; };",
-)
-AMOUNT = "int amount() { return 10; }\n"
-
-
-def compute(scene: Scene) -> Path:
-    """Writes 10 (from an include) + 5 (from raw_data) into four numbers."""
-    scene.file("amount.glsl", AMOUNT)
-    scene.shader("add", ADD, push_constants_size=4)
-    scene.raw_data("push", numpy.array([5], dtype="<i4"))
-    scene.buffer("c", size=16).dispatch("add", ["c"], [4], push_data_ref="push")
-    return scene.write()
-
-
 def text(scene: Scene) -> Case:
-    path = compute(scene)
+    path = adding(scene)
     content = json.loads(path.read_bytes())
     content["commands"][0]["dispatch_compute"]["rangeND"] = [2]
     return Case(path, path, json.dumps(content).encode())
 
 
 def source(scene: Scene) -> Case:
-    path = compute(scene)
-    return Case(path, scene.folder / "add.comp", ADD.replace("+ p", "- p").encode())
+    path = adding(scene)
+    return Case(path, scene.folder / "add.comp", ADD.replace("+ pushed", "- pushed").encode())
 
 
 def include(scene: Scene) -> Case:
-    path = compute(scene)
+    path = adding(scene)
     return Case(path, scene.folder / "amount.glsl", AMOUNT.replace("10", "30").encode())
 
 

@@ -41,8 +41,7 @@ def single(scene: Scene) -> Diagnostic:
 @pytest.mark.parametrize("binding", [0, 2])
 def test_binding_with_the_next_number(scene: Scene, binding: int) -> None:
     """A binding that is missing and one that is unused, with numbers side by side, are one finding."""
-    scene.shader("s", glsl("more[0] = 1;", MORE)).buffer("x", size=16).dispatch("s", [])
-    scene.commands[0]["dispatch_compute"]["bindings"] = [{"set": 0, "id": binding, "resource_ref": "x"}]
+    scene.shader("s", glsl("more[0] = 1;", MORE)).buffer("x", size=16).dispatch("s", {(0, binding): "x"})
     problem = single(scene)
     assert (problem.code, problem.pointer) == ("SR-BIND-001", "/commands/0/dispatch_compute/bindings/0/id")
     assert f"resource 'x' is bound to set 0, binding {binding}, which shader 's' does not use" in problem.message
@@ -52,8 +51,7 @@ def test_binding_with_the_next_number(scene: Scene, binding: int) -> None:
 
 def test_binding_in_another_set(scene: Scene) -> None:
     """The same binding number in two sets is one finding."""
-    scene.shader("s", glsl("data[0] = 1;", DATA)).buffer("x", size=16).dispatch("s", [])
-    scene.commands[0]["dispatch_compute"]["bindings"] = [{"set": 1, "id": 0, "resource_ref": "x"}]
+    scene.shader("s", glsl("data[0] = 1;", DATA)).buffer("x", size=16).dispatch("s", {(1, 0): "x"})
     problem = single(scene)
     assert problem.pointer == "/commands/0/dispatch_compute/bindings/0/set"
     assert problem.help == "if 'x' is meant for it, write 0 instead of 1"
@@ -62,13 +60,11 @@ def test_binding_in_another_set(scene: Scene) -> None:
 @pytest.mark.parametrize("binding, kind", [(5, "buffer"), (1, "image")])
 def test_bindings_that_have_nothing_to_do_with_each_other(scene: Scene, binding: int, kind: str) -> None:
     """Numbers that are far apart, and resources of another kind, are two findings as before."""
-    scene.shader("s", glsl("data[0] = 1;", DATA)).dispatch("s", [])
+    scene.shader("s", glsl("data[0] = 1;", DATA)).dispatch("s", {(0, binding): "x"})
     if kind == "image":
-        dims = {"dims": [1, 4, 4, 1], "format": "VK_FORMAT_R32_UINT", "shader_access": "readwrite"}
-        scene.resource("image", uid="x", **dims)
+        scene.image("x", "R32_UINT", size=(4, 4))
     else:
         scene.buffer("x", size=16)
-    scene.commands[0]["dispatch_compute"]["bindings"] = [{"set": 0, "id": binding, "resource_ref": "x"}]
     assert sorted(str(problem.code) for problem in found(scene)) == ["SR-BIND-001", "SR-BIND-002"]
 
 
@@ -105,8 +101,7 @@ def test_dispatch_of_no_workgroups(scene: Scene, groups: list[int]) -> None:
 def test_far_more_workgroups_than_texels(scene: Scene, groups: list[int], warns: bool) -> None:
     """Workgroups far beyond the texels of the image are a warning that names both numbers."""
     scene.shader("s", glsl("imageStore(i, ivec2(gl_GlobalInvocationID.xy), uvec4(1));", IMAGE, local_size=8))
-    dims = {"dims": [1, 8, 4, 1], "format": "VK_FORMAT_R32_UINT", "shader_access": "writeonly"}
-    scene.resource("image", uid="picture", **dims).dispatch("s", ["picture"], groups)
+    scene.image("picture", "R32_UINT", size=(8, 4)).dispatch("s", ["picture"], groups)
     problems = found(scene)
     assert [problem.code for problem in problems] == ["SR-DISPATCH-002"] * warns
     if warns:
@@ -118,8 +113,7 @@ def test_far_more_workgroups_than_texels(scene: Scene, groups: list[int], warns:
 def test_workgroups_for_a_buffer_beside_an_image(scene: Scene) -> None:
     """A small image beside a large buffer says nothing about the number of workgroups."""
     scene.shader("s", glsl("more[gl_WorkGroupID.x] = imageLoad(i, ivec2(0)).x;", f"{IMAGE}\n{MORE}"))
-    dims = {"dims": [1, 2, 2, 1], "format": "VK_FORMAT_R32_UINT", "shader_access": "readonly"}
-    scene.resource("image", uid="table", **dims).buffer("x", size=4000).dispatch("s", ["table", "x"], [1000])
+    scene.image("table", "R32_UINT", size=(2, 2)).buffer("x", size=4000).dispatch("s", ["table", "x"], [1000])
     assert found(scene) == []
 
 
