@@ -9,6 +9,12 @@ from typing import Any, NamedTuple
 from scenario_runner.errors import SandboxError, ScenarioRunnerError, UsageError
 from scenario_runner.files.byte_data import ArrayLike
 from scenario_runner.files.sandbox import check_path
+from scenario_runner.plan.basic_commands import (
+    BarrierResolver,
+    BoundaryResolver,
+    DispatchResolver,
+    TransferResolver,
+)
 from scenario_runner.plan.command_parts import (
     CommandContext,
     CommandResolver,
@@ -16,7 +22,6 @@ from scenario_runner.plan.command_parts import (
     Tables,
     note_texel_buffers,
 )
-from scenario_runner.plan.dispatches import BarrierResolver, BoundaryResolver, DispatchResolver
 from scenario_runner.plan.graph_records import GraphPipelinePlan, OpticalFlowPlan
 from scenario_runner.plan.image_layouts import LayoutTracker
 from scenario_runner.plan.plan import Output, Plan, ResourcePlan
@@ -344,14 +349,12 @@ def _command_resolver(kind: str) -> type[CommandResolver]:
         from scenario_runner.plan.optical_flow import OpticalFlowResolver
 
         return OpticalFlowResolver
-    if kind in ("fill", "copy"):
-        from scenario_runner.plan.transfers import TransferResolver
-
-        return TransferResolver
-    others = {
+    others: dict[str, type[CommandResolver]] = {
         "dispatch_compute": DispatchResolver,
         "dispatch_barrier": BarrierResolver,
         "mark_boundary": BoundaryResolver,
+        "fill": TransferResolver,
+        "copy": TransferResolver,
     }
     return others[kind]
 

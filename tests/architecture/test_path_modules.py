@@ -52,7 +52,7 @@ RUN = modules(
 PLANNING = modules(
     {
         "checks": "bindings entry_points",
-        "plan": "command_parts dispatches graph_records image_layouts image_records resolve resources"
+        "plan": "basic_commands command_parts graph_records image_layouts image_records resolve resources"
         " shader_modules tensors",
         "processes": "programs",
         "shaders.compilers": "compile_jobs compiler_processes",
