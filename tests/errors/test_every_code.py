@@ -30,8 +30,7 @@ ASSERTED = {
     "BIND-011 BIND-013": "gpu/test_texel_buffers.py",
     "CONFLICT-011 LIMIT-014": "gpu/test_buffer_parts.py",
     "COPY": "gpu/test_transfers.py",
-    "ATTACH STAGE DRAW JSON-012": "checks/test_drawings.py checks/drawings.txt checks/test_draw_inputs.py"
-    " checks/draw_inputs.txt",
+    "ATTACH STAGE DRAW JSON-012": "checks/test_drawings.py checks/drawings.txt checks/draw_inputs.txt",
     "FLOW": "checks/test_optical_flow_images.py gpu/test_optical_flow.py",
     "HAZARD": "checks/test_hazards.py",
     "IMAGE": "checks/test_interface_rules.py",

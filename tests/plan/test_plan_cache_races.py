@@ -15,7 +15,7 @@ from scenario_runner.errors import ScenarioRunnerError
 from tests.checks.test_hand_made_modules import compiled
 from tests.gpu.ml_scenes import VGF, bindings
 from tests.left_out import VGF_LIBRARY, needs
-from tests.plan.test_kept_graphs import settle
+from tests.plan.test_kept_plans import settle
 from tests.plan.test_plan_cache import ADD, AMOUNT, adding
 from tests.scenes import Scene, glsl
 
