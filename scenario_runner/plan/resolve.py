@@ -349,12 +349,12 @@ def _command_resolver(kind: str) -> type[CommandResolver]:
         from scenario_runner.plan.optical_flow import OpticalFlowResolver
 
         return OpticalFlowResolver
+    if kind in ("fill", "copy"):
+        return TransferResolver
     others: dict[str, type[CommandResolver]] = {
         "dispatch_compute": DispatchResolver,
         "dispatch_barrier": BarrierResolver,
         "mark_boundary": BoundaryResolver,
-        "fill": TransferResolver,
-        "copy": TransferResolver,
     }
     return others[kind]
 
