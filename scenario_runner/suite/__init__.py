@@ -1,1 +1,11 @@
-"""Many scenarios with expectations: found, run in processes of their own, judged, and reported."""
+"""Suites of scenarios: items are found, run in workers, judged, kept in a journal and reported.
+
+::
+
+    discovery ──Item──▶ suite_run ────▶ suite_workers ──▶ worker_task ──▶ evaluation
+    combinations        lists, limits   the pool          in a worker     expectations/, evidence
+                                             │
+                                             └──Outcome──▶ verdicts ──Result──▶ journal ──▶ reports/
+
+`outcomes` has the records. With --cluster, `cluster_workers` replaces `suite_workers`, and `cluster_host` runs items.
+"""

@@ -84,18 +84,21 @@ class Discovery:
             yield from self._item(file, variant=variant)
 
     def _list(self, path: str) -> Iterator[Item]:
+        """Yield the items of a list. Lines of standard input count as they arrive.
+
+        Invalid UTF-8 stays in the names; a caller refuses each such name.
+        """
         name = "standard input" if path == "-" else path[1:]
-        folder = os.getcwd() if path == "-" else os.path.dirname(os.path.abspath(name))
         try:
-            yield from self._listed(self._standard_input() if path == "-" else _lines_of(name), name, folder)
+            if path == "-":
+                with open(self._input, encoding="utf-8-sig", errors="surrogateescape", closefd=False) as lines:
+                    yield from self._listed(lines, name, os.getcwd())
+            else:
+                text = read_file(name).decode("utf-8-sig", "surrogateescape")
+                yield from self._listed(text.split("\n"), name, os.path.dirname(os.path.abspath(name)))
         except (OSError, ValueError) as error:
             help = close_files_help(name, error) if isinstance(error, OSError) else None
             self._refuse("SR-SUITE-006", name, f"the list cannot be read: {reason_of(error)}", help)
-
-    def _standard_input(self) -> Iterator[str]:
-        """Yield lines as they arrive. Invalid UTF-8 stays in the names; a caller refuses each such name."""
-        with open(self._input, encoding="utf-8-sig", errors="surrogateescape", closefd=False) as lines:
-            yield from lines
 
     def _listed(self, lines: Iterable[str], name: str, folder: str) -> Iterator[Item]:
         """Yield the items of lines. Paths are relative to the root, like ids, or to the folder of the list."""
@@ -387,11 +390,6 @@ def _is_scenario(path: str) -> bool:
 def is_expectations_file(path: str) -> bool:
     """Return whether a file name belongs to expectations."""
     return path.endswith(_FILE) and os.path.basename(path).removesuffix(_FILE)[-1:] in ("", ".")
-
-
-def _lines_of(file: str) -> list[str]:
-    """Read the lines of a file or a pipe. A pipe without a writer is an error."""
-    return read_file(file).decode("utf-8-sig", "surrogateescape").split("\n")
 
 
 def expected_folder(scenario_path: str) -> str:

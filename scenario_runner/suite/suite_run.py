@@ -180,27 +180,21 @@ def _lines(path: str, named_in: str | None = None) -> Iterator[tuple[str, Place]
         refuse("SR-SUITE-006", path, f"the list cannot be read: {reason_of(error)}")
 
 
-class Selection(NamedTuple):
-    """Every ``fraction``-th item from number ``fraction_start`` on; the first item has the number 1.
+def selected(
+    items: Iterable[Item], fraction: int = 1, start: int = 1, shuffle: int | None = None, first: Container[str] = ()
+) -> Iterable[Item]:
+    """Return every ``fraction``-th item from number ``start`` on; the first item has the number 1.
 
     ``shuffle`` is the seed of a random order. Items with an id in ``first`` come first. Both need all items before the
     first item runs.
     """
-
-    fraction: int = 1
-    fraction_start: int = 1
-    shuffle: int | None = None
-    first: Container[str] = ()
-
-    def items(self, included: Iterable[Item]) -> Iterator[Item]:
-        """Return the selected items in their order."""
-        chosen: Iterable[Item] = islice(included, self.fraction_start - 1, None, self.fraction)
-        if self.shuffle is not None or self.first:
-            ordered = list(chosen)
-            if self.shuffle is not None:
-                random.Random(self.shuffle).shuffle(ordered)
-            chosen = sorted(ordered, key=lambda item: item.id not in self.first)
-        return iter(chosen)
+    chosen = islice(items, start - 1, None, fraction)
+    if shuffle is None and not first:
+        return chosen
+    ordered = list(chosen)
+    if shuffle is not None:
+        random.Random(shuffle).shuffle(ordered)
+    return sorted(ordered, key=lambda item: item.id not in first)
 
 
 class ItemRunner(Protocol):
@@ -239,7 +233,7 @@ class Session:
     take: Callable[[Result], None]
     earlier: Mapping[str, Result]
     journal: Journal | None = None
-    program_hash: str | None = None
+    program_hash: str = ""
     rows: dict[str, Row] = field(default_factory=dict)
     bad: int = 0
     taken_over: int = 0
@@ -268,7 +262,7 @@ class Session:
             if self.lists.skips.match(item.id):
                 self._add(Result(item, "Skip"))
                 continue
-            hashes = Hashes() if self.program_hash is None else item_hashes(item, self.program_hash)
+            hashes = item_hashes(item, self.program_hash) if self.program_hash else Hashes()
             if self._take_over(item, hashes):
                 continue
             if most is not None and self.bad >= most:

@@ -18,7 +18,7 @@ from scenario_runner.errors import FileError
 from scenario_runner.suite.discovery import expectations_file
 from scenario_runner.suite.journal import FILE_NAME, End, Ended, Journal, MergedJournals, header
 from scenario_runner.suite.outcomes import Hashes, Item, Outcome, OutputCheck, Result
-from scenario_runner.suite.suite_run import Limits, Lists, Selection, Session, given_patterns
+from scenario_runner.suite.suite_run import Limits, Lists, Session, given_patterns, selected
 from scenario_runner.suite.verdicts import Expected, Rules, expected_status, judged, listed
 from tests.suite.collected import Collected
 from tests.tables import cases
@@ -333,31 +333,31 @@ def test_what_was_skipped_runs(suite: Suite) -> None:
     assert suite.again()[0] == ["a"]
 
 
-def selected(include: str = "", **options: Any) -> str:
+def chosen(include: str = "", **options: Any) -> str:
     given = replace(lists(), include=given_patterns(include.split(), Collected()))
-    return " ".join(item.id for item in Selection(**options).items(given.included(items("a b c d e f g"))))
+    return " ".join(item.id for item in selected(given.included(items("a b c d e f g")), **options))
 
 
 @pytest.mark.parametrize(
     "include, options, expected",
     [
-        ("", {"fraction": 3, "fraction_start": 1}, "a d g"),
-        ("", {"fraction": 3, "fraction_start": 2}, "b e"),
-        ("", {"fraction": 3, "fraction_start": 3}, "c f"),
+        ("", {"fraction": 3, "start": 1}, "a d g"),
+        ("", {"fraction": 3, "start": 2}, "b e"),
+        ("", {"fraction": 3, "start": 3}, "c f"),
         ("[b-e]", {}, "b c d e"),
-        ("[b-e]", {"fraction": 2, "fraction_start": 2}, "c e"),
+        ("[b-e]", {"fraction": 2, "start": 2}, "c e"),
         ("", {"first": {"f", "c"}}, "c f a b d e g"),
     ],
 )
 def test_selected_items(include: str, options: dict[str, Any], expected: str) -> None:
     """The fractions of the selected items begin with the first item, and together have each item once. Failed items
     come first, in the order of the list."""
-    assert selected(include, **options) == expected
+    assert chosen(include, **options) == expected
 
 
 def test_a_seed_gives_an_order() -> None:
     """A seed gives the same order of the same items each time."""
-    orders = [selected(shuffle=seed) for seed in (1, 1, 2)]
+    orders = [chosen(shuffle=seed) for seed in (1, 1, 2)]
     assert orders[0] == orders[1] != orders[2]
     assert sorted(orders[2].split()) == sorted("abcdefg")
 

@@ -32,11 +32,11 @@ from scenario_runner.suite.reports.summary import Repeat, SuiteInfo, missing_too
 from scenario_runner.suite.suite_run import (
     Limits,
     Lists,
-    Selection,
     Session,
     given_patterns,
     read_baselines,
     read_patterns,
+    selected,
 )
 from scenario_runner.suite.suite_workers import SuiteWork, SuiteWorkers, rules_of, suite_options
 from scenario_runner.suite.verdicts import Rules, not_run, write_tables
@@ -250,7 +250,7 @@ class _Suite:
                 yield item
 
         is_empty = True
-        for item in Selection(options.fraction, options.fraction_start, options.shuffle, first).items(counting()):
+        for item in selected(counting(), options.fraction, options.fraction_start, options.shuffle, first):
             is_empty = is_empty and self._lists.skips.match(item.id)
             yield item
         if not self._discovery.ids:
@@ -276,7 +276,7 @@ class _Suite:
             Limits(options.fail_fast, options.max_failures, options.strict_environment),
             self._take_result,
             journal=journal,
-            program_hash=header and header.program_hash,
+            program_hash=header.program_hash if header is not None else "",
             earlier={} if kept is None else kept.results,
         )
         ended: Ended = "complete"
@@ -387,11 +387,13 @@ class _Suite:
         if not self._folder:
             return None, None
         options = self._worker_options
-        runner = {**options.task_options.runner, "spirv-val": _validator_key()}
+        runner, is_kept = dict(options.task_options.runner), self._options.results is not None
+        if is_kept:
+            runner["spirv-val"] = _validator_key()
         if self._options.require_expectations:
             runner["require-expectations"] = True
         begun = header(
-            program_hash(runner),
+            program_hash(runner) if is_kept else "",  # no later run takes results from a temporary journal
             command=self._info.command,
             runner=runner,
             repeat=self._options.repeating,

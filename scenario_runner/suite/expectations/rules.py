@@ -191,9 +191,10 @@ def check_output(bound: Bound, actual: memoryview) -> OutputCheck:
     failures: list[tuple[str, str]] = []  # statuses and their reasons
     worst: tuple[tuple[str, str, str], ...] = ()
     measures = bound.rule != BITWISE and len(actual) <= _MEASURED_BYTES_MAX
-    if measures or expected.metrics is None or expected.model_fields_set & _ELEMENT_KEYS:
+    by_element = expected.metrics is None or bool(expected.model_fields_set & _ELEMENT_KEYS)
+    if measures or by_element:
         mismatch = compare(actual, source, bound.compared_planes, bound.rule, ignored, measures=measures)
-    if expected.metrics is None or expected.model_fields_set & _ELEMENT_KEYS:
+    if by_element:
         allowed = expected.allowed_count or 0
         if expected.allowed_share is not None:
             # 0.29 of 100 elements must be 29 elements: as a binary fraction, 0.29 is less
