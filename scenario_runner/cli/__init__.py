@@ -86,8 +86,6 @@ def _module_of(options: argparse.Namespace) -> ModuleType:
             from scenario_runner.cli import compare_layers as module
         case "doctor":
             from scenario_runner.cli import doctor as module
-        case "completion":
-            from scenario_runner.cli import completion as module
         case _:
             from scenario_runner.cli import about as module
     return module

@@ -72,11 +72,8 @@ def _run(parser: Parser) -> None:
     add(group, "--push-constants NAME=FILE", "push constants of a shader in a model (.npy)", **REPEATED)
 
     group = parser.add_argument_group("results")
-    add(
-        group,
-        "--output --output-dir DIR",
-        "folder for relative dst paths (default: the scenario's; for a model .)",
-    )
+    output = "folder for relative dst paths (default: the scenario's folder, or the current folder for a model)"
+    add(group, "--output --output-dir DIR", output)
     add(group, "--folder-each", "with --output and --capture-dir: write to a separate folder for each scenario")
     add(group, "--clean", "remove the outputs of earlier runs before each run")
     add(group, "--dry-run", "plan, compile and upload, but run no command and write no file")
@@ -363,6 +360,7 @@ def _doctor(parser: Parser) -> None:
 
 def _completion(parser: Parser) -> None:
     """Print a script that completes words in bash, zsh or fish."""
+    parser.set_defaults(action="completion")
     parser.epilog = 'bash, zsh: eval "$(scenario-runner completion bash)"; fish: scenario-runner completion fish|source'
     parser.add_argument("shell", choices=("bash", "zsh", "fish"))
 

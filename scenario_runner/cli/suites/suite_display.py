@@ -1,13 +1,6 @@
 """A running suite's output: a progress bar on a terminal, lines for a log elsewhere.
 
-::
-
-    with SuiteDisplay(verbose=False) as display:
-        display.start(total)               # None for an unknown number of items
-        display.started(item, 0)           # worker 0 begins an item
-        display.finished(result, ["cmd"])  # a failure is printed now, and again at the end with commands
-        display.note("warning", "text")
-        display.end("report: out.html")    # the end prints counts, failures and these lines
+A suite calls `SuiteDisplay.start`, for each item `started` and `finished`, and at last `end`.
 """
 
 from __future__ import annotations
