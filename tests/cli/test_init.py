@@ -1,6 +1,8 @@
 """``scenario-runner init``: the scenario for a shader runs as written."""
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -96,6 +98,19 @@ def test_hlsl_and_spirv(program: Program, tmp_path: Path) -> None:
     program.succeed("init", "module.bin")
     assert entries(tmp_path / "module.json")["module"]["type"] == "SPIR-V"
     program.succeed("module.json")
+
+
+@pytest.mark.parametrize("name", ["add.hlsl", "double.comp"])
+def test_the_shader_is_read_once(tmp_path: Path, name: str) -> None:
+    """Another program may change the file meanwhile: all parts of the scenario come from one state of the shader."""
+    (tmp_path / name).write_text(HLSL if name == "add.hlsl" else DOUBLE)
+    code = (
+        "import sys\nfrom scenario_runner.cli import main\nopened = []\n"
+        "sys.addaudithook(lambda event, values: opened.append(values[0]) if event == 'open' else None)\n"
+        f"assert main(['init', '{name}']) == 0\nprint(opened.count('{name}'))\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[-1] == "1"
 
 
 def test_expectations(program: Program, tmp_path: Path) -> None:
