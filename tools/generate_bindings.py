@@ -84,7 +84,7 @@ def generate() -> dict[str, str]:
             spirv_module(registry),
         ),
         "structures.py": (
-            "sType and array lengths of the structures that `structs.new` can build.",
+            "sType and array lengths of the structures that `vulkan_api.new` can build.",
             structures_module(registry, package, declarations),
         ),
     }

@@ -16,15 +16,23 @@ from collections.abc import Callable, Sequence
 
 from scenario_runner.errors import NoDeviceError, ScenarioRunnerError
 from scenario_runner.files.vk_formats import all_formats
-from scenario_runner.vulkan import Handle, ffi, vulkan_loader
+from scenario_runner.vulkan import Handle, ffi, vulkan_api
 from scenario_runner.vulkan._generated.features import CORE_FEATURES, FEATURES
 from scenario_runner.vulkan.capabilities import emulation_obstacle
 from scenario_runner.vulkan.instance import Instance, choose, open_layered
 from scenario_runner.vulkan.layers import GRAPH_LAYER, TENSOR_LAYER
 from scenario_runner.vulkan.measurements import instrumentation_capability, instrumentation_required
 from scenario_runner.vulkan.physical_device import CORE, PhysicalDevice
-from scenario_runner.vulkan.structs import enumerated, new
-from scenario_runner.vulkan.vulkan_loader import API_1_2, API_1_3, library_of, load, loader_version, version_text
+from scenario_runner.vulkan.vulkan_api import (
+    API_1_2,
+    API_1_3,
+    enumerated,
+    library_of,
+    load,
+    loader_version,
+    new,
+    version_text,
+)
 
 
 def main(argv: Sequence[str]) -> None:

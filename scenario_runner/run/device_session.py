@@ -102,8 +102,7 @@ class DeviceSession:
         self._objects: DeviceObjects | None = None
         self._live: dict[str, int] = {}
         self._validation: Checks = "sync" if options.synchronization else bool(options.validation)
-        self._validation_messages: list[str] = []
-        self._validation_errors: list[tuple[str | None, str]] = []
+        self._latest: Instance | None = None  # has the validation layer's messages, also after its end
         self._raised = 0  # validation errors already raised by failed runs
         self._limits: tuple[PhysicalDevice, Limits] | None = None
         self._running = Lock()
@@ -116,7 +115,7 @@ class DeviceSession:
     @property
     def validation_messages(self) -> list[str]:
         """The validation layer's messages so far (empty without ``validation``)."""
-        return self._validation_messages
+        return [] if self._latest is None else self._latest.validation_messages
 
     @property
     def device_name(self) -> str | None:
@@ -252,8 +251,7 @@ class DeviceSession:
                 instance = starting.result()
             else:
                 instance = Instance(validation=self._validation, labels=self._options.labels, printer=printer)
-            self._take_messages(instance)
-            self._raised = 0
+            self._latest, self._raised = instance, 0
             if message := layer_warning():
                 log.warning(__name__, "%s", message)
             try:
@@ -272,21 +270,16 @@ class DeviceSession:
         if not layers:
             return instance, physical
         self._close_device()
-        self._opened = instance, physical = reopen(instance, physical, layers, validation=self._validation)
-        self._take_messages(instance)
+        self._opened = reopen(instance, physical, layers, validation=self._validation)
+        self._latest = self._opened[0]
         return self._opened
-
-    def _take_messages(self, instance: Instance) -> None:
-        """Take over the lists to which an instance adds the validation layer's messages and errors."""
-        self._validation_messages = instance.validation_messages
-        self._validation_errors = instance.validation_errors
 
     def _raise_validation_errors(self, *, close: bool = False) -> None:
         """Raise ValidationLayerError for the validation layer's new errors, except with validation="report".
 
         ``close`` closes the device first: the layer repeats an error only a few times in an instance's life.
         """
-        new = self._validation_errors[self._raised :]
+        new = [] if self._latest is None else self._latest.validation_errors[self._raised :]
         self._raised += len(new)
         if not new or self._options.validation == "report":
             return

@@ -160,7 +160,8 @@ class DumpFiles(ListedFiles):
             self._growing.close()
         if kind is None and not self._dry_run:
             with OutputFile(os.path.join(self._folder, INDEX)) as index:
-                index.write(index_text(self._head(), self._entries, complete=True))
+                before, tail = _around({**self._head(), "complete": True})
+                index.write(before + b"\n" + _lines(self._entries) + tail)
 
     def _head(self) -> dict[str, object]:
         commands = [command.kind for command in self._scenario.commands]
@@ -285,12 +286,6 @@ class GrowingIndex:
         if self._file is not None:
             self._file.close()
             self._file = None
-
-
-def index_text(head: Mapping[str, object], entries: Sequence[Mapping[str, object]], *, complete: bool) -> bytes:
-    """Return the whole index. ``head`` has all keys except "files" and "complete"."""
-    before, tail = _around({**head, "complete": complete})
-    return before + b"\n" + _lines(entries) + tail
 
 
 def _around(head: Mapping[str, object]) -> tuple[bytes, bytes]:

@@ -29,8 +29,7 @@ from scenario_runner.runner import Runner
 from scenario_runner.suite.outcomes import BAD, Item, Outcome
 from scenario_runner.suite.suite_workers import SuiteWork
 from scenario_runner.vulkan.layers import layer_warning
-from scenario_runner.vulkan.structs import prepare
-from scenario_runner.vulkan.vulkan_loader import known_types
+from scenario_runner.vulkan.vulkan_api import known_types, prepare
 
 
 class Runners:

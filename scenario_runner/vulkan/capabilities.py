@@ -18,7 +18,7 @@ from scenario_runner.vulkan._generated.features import CORE_FEATURES, FEATURES
 from scenario_runner.vulkan._generated.spirv_requirements import CAPABILITIES, EXTENSIONS
 from scenario_runner.vulkan.layers import FRAME_BOUNDARY
 from scenario_runner.vulkan.physical_device import CORE, Feature, PhysicalDevice, missing_matrices
-from scenario_runner.vulkan.vulkan_loader import API_1_2, API_1_3, version_text
+from scenario_runner.vulkan.vulkan_api import API_1_2, API_1_3, version_text
 
 _MULTIVIEW: Final = ("VkPhysicalDeviceVulkan11Features", "multiview")
 _SHADING_RATE: Final = ("VkPhysicalDeviceFragmentShadingRateFeaturesKHR", "primitiveFragmentShadingRate")

@@ -20,15 +20,15 @@ from typing import Any, Generic, TypeVar
 
 from scenario_runner import errors
 from scenario_runner.errors import log
-from scenario_runner.vulkan import Handle, ffi, vulkan_loader
+from scenario_runner.vulkan import Handle, ffi, vulkan_api
 from scenario_runner.vulkan._generated import constants as vk
 from scenario_runner.vulkan.capabilities import Enabled
 from scenario_runner.vulkan.instance import Instance
 from scenario_runner.vulkan.physical_device import PhysicalDevice, chain_of
-from scenario_runner.vulkan.structs import new
-from scenario_runner.vulkan.vulkan_loader import (
+from scenario_runner.vulkan.vulkan_api import (
     Functions,
     check,
+    new,
     type_source,
 )
 
@@ -146,7 +146,7 @@ class Device:
             instance.fn.vkCreateDevice(physical.handle, info, ffi.NULL, handle), "vkCreateDevice", repr(physical.name)
         )
         self.handle: Handle = handle[0]
-        self.fn = Functions(vulkan_loader.device_function, self.handle)
+        self.fn = Functions(vulkan_api.device_function, self.handle)
         self._stack.callback(self.fn.vkDestroyDevice, self.handle, ffi.NULL)
         queue = ffi.new("VkQueue*")
         self.fn.vkGetDeviceQueue(self.handle, family, 0, queue)

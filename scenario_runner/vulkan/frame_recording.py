@@ -16,7 +16,7 @@ from scenario_runner.vulkan import Handle, ffi
 from scenario_runner.vulkan._generated import constants as vk
 from scenario_runner.vulkan.layers import with_ml_emulation
 from scenario_runner.vulkan.recording import BindingRecorder, DispatchRecorder, Recorder, RunObjects
-from scenario_runner.vulkan.structs import chain, new
+from scenario_runner.vulkan.vulkan_api import chain, new
 
 if TYPE_CHECKING:
     from scenario_runner.vulkan.measurements import Timestamps

@@ -30,9 +30,8 @@ from scenario_runner.vulkan.memory import Allocation, allocate, choose_type
 from scenario_runner.vulkan.physical_device import PhysicalDevice
 from scenario_runner.vulkan.pipeline import PipelineCache, create_pipeline, create_shader_module
 from scenario_runner.vulkan.resources import Resource
-from scenario_runner.vulkan.structs import chain, enumerated, new
 from scenario_runner.vulkan.tensors import describe, with_strides
-from scenario_runner.vulkan.vulkan_loader import check
+from scenario_runner.vulkan.vulkan_api import chain, check, enumerated, new
 
 NEURAL_EXTENSION: Final = "VK_ARM_data_graph_neural_accelerator_statistics"
 _NEURAL_FEATURE: Final = (

@@ -18,8 +18,7 @@ from scenario_runner.vulkan._generated import constants as vk
 from scenario_runner.vulkan.device import EVERYTHING, Device
 from scenario_runner.vulkan.memory import Needs, allocate_local
 from scenario_runner.vulkan.physical_device import CORE
-from scenario_runner.vulkan.structs import Member, new
-from scenario_runner.vulkan.vulkan_loader import API_1_3, check
+from scenario_runner.vulkan.vulkan_api import API_1_3, Member, check, new
 
 Tiling = Literal["OPTIMAL", "LINEAR"]
 

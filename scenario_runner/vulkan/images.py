@@ -39,8 +39,7 @@ from scenario_runner.vulkan.image_support import (
 from scenario_runner.vulkan.layers import GRAPH_LAYER
 from scenario_runner.vulkan.memory import Allocation, align
 from scenario_runner.vulkan.resources import WORD_SIZE_BYTES, Piece, Resource, Rows, bind_buffer, create_buffer
-from scenario_runner.vulkan.structs import new
-from scenario_runner.vulkan.vulkan_loader import check
+from scenario_runner.vulkan.vulkan_api import check, new
 
 
 def create_images(device: Device, stack: ExitStack, plans: list[ImagePlan]) -> list[Image]:

@@ -29,7 +29,7 @@ from scenario_runner import errors
 from scenario_runner.errors import log
 from scenario_runner.errors.installation import install_here
 from scenario_runner.processes import system_limits
-from scenario_runner.vulkan import Handle, ffi, vulkan_loader
+from scenario_runner.vulkan import Handle, ffi, vulkan_api
 from scenario_runner.vulkan._generated import constants as vk
 from scenario_runner.vulkan.capabilities import emulation_obstacle
 from scenario_runner.vulkan.layers import (
@@ -50,14 +50,16 @@ from scenario_runner.vulkan.layers import (
     with_place,
 )
 from scenario_runner.vulkan.physical_device import PhysicalDevice
-from scenario_runner.vulkan.structs import chain, enumerated, new
-from scenario_runner.vulkan.vulkan_loader import (
+from scenario_runner.vulkan.vulkan_api import (
     API_1_2,
     API_1_3,
     API_1_4,
     Functions,
+    chain,
     check,
+    enumerated,
     error_class,
+    new,
     result_name,
     version_text,
 )
@@ -117,9 +119,9 @@ class Instance:
         self.printer = printer
         self.layers = tuple(layers)
         self._stack = ExitStack()
-        if vulkan_loader.loader_version() < API_1_2:
+        if vulkan_api.loader_version() < API_1_2:
             raise errors.NoDeviceError(
-                f"the Vulkan loader supports version {version_text(vulkan_loader.loader_version())}; "
+                f"the Vulkan loader supports version {version_text(vulkan_api.loader_version())}; "
                 "1.2 or newer is needed",
                 help="install a newer Vulkan loader",
             )
@@ -141,7 +143,7 @@ class Instance:
             extensions.append(_PORTABILITY)
         messenger = self._messenger_info() if has_validation_layer else None
         self.handle: Handle = self._create(names, extensions, messenger)
-        self.fn = Functions(vulkan_loader.instance_function, self.handle)
+        self.fn = Functions(vulkan_api.instance_function, self.handle)
         self._stack.callback(self.fn.vkDestroyInstance, self.handle, ffi.NULL)
         try:
             if messenger is not None:
@@ -176,7 +178,7 @@ class Instance:
             chain(info, *validation_structs(bool(self.validation), hazards=hazards, printf=printer is not None))
         handle = ffi.new("VkInstance*")
         with nullcontext() if printer is None else printer.settings():
-            code = vulkan_loader.load().vkCreateInstance(info, ffi.NULL, handle)
+            code = vulkan_api.load().vkCreateInstance(info, ffi.NULL, handle)
         if code < 0:
             raise (errors.NoDeviceError if code in (-3, -9) else error_class(code))(
                 f"vkCreateInstance failed with {result_name(code)}"
@@ -394,7 +396,7 @@ def _search_path(deployed: str) -> Iterator[None]:
                 library = ffi.dlopen(os.path.join(deployed, "lib", f"lib{file}.so"))
                 stack.callback(ffi.dlclose, library)
         name, others = "VK_ADD_LAYER_PATH", os.environ.get("VK_ADD_LAYER_PATH")
-        if os.environ.get("VK_LAYER_PATH") or vulkan_loader.loader_version() < _ADD_LAYER_PATH_SINCE:
+        if os.environ.get("VK_LAYER_PATH") or vulkan_api.loader_version() < _ADD_LAYER_PATH_SINCE:
             standard = [os.path.join(base, "vulkan", "explicit_layer.d") for base in _STANDARD_FOLDERS]
             name, others = "VK_LAYER_PATH", os.environ.get("VK_LAYER_PATH") or os.pathsep.join(standard)
         folder = os.path.dirname(manifest_path(deployed, GRAPH_LAYER))
@@ -428,7 +430,7 @@ def devices() -> list[DeviceInfo]:
                 device.index,
                 device.name,
                 device.type,
-                vulkan_loader.version_text(device.api_version),
+                vulkan_api.version_text(device.api_version),
                 device.driver,
                 device.uuid,
                 device.unusable_because(),

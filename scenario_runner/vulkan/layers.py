@@ -11,9 +11,9 @@ from contextlib import contextmanager
 from fnmatch import fnmatchcase
 from importlib.util import find_spec
 
-from scenario_runner.vulkan import Handle, ffi, vulkan_loader
+from scenario_runner.vulkan import Handle, ffi, vulkan_api
 from scenario_runner.vulkan._generated import constants as vk
-from scenario_runner.vulkan.structs import enumerated, new
+from scenario_runner.vulkan.vulkan_api import enumerated, new
 
 PACKAGE = "ai_ml_emulation_layer_for_vulkan"
 GRAPH_LAYER = "VK_LAYER_ML_Graph_Emulation"
@@ -110,16 +110,11 @@ def unknown_layers(named: str, available: Collection[str]) -> str:
 
 def available_layers() -> list[tuple[str, str, str]]:
     """List each layer known to the loader: name, implementation version and description."""
-    vulkan_loader.load()
+    vulkan_api.load()
     name = "vkEnumerateInstanceLayerProperties"
-    layers = enumerated("VkLayerProperties", name, vulkan_loader.instance_function(ffi.NULL, name))
+    layers = enumerated("VkLayerProperties", name, vulkan_api.instance_function(ffi.NULL, name))
     return [
-        (
-            ffi.string(layer.layerName).decode(),
-            str(layer.implementationVersion),
-            ffi.string(layer.description).decode(errors="replace"),
-        )
-        for layer in layers
+        (text_of(layer.layerName), str(layer.implementationVersion), text_of(layer.description)) for layer in layers
     ]
 
 
@@ -128,7 +123,7 @@ def has_instance_extension(name: str, layer: str | None = None) -> bool:
     does."""
     call = "vkEnumerateInstanceExtensionProperties"
     of = ffi.NULL if layer is None else ffi.new("char[]", layer.encode())
-    properties = enumerated("VkExtensionProperties", call, vulkan_loader.instance_function(ffi.NULL, call), of)
+    properties = enumerated("VkExtensionProperties", call, vulkan_api.instance_function(ffi.NULL, call), of)
     return any(ffi.string(extension.extensionName) == name.encode() for extension in properties)
 
 

@@ -31,9 +31,9 @@ from scenario_runner.vulkan import Handle, ffi
 from scenario_runner.vulkan._generated import constants as vk
 from scenario_runner.vulkan.capabilities import Enabled
 from scenario_runner.vulkan.device import Device
+from scenario_runner.vulkan.layers import text_of
 from scenario_runner.vulkan.physical_device import PhysicalDevice
-from scenario_runner.vulkan.structs import enumerated, new
-from scenario_runner.vulkan.vulkan_loader import check
+from scenario_runner.vulkan.vulkan_api import check, enumerated, new
 
 _CALIBRATED: Final = ("VK_KHR_calibrated_timestamps", "VK_EXT_calibrated_timestamps")
 # The clock of time.perf_counter_ns on POSIX systems.
@@ -212,12 +212,8 @@ def instrumentation_capability(physical: PhysicalDevice) -> Capability | None:
             f"{physical.name!r} describes {len(descriptions)} metrics of shader instrumentation and announces"
             f" {properties.numMetrics}"
         )
-    metrics = [Metric(_text(description.name), _text(description.description)) for description in descriptions]
+    metrics = [Metric(text_of(description.name), text_of(description.description)) for description in descriptions]
     return Capability(tuple(metrics), bool(properties.perBasicBlockGranularity))
-
-
-def _text(field: Handle) -> str:
-    return str(bytes(ffi.buffer(field)).split(b"\0", 1)[0].decode(errors="replace"))
 
 
 def instrumentation_required(physical: PhysicalDevice, disabled_extensions: Collection[str] = ()) -> Enabled:

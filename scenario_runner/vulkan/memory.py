@@ -18,8 +18,7 @@ from scenario_runner.processes.system_limits import control_groups
 from scenario_runner.vulkan import Handle, ffi
 from scenario_runner.vulkan._generated import constants as vk
 from scenario_runner.vulkan.device import Device
-from scenario_runner.vulkan.structs import new
-from scenario_runner.vulkan.vulkan_loader import check, error_class, result_name
+from scenario_runner.vulkan.vulkan_api import check, error_class, new, result_name
 
 _MEMINFO = "/proc/meminfo"
 _MADV_POPULATE_WRITE = 23  # Linux 5.14

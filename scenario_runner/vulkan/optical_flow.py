@@ -14,8 +14,7 @@ from scenario_runner.vulkan.graph_pipelines import DataGraph, graph_pipeline
 from scenario_runner.vulkan.physical_device import PhysicalDevice
 from scenario_runner.vulkan.pipeline import PipelineCache
 from scenario_runner.vulkan.resources import Resource
-from scenario_runner.vulkan.structs import chain, enumerated, new
-from scenario_runner.vulkan.vulkan_loader import check
+from scenario_runner.vulkan.vulkan_api import chain, check, enumerated, new
 
 IMAGE_USAGES: Final[dict[Connection, int]] = {
     "input": vk.DATA_GRAPH_OPTICAL_FLOW_IMAGE_USAGE_INPUT_BIT_ARM,

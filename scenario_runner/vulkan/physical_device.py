@@ -18,9 +18,8 @@ from scenario_runner.vulkan import Handle, ffi
 from scenario_runner.vulkan._generated import constants as vk
 from scenario_runner.vulkan._generated.extension_names import DEVICE_EXTENSIONS
 from scenario_runner.vulkan._generated.features import ALIASES, CORE_FEATURES, FEATURES, ROLLED_UP
-from scenario_runner.vulkan.layers import present_layers
-from scenario_runner.vulkan.structs import chain, enumerated, new
-from scenario_runner.vulkan.vulkan_loader import API_1_2, Functions, version_text
+from scenario_runner.vulkan.layers import present_layers, text_of
+from scenario_runner.vulkan.vulkan_api import API_1_2, Functions, chain, enumerated, new, version_text
 
 CORE = "VkPhysicalDeviceFeatures"
 _HEADER_WORDS = 4  # sType, padding, pNext
@@ -253,7 +252,7 @@ class PhysicalDevice:
 
     @cached_property
     def name(self) -> str:
-        return str(ffi.string(self.properties.deviceName).decode(errors="replace"))
+        return text_of(self.properties.deviceName)
 
     @cached_property
     def type(self) -> str:
@@ -307,8 +306,7 @@ class PhysicalDevice:
     def driver(self) -> str:
         """Name and version as the driver reports them."""
         properties = self.vulkan12_properties
-        words = (ffi.string(properties.driverName), ffi.string(properties.driverInfo))
-        return " ".join(word.decode(errors="replace") for word in words if word)
+        return " ".join(filter(None, (text_of(properties.driverName), text_of(properties.driverInfo))))
 
     @cached_property
     def memory_heaps(self) -> list[int]:

@@ -35,8 +35,7 @@ from scenario_runner.vulkan.capabilities import Enabled
 from scenario_runner.vulkan.device import Device, LruCache
 from scenario_runner.vulkan.physical_device import Feature, PhysicalDevice
 from scenario_runner.vulkan.resources import check_vertex_formats, create_set_layout
-from scenario_runner.vulkan.structs import Member, chain, new
-from scenario_runner.vulkan.vulkan_loader import API_1_3, check
+from scenario_runner.vulkan.vulkan_api import API_1_3, Member, chain, check, new
 
 if TYPE_CHECKING:
     from scenario_runner.plan.image_records import AttributePlan, DepthTest, GraphicsPipelinePlan, ShaderStagePlan

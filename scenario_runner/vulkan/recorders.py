@@ -20,7 +20,7 @@ from scenario_runner.vulkan.optical_flow import dispatch_info
 from scenario_runner.vulkan.pipeline import SHADER_STAGES
 from scenario_runner.vulkan.recording import BindingRecorder, Recorder, RunObjects
 from scenario_runner.vulkan.resources import Piece, copy_region
-from scenario_runner.vulkan.structs import Member, chain, new
+from scenario_runner.vulkan.vulkan_api import Member, chain, new
 
 # A queue without graph work lacks these stages. ALL_COMMANDS replaces them.
 _STAGES = {

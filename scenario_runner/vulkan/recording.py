@@ -18,8 +18,7 @@ from scenario_runner.vulkan._generated import constants as vk
 from scenario_runner.vulkan.device import Device, memory_barrier
 from scenario_runner.vulkan.pipeline import Pipeline, PipelineCache
 from scenario_runner.vulkan.resources import DESCRIPTOR_TYPES, Resource
-from scenario_runner.vulkan.structs import new
-from scenario_runner.vulkan.vulkan_loader import check
+from scenario_runner.vulkan.vulkan_api import check, new
 
 if TYPE_CHECKING:
     from scenario_runner.vulkan.graph_pipelines import DataGraph

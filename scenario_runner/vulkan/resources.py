@@ -19,8 +19,7 @@ from scenario_runner.vulkan import Handle, ffi
 from scenario_runner.vulkan._generated import constants as vk
 from scenario_runner.vulkan.device import Device
 from scenario_runner.vulkan.memory import Allocation, MemoryBlocks, Needs, align, choose_type, readable_size
-from scenario_runner.vulkan.structs import Member, chain, new
-from scenario_runner.vulkan.vulkan_loader import check
+from scenario_runner.vulkan.vulkan_api import Member, chain, check, new
 
 DESCRIPTOR_TYPES = {
     "sampler": vk.DESCRIPTOR_TYPE_SAMPLER,

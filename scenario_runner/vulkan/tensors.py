@@ -24,8 +24,7 @@ from scenario_runner.vulkan.device import Device
 from scenario_runner.vulkan.memory import Allocation, Needs, align, allocate_local, readable_size
 from scenario_runner.vulkan.physical_device import PhysicalDevice
 from scenario_runner.vulkan.resources import WORD_SIZE_BYTES, Piece, Resource, Rows, bind_buffer, create_buffer
-from scenario_runner.vulkan.structs import new
-from scenario_runner.vulkan.vulkan_loader import check
+from scenario_runner.vulkan.vulkan_api import check, new
 
 if TYPE_CHECKING:
     from scenario_runner.vulkan.images import Image

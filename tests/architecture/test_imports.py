@@ -41,7 +41,7 @@ RANK = {part: rank for rank, layer in enumerate(LAYERS) for part in layer}
 
 # The files of vulkan/, from the bottom to the top.
 VULKAN = (
-    *("vulkan_loader", "structs", "layers", "printf", "physical_device", "capabilities", "instance", "device"),
+    *("vulkan_api", "layers", "printf", "physical_device", "capabilities", "instance", "device"),
     *("memory", "resources", "image_support", "images", "tensors"),
     *("pipeline", "measurements", "graph_pipelines", "optical_flow"),
     *("recording", "recorders", "frame_recording", "transfer", "capture_tools", "execute"),

@@ -44,8 +44,8 @@ RUN = modules(
         "shaders": "compile source",
         "shaders.compilers": "search table",
         "vulkan": "capabilities device execute frame_recording instance layers memory physical_device pipeline"
-        " recording resources structs transfer vulkan_loader",
-        "vulkan._generated": "constants extension_names features spirv_requirements structures",
+        " recording resources transfer vulkan_api",
+        "vulkan._generated": "constants extension_names features results spirv_requirements structures",
     }
 )
 # The modules that planning and compiling need besides.

@@ -15,7 +15,7 @@ import pytest
 from scenario_runner import Runner
 from scenario_runner.errors import UnsupportedError, UsageError
 from scenario_runner.vulkan.printf import Printed, Printer
-from scenario_runner.vulkan.structs import new
+from scenario_runner.vulkan.vulkan_api import new
 from tests.program import Program
 from tests.scenes import Scene, glsl
 

@@ -16,7 +16,7 @@ from scenario_runner.files.output import OutputFile, OutputSet
 from scenario_runner.processes.temporary import make_folder
 from scenario_runner.suite.outcomes import Item, Outcome, Status
 from scenario_runner.suite.worker_task import Runners
-from scenario_runner.vulkan.vulkan_loader import known_types
+from scenario_runner.vulkan.vulkan_api import known_types
 
 
 def run(item: Item, runners: Runners, options: Any) -> Outcome:

@@ -12,12 +12,11 @@ from typing import Any
 import pytest
 
 from scenario_runner import errors
-from scenario_runner.vulkan import NULL, ffi, vulkan_loader
+from scenario_runner.vulkan import NULL, ffi, vulkan_api
 from scenario_runner.vulkan._generated.features import ALIASES, CORE_FEATURES, FEATURES
 from scenario_runner.vulkan._generated.results import RESULTS
 from scenario_runner.vulkan.physical_device import PhysicalDevice
-from scenario_runner.vulkan.structs import new
-from scenario_runner.vulkan.vulkan_loader import check, error_class, result_name
+from scenario_runner.vulkan.vulkan_api import check, error_class, new, result_name
 
 VERSION_1_3 = 1 << 22 | 3 << 12
 
@@ -37,15 +36,15 @@ def python(code: str, **environment: str) -> subprocess.CompletedProcess[str]:
 def instance() -> Iterator[Any]:
     handle = ffi.new("VkInstance*")
     info = new("VkInstanceCreateInfo", pApplicationInfo=new("VkApplicationInfo", apiVersion=VERSION_1_3))
-    assert vulkan_loader.load().vkCreateInstance(info, NULL, handle) == 0
+    assert vulkan_api.load().vkCreateInstance(info, NULL, handle) == 0
     yield handle[0]
-    vulkan_loader.instance_function(handle[0], "vkDestroyInstance")(handle[0], NULL)
+    vulkan_api.instance_function(handle[0], "vkDestroyInstance")(handle[0], NULL)
 
 
 @pytest.fixture(scope="module")
 def physical_device(instance: Any) -> Any:
     count, devices = ffi.new("uint32_t*", 1), ffi.new("VkPhysicalDevice[1]")
-    assert vulkan_loader.instance_function(instance, "vkEnumeratePhysicalDevices")(instance, count, devices) >= 0
+    assert vulkan_api.instance_function(instance, "vkEnumeratePhysicalDevices")(instance, count, devices) >= 0
     return devices[0]
 
 
@@ -55,7 +54,7 @@ def query(instance: Any, physical_device: Any, name: str) -> dict[str, bool]:
     words = ffi.new("uint32_t[]", 4 + len(members) + 1)
     words[0] = kind
     head = new("VkPhysicalDeviceFeatures2", pNext=ffi.cast("void*", words))
-    vulkan_loader.instance_function(instance, "vkGetPhysicalDeviceFeatures2")(physical_device, head)
+    vulkan_api.instance_function(instance, "vkGetPhysicalDeviceFeatures2")(physical_device, head)
     return {member: words[4 + index] == 1 for index, member in enumerate(members)}
 
 
@@ -63,10 +62,10 @@ def test_package_is_not_run_and_its_types_are_shared_with_a_later_import() -> No
     """Our import leaves the `vulkan` package's wrappers alone; importing them later gives the same types."""
     done = python(
         "import sys\n"
-        "from scenario_runner.vulkan import structs\n"
+        "from scenario_runner.vulkan import vulkan_api\n"
         "from scenario_runner.vulkan import ffi\n"
         "print(sorted(name for name in sys.modules if name.startswith('vulkan') or name.endswith('.arm')))\n"
-        "info = structs.new('VkInstanceCreateInfo', pApplicationInfo={'apiVersion': 1 << 22})\n"
+        "info = vulkan_api.new('VkInstanceCreateInfo', pApplicationInfo={'apiVersion': 1 << 22})\n"
         "import vulkan\n"
         "print(vulkan.ffi is ffi, vulkan.VkBufferCreateInfo(size=4).size)\n"
         "instance = vulkan.vkCreateInstance(info, None)\n"
@@ -80,7 +79,7 @@ def test_types_are_shared_with_an_earlier_import_of_the_package() -> None:
     """When the `vulkan` package is there first, its types are taken."""
     done = python(
         "import vulkan\n"
-        "from scenario_runner.vulkan.vulkan_loader import arm_ffi\n"
+        "from scenario_runner.vulkan.vulkan_api import arm_ffi\n"
         "from scenario_runner.vulkan import ffi\n"
         "print(vulkan.ffi is ffi, arm_ffi().typeof('VkDevice') is vulkan.ffi.typeof('VkDevice'))\n"
     )
@@ -90,7 +89,7 @@ def test_types_are_shared_with_an_earlier_import_of_the_package() -> None:
 def load_with(path: str) -> str:
     done = python(
         "from scenario_runner.errors import NoDeviceError\n"
-        "from scenario_runner.vulkan.vulkan_loader import load\n"
+        "from scenario_runner.vulkan.vulkan_api import load\n"
         "try:\n"
         "    print(bool(load().vkGetInstanceProcAddr))\n"
         "except NoDeviceError as error:\n"
@@ -131,7 +130,7 @@ def test_features_agree_with_vulkaninfo(instance: Any, physical_device: Any, tmp
     reported = json.loads(path.read_text("utf-8"))["capabilities"]["device"]["features"]
     core = reported.pop("VkPhysicalDeviceFeatures")
     head = new("VkPhysicalDeviceFeatures2")
-    vulkan_loader.instance_function(instance, "vkGetPhysicalDeviceFeatures2")(physical_device, head)
+    vulkan_api.instance_function(instance, "vkGetPhysicalDeviceFeatures2")(physical_device, head)
     assert {member: getattr(head.features, member) == 1 for member in CORE_FEATURES} == core
     assert len(reported) > 40
     for name, members in reported.items():

@@ -12,9 +12,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from scenario_runner.vulkan import _generated, ffi, structs
+from scenario_runner.vulkan import _generated, ffi, vulkan_api
 from scenario_runner.vulkan._generated import arm, constants, features, spirv_requirements, structures
-from scenario_runner.vulkan.structs import chain, new
+from scenario_runner.vulkan.vulkan_api import chain, new
 
 GENERATED = Path(_generated.__path__[0])
 ROOT = Path(__file__).resolve().parents[2]
@@ -167,18 +167,18 @@ def test_chain_appends_in_order_and_keeps_alive() -> None:
 def test_memory_is_released_with_the_structure() -> None:
     """A released structure leaves nothing in memory."""
     gc.collect()
-    before = len(structs._alive)
+    before = len(vulkan_api._alive)
     infos = [new("VkApplicationInfo", pApplicationName="x" * 100) for _ in range(50)]
-    assert len(structs._alive) == before + 50
+    assert len(vulkan_api._alive) == before + 50
     del infos
     gc.collect()
-    assert len(structs._alive) == before
+    assert len(vulkan_api._alive) == before
 
 
 @pytest.mark.parametrize("name", ["VkBufferCreateInfo", "PFN_vkCreateBuffer", "PFN_none", "VkDevice", "int", "none"])
 def test_types_are_prepared(name: str) -> None:
     """An unknown name, as from a worker with damaged memory, is ignored."""
-    structs.prepare(name)
+    vulkan_api.prepare(name)
 
 
 def test_mistakes_are_named() -> None:
