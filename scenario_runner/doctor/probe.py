@@ -20,7 +20,7 @@ from scenario_runner.vulkan import Handle, ffi, vulkan_api
 from scenario_runner.vulkan._generated.features import CORE_FEATURES, FEATURES
 from scenario_runner.vulkan.capabilities import emulation_obstacle
 from scenario_runner.vulkan.instance import Instance, choose, open_layered
-from scenario_runner.vulkan.layers import GRAPH_LAYER, TENSOR_LAYER
+from scenario_runner.vulkan.layers import GRAPH_LAYER, TENSOR_LAYER, text_of
 from scenario_runner.vulkan.measurements import instrumentation_capability, instrumentation_required
 from scenario_runner.vulkan.physical_device import CORE, PhysicalDevice
 from scenario_runner.vulkan.vulkan_api import (
@@ -30,7 +30,6 @@ from scenario_runner.vulkan.vulkan_api import (
     library_of,
     load,
     loader_version,
-    new,
     version_text,
 )
 
@@ -75,7 +74,7 @@ def _ask(detail: str, send: Callable[[str, object], None]) -> None:
             send("layer", layer)
         send("step", "vkEnumerateInstanceExtensionProperties")
         extensions = _enumerated("Extension", ffi.NULL)
-        send("instance_extensions", {_text(extension.extensionName): extension.specVersion for extension in extensions})
+        send("instance_extensions", {text_of(each.extensionName): each.specVersion for each in extensions})
     send("step", "vkCreateInstance")
     if detail == "ml":
         instance = open_layered((GRAPH_LAYER, TENSOR_LAYER), validation=False)
@@ -99,10 +98,10 @@ def _layers() -> list[dict[str, object]]:
     """Describe every layer that the loader finds. No library is opened."""
     return [
         {
-            "name": _text(layer.layerName),
+            "name": text_of(layer.layerName),
             "spec_version": version_text(layer.specVersion),
             "implementation_version": layer.implementationVersion,
-            "description": _text(layer.description),
+            "description": text_of(layer.description),
         }
         for layer in _enumerated("Layer")
     ]
@@ -111,7 +110,7 @@ def _layers() -> list[dict[str, object]]:
 def _enumerated(kind: str, *arguments: object) -> Handle:
     """Call vkEnumerateInstance…Properties for layers or extensions."""
     name = f"vkEnumerateInstance{kind}Properties"
-    return enumerated(f"Vk{kind}Properties", name, vulkan_loader.instance_function(ffi.NULL, name), *arguments)
+    return enumerated(f"Vk{kind}Properties", name, vulkan_api.instance_function(ffi.NULL, name), *arguments)
 
 
 _ML_EXTENSIONS = ("VK_ARM_tensors", "VK_ARM_data_graph")  # prefixes
@@ -156,8 +155,8 @@ def describe(physical: PhysicalDevice) -> dict[str, object]:
         "vendor_id": core.vendorID,
         "device_id": core.deviceID,
         "driver": {
-            "name": _text(vulkan12.driverName),
-            "info": _text(vulkan12.driverInfo),
+            "name": text_of(vulkan12.driverName),
+            "info": text_of(vulkan12.driverInfo),
             "id": vulkan12.driverID,
             "version": core.driverVersion,
             "uuid": bytes(ffi.buffer(physical.vulkan11_properties.driverUUID)).hex(),
@@ -240,16 +239,11 @@ def _formats(physical: PhysicalDevice) -> dict[str, dict[str, int]]:
     for format in all_formats():
         if format.is_of_tensors:
             continue
-        values = new("VkFormatProperties")
-        physical.fn.vkGetPhysicalDeviceFormatProperties(physical.handle, format.value, values)
+        values = physical.format_properties(format.value)
         flags = values.linearTilingFeatures, values.optimalTilingFeatures, values.bufferFeatures
         if any(flags):
             formats[format.name] = dict(zip(("linear", "optimal", "buffer"), flags, strict=True))
     return formats
-
-
-def _text(characters: Handle) -> str:
-    return str(ffi.string(characters).decode(errors="replace"))
 
 
 def _names(flags: int, names: dict[int, str]) -> list[str]:
@@ -269,7 +263,7 @@ def _value(value: Handle, type: Handle) -> object:
     """Return a C value for JSON: characters as text, bytes in hexadecimal, other arrays as a list."""
     match type.kind:
         case "array" if type.item.cname == "char":
-            return _text(value)
+            return text_of(value)
         case "array" if type.item.cname in ("uint8_t", "unsigned char"):
             return bytes(ffi.buffer(value)).hex()
         case "array":

@@ -5,6 +5,7 @@ Source: Vulkan specification, "Format Properties" and "Additional Image Capabili
 
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
+from functools import partial
 from typing import Any, Literal, NamedTuple
 
 from scenario_runner import errors
@@ -73,9 +74,7 @@ def choose_tilings(device: Device, images: list[ImagePlan]) -> dict[str, Tiling]
     problems: list[Diagnostic] = []
     for plan in images:
         lacking = []
-        for tiling in sorted(
-            _candidates(device, plan), key=lambda tiling: lacks_formatless_access(device, plan, tiling)
-        ):
+        for tiling in sorted(_candidates(device, plan), key=partial(lacks_formatless_access, device, plan)):
             missing = _missing(device, plan, tiling)
             if missing is None:
                 chosen[plan.uid] = tiling
@@ -94,8 +93,7 @@ def format_features(device: Device, format: int, tiling: Tiling = "OPTIMAL") -> 
     physical = device.physical
     if format_of_value(format).is_of_tensors and "VK_ARM_tensors" not in physical.extensions:
         return 0
-    properties = ffi.new("VkFormatProperties*")
-    physical.fn.vkGetPhysicalDeviceFormatProperties(physical.handle, format, properties)
+    properties = physical.format_properties(format)
     return int(properties.optimalTilingFeatures if tiling == "OPTIMAL" else properties.linearTilingFeatures)
 
 
@@ -119,18 +117,13 @@ def lacks_formatless_access(device: Device, plan: ImagePlan, tiling: Tiling) -> 
 def with_declared_formats(device: Device, plan: Plan, resources: Mapping[str, Any]) -> Plan:
     """Return the plan, with the formats that shaders declare if the device cannot access an image without a format."""
     images = (resource for resource in resources.values() if resource.plan.kind == "image")
-    return (
-        plan.as_declared()
-        if any(lacks_formatless_access(device, image.plan, image.tiling) for image in images)
-        else plan
-    )
+    is_lacking = any(lacks_formatless_access(device, image.plan, image.tiling) for image in images)
+    return plan.as_declared() if is_lacking else plan
 
 
 def usage_flags(device: Device, plan: ImagePlan, tiling: Tiling) -> int:
     """Return VkImageUsageFlags. Every image is copied into and out of."""
-    flags = USAGE_TRANSFER
-    for usage in plan.usage:
-        flags |= USAGES.get(usage, 0)
+    flags = USAGE_TRANSFER | sum(USAGES.get(usage, 0) for usage in plan.usage)
     if needs_companion(device, plan, tiling):
         flags &= ~vk.IMAGE_USAGE_COLOR_ATTACHMENT_BIT
     return flags

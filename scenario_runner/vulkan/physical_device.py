@@ -282,11 +282,11 @@ class PhysicalDevice:
         self.fn.vkGetPhysicalDeviceFormatProperties2(self.handle, format, properties)
         return values
 
-    def buffer_features(self, format: int) -> int:
-        """Return the VkFormatFeatureFlags of buffers for a VkFormat."""
+    def format_properties(self, format: int) -> Handle:
+        """Return the VkFormatProperties of a VkFormat: features of LINEAR and OPTIMAL images, and of buffers."""
         properties = ffi.new("VkFormatProperties*")
         self.fn.vkGetPhysicalDeviceFormatProperties(self.handle, format, properties)
-        return int(properties.bufferFeatures)
+        return properties
 
     @cached_property
     def vulkan11_properties(self) -> Handle:

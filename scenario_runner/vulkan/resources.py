@@ -198,7 +198,7 @@ class Buffer(Resource):
         needed = {kind.upper(): bit for kind, bit in _TEXEL_FEATURES.items() if kind in self.plan.usage}
         if descriptor.atomic_texels:
             needed["STORAGE_TEXEL_BUFFER_ATOMIC"] = vk.FORMAT_FEATURE_STORAGE_TEXEL_BUFFER_ATOMIC_BIT
-        features = physical.buffer_features(format.value)
+        features = physical.format_properties(format.value).bufferFeatures
         lacking = [f"VK_FORMAT_FEATURE_{name}_BIT" for name, bit in needed.items() if not features & bit]
         if lacking:
             what = f"buffer {self.plan.uid!r} cannot have texels of {format.name} on {physical.name!r}"
@@ -215,7 +215,7 @@ class Buffer(Resource):
 def check_vertex_formats(device: Device, formats: Iterable[int]) -> None:
     """Raise UnsupportedError for a VkFormat that no vertex buffer can have on the device."""
     for format in formats:
-        if not device.physical.buffer_features(format) & vk.FORMAT_FEATURE_VERTEX_BUFFER_BIT:
+        if not device.physical.format_properties(format).bufferFeatures & vk.FORMAT_FEATURE_VERTEX_BUFFER_BIT:
             what = f"vertex attributes of {format_of_value(format).name} are not possible on {device.physical.name!r}"
             message = f"{what}: it lacks VK_FORMAT_FEATURE_VERTEX_BUFFER_BIT"
             raise errors.UnsupportedError(message, code="SR-FEATURE-003")
