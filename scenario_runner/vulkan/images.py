@@ -122,13 +122,7 @@ class Image(Resource):
             self.needs = self.needs.also(needs)
             dims = plan.parts[0].row_count, plan.parts[0].row_size_bytes
             self._packed_rows = Rows(dims, (self.row_pitch_bytes, 1), plan.size_bytes, self.start_bytes)
-
         self._companions: dict[tuple[int, int], CompanionImage] = {}  # by level and usage
-        self.companions: list[CompanionImage] = []
-        if needs_companion(device, plan, tiling):
-            usage, layout = vk.IMAGE_USAGE_COLOR_ATTACHMENT_BIT, vk.IMAGE_LAYOUT_COLOR_ATTACHMENT_OPTIMAL
-            for level in range(plan.mips):
-                self.companions.append(CompanionImage(device, stack, self, level, usage, layout))
 
     def _rows(self) -> tuple[int, int]:
         """Return a LINEAR image's start of level 0 in memory, and the row distance, in bytes."""
@@ -270,11 +264,17 @@ class Image(Resource):
         """Return the image that fills and copies write instead of a mip level; None if they write the level itself."""
         return None if self._packed_rows is None else self._companion(level, USAGE_TRANSFER)
 
-    def _companion(self, level: int, usage: int) -> CompanionImage:
+    def companion_to_draw(self, level: int) -> CompanionImage | None:
+        """Return the image that draws write instead of a mip level; None if they write the level itself."""
+        if not needs_companion(self._device, self.plan, self.tiling):
+            return None
+        layout = vk.IMAGE_LAYOUT_COLOR_ATTACHMENT_OPTIMAL
+        return self._companion(level, vk.IMAGE_USAGE_COLOR_ATTACHMENT_BIT, layout)
+
+    def _companion(self, level: int, usage: int, layout: int = vk.IMAGE_LAYOUT_GENERAL) -> CompanionImage:
         """Return the companion of a mip level for this usage, created now if it is new."""
         if (level, usage) not in self._companions:
-            companion = CompanionImage(self._device, self._stack, self, level, usage, vk.IMAGE_LAYOUT_GENERAL)
-            self._companions[level, usage] = companion
+            self._companions[level, usage] = CompanionImage(self._device, self._stack, self, level, usage, layout)
         return self._companions[level, usage]
 
     def image_view(self, level: int | None) -> Handle:
@@ -291,12 +291,6 @@ class Image(Resource):
     def views(self) -> Iterable[Handle]:
         """The VkImageViews created so far. Creating descriptors creates theirs."""
         return self._views.values()
-
-    def render_target(self, level: int) -> tuple[Handle, int]:
-        """Return VkImageView and VkImageLayout of a mip level for drawing."""
-        if self.companions:
-            return self.companions[level].view, self.companions[level].layout
-        return self.image_view(level), self.rest_layout
 
     def _part_at(self, offset_bytes: int) -> ImagePart:
         return next(part for part in self.plan.parts if offset_bytes < part.end_bytes)

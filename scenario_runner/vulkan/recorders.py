@@ -247,12 +247,12 @@ class DrawRecorder(BindingRecorder):
         writes_depths = any(pipeline.depth is not None and pipeline.depth.write for pipeline in pipelines)
         for uid, level, is_depth in targets:
             image = self.objects.resources[uid]
-            view, layout = image.render_target(level)
-            companions += image.companions[level : level + 1]
+            companion = image.companion_to_draw(level)
+            companions += [] if companion is None else [companion]
             attachments.append(
                 {
-                    "imageView": view,
-                    "imageLayout": layout,
+                    "imageView": image.image_view(level) if companion is None else companion.view,
+                    "imageLayout": image.rest_layout if companion is None else companion.layout,
                     "loadOp": vk.ATTACHMENT_LOAD_OP_LOAD,
                     # storing is a write, also of depths that no draw has changed
                     "storeOp": vk.ATTACHMENT_STORE_OP_NONE
