@@ -1,4 +1,4 @@
-"""Image files for tests: written and read by the front of files/, or damaged."""
+"""Images for tests: files written and read by the front of files/, or damaged, and planes of images."""
 
 from collections.abc import Iterable
 from itertools import zip_longest
@@ -6,9 +6,13 @@ from os import PathLike
 
 from hypothesis import strategies as st
 
+from scenario_runner.compare.planes import Plane, planes_of
 from scenario_runner.files.codec import ImageHeader
 from scenario_runner.files.codec_table import codec_of, create_image, open_image
-from scenario_runner.files.vk_formats import Format
+from scenario_runner.files.elements import ELEMENTS
+from scenario_runner.files.vk_formats import Format, format_named
+from scenario_runner.plan.image_records import ImagePlan
+from scenario_runner.plan.records import image_parts
 
 
 def write_image(path: str | PathLike[str], format: Format, width: int, height: int, planes: Iterable[bytes]) -> None:
@@ -48,6 +52,14 @@ def read_texels(path: str | PathLike[str], format: Format) -> bytes:
         texels = bytearray(reader.level_size_bytes())
         reader.read_into(memoryview(texels))
     return bytes(texels)
+
+
+def image_planes(format: str, width: int, height: int, mips: int = 1) -> tuple[ImagePlan, tuple[Plane, ...]]:
+    """Return the plan of an image, and the planes that comparisons see."""
+    found = format_named(format)
+    parts = image_parts(found, width, height, mips)
+    plan = ImagePlan("i", "", parts[-1].end_bytes, found, width, height, mips, parts)
+    return plan, planes_of(plan, plan.size_bytes, ELEMENTS["uint8"])
 
 
 def mutated(data: st.DataObject, content: bytes, *, places: int | None = None) -> bytes:

@@ -17,13 +17,13 @@ from scenario_runner.compare.wrong_elements import PIECE_BYTES, Mismatch, Rule, 
 from scenario_runner.files.elements import ELEMENTS
 from scenario_runner.files.vk_formats import format_named
 from scenario_runner.plan.graph_records import TensorPlan
-from scenario_runner.plan.image_records import ImagePlan
-from scenario_runner.plan.records import BufferPlan, image_parts
+from scenario_runner.plan.records import BufferPlan
 from scenario_runner.plan.sources import ArraySource
 from scenario_runner.suite.pytest_plugin.items import ScenarioRunner
 from scenario_runner.tosa.layer_comparison import judge
 from scenario_runner.tosa.model_layers import Layer
 from scenario_runner.view.contents import content_of
+from tests.image_files import image_planes
 from tests.program import Program
 from tests.scenes import Scene
 from tests.tables import cases
@@ -36,13 +36,6 @@ def found(actual: Any, expected: Any, planes: tuple[Plane, ...], rule: Rule, ign
 
 def buffer(array: Any) -> tuple[Plane, ...]:
     return planes_of(BufferPlan("x", "", array.nbytes), array.nbytes, ELEMENTS[array.dtype.name])
-
-
-def image(format: str, width: int, height: int, mips: int = 1) -> tuple[ImagePlan, tuple[Plane, ...]]:
-    found = format_named(format)
-    parts = image_parts(found, width, height, mips)
-    plan = ImagePlan("i", "", parts[-1].end_bytes, found, width, height, mips, parts)
-    return plan, planes_of(plan, plan.size_bytes, ELEMENTS["uint8"])
 
 
 @pytest.mark.parametrize("extra", [-3, 0, 5])
@@ -99,7 +92,7 @@ def test_a_tensor_has_an_index_for_each_axis() -> None:
 
 def test_levels_of_an_image() -> None:
     """An index begins with the level, and counts rows, columns and channels."""
-    plan, planes = image("VK_FORMAT_R8G8B8A8_UNORM", 4, 2, 3)
+    plan, planes = image_planes("VK_FORMAT_R8G8B8A8_UNORM", 4, 2, 3)
     expected = np.arange(plan.size_bytes, dtype="u1")
     actual = expected.copy()
     actual[4 * 8 + 4 + 2] += 100  # the second texel of the second level, blue
@@ -112,7 +105,7 @@ def test_levels_of_an_image() -> None:
 @pytest.mark.parametrize("format, dtype, change, difference", cases(__file__, "formats.txt", "PACKED"))
 def test_packed_texels_are_compared_by_channel(format: str, dtype: str, change: str, difference: str) -> None:
     """A step of one channel is a step, wherever its bits are."""
-    _, planes = image(format, 2, 2)
+    _, planes = image_planes(format, 2, 2)
     expected = np.zeros(4, dtype)
     actual = expected.copy()
     actual[2] = int(change, 16)
@@ -127,7 +120,7 @@ def test_packed_texels_are_compared_by_channel(format: str, dtype: str, change: 
 @pytest.mark.parametrize("shift, bits", [(0, 11), (11, 11), (22, 10)])
 def test_steps_of_small_floats(shift: int, bits: int) -> None:
     """A step leads to the next value that the format has."""
-    _, planes = image("VK_FORMAT_B10G11R11_UFLOAT_PACK32", 2, 1)
+    _, planes = image_planes("VK_FORMAT_B10G11R11_UFLOAT_PACK32", 2, 1)
     one = 15 << (bits - 5)
     expected, actual = np.array([[one, one], [one + 2, one - 1]], "<u4") << shift
     assert found(actual, expected, planes, Rule(ulp=1)).wrong == 1
@@ -136,7 +129,7 @@ def test_steps_of_small_floats(shift: int, bits: int) -> None:
 
 def test_the_unused_byte_of_depths_does_not_matter() -> None:
     """The highest byte of a 24-bit depth does not count."""
-    _, planes = image("VK_FORMAT_X8_D24_UNORM_PACK32", 2, 1)
+    _, planes = image_planes("VK_FORMAT_X8_D24_UNORM_PACK32", 2, 1)
     expected = np.array([5, 6], "<u4")
     assert found(expected | np.uint32(0xAB00_0000), expected, planes, Rule()).wrong == 0
     assert found(expected + np.uint32(1), expected, planes, Rule()).wrong == 2
@@ -144,7 +137,7 @@ def test_the_unused_byte_of_depths_does_not_matter() -> None:
 
 def test_blocks_that_are_not_decoded() -> None:
     """Each word of a block is an element, in each level."""
-    plan, _ = image("VK_FORMAT_BC6H_SFLOAT_BLOCK", 9, 5, 2)
+    plan, _ = image_planes("VK_FORMAT_BC6H_SFLOAT_BLOCK", 9, 5, 2)
     planes = planes_of(plan, plan.size_bytes, ELEMENTS["uint8"], with_blocks=True)
     expected = np.zeros(plan.size_bytes, "u1")
     actual = expected.copy()
@@ -157,7 +150,7 @@ def test_blocks_that_are_not_decoded() -> None:
 
 def test_compressed_texels_are_decoded() -> None:
     """Blocks are equal, or differ in the texels that they stand for."""
-    _, planes = image("VK_FORMAT_BC4_UNORM_BLOCK", 4, 4)
+    _, planes = image_planes("VK_FORMAT_BC4_UNORM_BLOCK", 4, 4)
     black, gray = (np.array([value, value, 0, 0, 0, 0, 0, 0], "u1") for value in (0, 16))
     assert found(gray, gray, planes, Rule()).wrong == 0
     assert found(gray, black, planes, Rule(nan="equal")).wrong == 16
@@ -166,7 +159,7 @@ def test_compressed_texels_are_decoded() -> None:
 
 def test_masked_elements_do_not_count(tmp_path: Any) -> None:
     """A mask over texels covers all their channels; a border is as wide as it says."""
-    _, planes = image("VK_FORMAT_R8G8_UINT", 5, 4)
+    _, planes = image_planes("VK_FORMAT_R8G8_UINT", 5, 4)
     expected = np.zeros((4, 5, 2), "u1")
     actual = expected.copy()
     actual[1:3, 1:4] = 9
@@ -186,7 +179,7 @@ def test_masked_elements_do_not_count(tmp_path: Any) -> None:
     with pytest.raises(ValueError, match="no element of the output counts"):
         ignored_elements(planes, None, 2)
     with pytest.raises(ValueError, match="the output has 2 parts"):
-        ignored_elements(image("VK_FORMAT_R8_UINT", 2, 2, 2)[1], str(tmp_path / "mask.npy"), 0)
+        ignored_elements(image_planes("VK_FORMAT_R8_UINT", 2, 2, 2)[1], str(tmp_path / "mask.npy"), 0)
 
 
 FLOATS = [math.nan, math.inf, -math.inf, 0.0, -0.0, 1.0, -1.0, 1.0078125, 1.5, 1.25, 100.0, 60000.0, -60000.0]

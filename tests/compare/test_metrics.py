@@ -14,13 +14,9 @@ from hypothesis import strategies as st
 
 from scenario_runner.compare.differences import Difference, compare, error_map
 from scenario_runner.compare.metrics import Pair, pairs_of, verdict
-from scenario_runner.compare.planes import planes_of
-from scenario_runner.files.elements import ELEMENTS
-from scenario_runner.files.vk_formats import format_named
-from scenario_runner.plan.image_records import ImagePlan
-from scenario_runner.plan.records import image_parts
 from scenario_runner.suite.expectations.format import METRICS, Least, Most
 from scenario_runner.view.contents import Content, read_content
+from tests.image_files import image_planes
 from tests.left_out import FLIP_EVALUATOR, needs
 from tests.tables import cases
 
@@ -68,10 +64,8 @@ def test_rmse_and_psnr() -> None:
 @pytest.mark.parametrize("format, peaks", cases(__file__, "formats.txt", "PEAKS"))
 def test_the_peak_is_that_of_the_format(format: str, peaks: str) -> None:
     """The peak is the greatest value that the bits of a channel hold."""
-    found = format_named(format)
-    parts = image_parts(found, 1, 1, 1)
-    planes = planes_of(ImagePlan("i", "", parts[-1].end_bytes, found, 1, 1, 1, parts), 4, ELEMENTS["uint8"])
-    data = memoryview(bytes(parts[-1].end_bytes))
+    plan, planes = image_planes(format, 1, 1)
+    data = memoryview(bytes(plan.size_bytes))
     assert [pair.peak for pair in pairs_of(planes, data, data, None)] == json.loads(peaks)
 
 
@@ -242,10 +236,7 @@ def test_default_bounds(name: str, green: str, yellow: str, red: str) -> None:
 
 def test_channels_of_an_image_that_do_not_count() -> None:
     """Metrics pass over masked elements, wherever the format has its channels."""
-    format = format_named("VK_FORMAT_B8G8R8A8_UNORM")
-    parts = image_parts(format, 2, 2, 1)
-    plan = ImagePlan("i", "", 16, format, 2, 2, 1, parts)
-    planes = planes_of(plan, 16, ELEMENTS["uint8"])
+    _, planes = image_planes("VK_FORMAT_B8G8R8A8_UNORM", 2, 2)
     expected = np.zeros((2, 2, 4), "u1")
     actual = expected.copy()
     actual[0, 0] = [10, 20, 30, 40]  # B, G, R, A
