@@ -12,8 +12,7 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from scenario_runner.errors import ScenarioRunnerError, UsageError
-from scenario_runner.files.byte_data import ArrayLike
-from scenario_runner.files.input import ParameterizedFile
+from scenario_runner.files.input import ArrayLike, ParameterizedFile
 from scenario_runner.files.sandbox import allowing, confined
 from scenario_runner.plan.plan import Plan
 from scenario_runner.plan.plan_cache import PlanCache

@@ -12,7 +12,7 @@ from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
 from scenario_runner.errors import ScenarioRunnerError, UnsupportedError, UsageError
 from scenario_runner.errors.diagnostic import Diagnostic
-from scenario_runner.files.byte_data import ArrayLike
+from scenario_runner.files.input import ArrayLike
 from scenario_runner.files.npy import read_header
 from scenario_runner.files.vk_formats import ADDRESS_MODE_NAMES, FILTER_NAMES, STANDARD_COLOR_NAMES
 from scenario_runner.ml.vgf_file import read_model

@@ -15,11 +15,10 @@ from scenario_runner.checks.hazards import Work as Step
 from scenario_runner.errors import UsageError
 from scenario_runner.errors.diagnostic import Diagnostic
 from scenario_runner.errors.text import close_names, did_you_mean
-from scenario_runner.files.byte_data import overlap
 from scenario_runner.plan.image_layouts import LevelLayouts
 from scenario_runner.plan.image_records import Draw, Transfer, TransferPart, bytes_of
 from scenario_runner.plan.plan import FramePlan, Operation, Plan, ResourcePlan, Work, memory_groups, span_of
-from scenario_runner.plan.records import Descriptor
+from scenario_runner.plan.records import Descriptor, overlap
 from scenario_runner.plan.shader_modules import LoadedShader
 from scenario_runner.scenario import Copy, Fill, Scenario
 from scenario_runner.shaders.spirv import DescriptorBinding, Interface, read_module

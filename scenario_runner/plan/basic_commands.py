@@ -13,7 +13,6 @@ from operator import itemgetter
 from typing import Any, Final
 
 from scenario_runner.errors.text import counted
-from scenario_runner.files.byte_data import Span, overlap
 from scenario_runner.files.vk_formats import Format
 from scenario_runner.plan.command_parts import (
     BindingPlanner,
@@ -31,7 +30,9 @@ from scenario_runner.plan.records import (
     DescriptorList,
     Dispatch,
     MemoryBarrier,
+    Span,
     TensorBarrier,
+    overlap,
 )
 from scenario_runner.scenario import Copy, CopyPlace, DispatchBarrier, DispatchCompute, Fill, MarkBoundary
 from scenario_runner.scenario.inline_contents import STRUCT_CODES

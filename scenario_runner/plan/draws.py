@@ -13,11 +13,10 @@ from typing import Final, NamedTuple
 
 from scenario_runner.checks.bindings import KIND_WORDS, TEXEL_KINDS
 from scenario_runner.checks.stages import Stage, check_stages, writes_point_size
-from scenario_runner.files.byte_data import overlap
 from scenario_runner.plan.command_parts import BindingPlanner, CommandContext, CommandResolver, declared_by
 from scenario_runner.plan.image_records import DepthTest, Draw, GraphicsPipelinePlan, ImagePlan, ShaderStagePlan, Target
 from scenario_runner.plan.plan import ResourcePlan, span_of
-from scenario_runner.plan.records import Descriptor, DescriptorList
+from scenario_runner.plan.records import Descriptor, DescriptorList, overlap
 from scenario_runner.plan.shader_modules import LoadedShader
 from scenario_runner.plan.vertex_input import VertexInputPlanner
 from scenario_runner.scenario import ColorAttachment, DispatchFragment, Image

@@ -12,8 +12,7 @@ from typing import Any
 
 from scenario_runner.errors import ScenarioRunnerError, ShaderError
 from scenario_runner.errors.diagnostic import Diagnostic
-from scenario_runner.files.byte_data import ArrayLike, array_of, plain_bytes
-from scenario_runner.files.input import Identity
+from scenario_runner.files.input import ArrayLike, Identity, array_of, plain_bytes
 from scenario_runner.files.npy import read_header
 from scenario_runner.ml.graph_module import GraphModule
 from scenario_runner.ml.tosa_operators import Shape

@@ -13,8 +13,8 @@ from itertools import chain
 from scenario_runner.checks.bindings import declared_otherwise, described, name_of_format
 from scenario_runner.errors import ScenarioRunnerError
 from scenario_runner.errors.diagnostic import Diagnostic, error, warning
-from scenario_runner.files.byte_data import ArrayLike
 from scenario_runner.files.codec_table import check_image_format, stored_levels
+from scenario_runner.files.input import ArrayLike
 from scenario_runner.files.vk_formats import Format, format_named, full_mip_count
 from scenario_runner.plan.image_records import ImagePlan, ImageUsage, SamplerPlan, TexelAccess, Transfer
 from scenario_runner.plan.plan import FramePlan, ResourcePlan

@@ -10,7 +10,6 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 
 from scenario_runner.errors.diagnostic import Diagnostic
-from scenario_runner.files.byte_data import Span
 from scenario_runner.plan.records import (
     BufferBarrier,
     BufferPlan,
@@ -21,6 +20,7 @@ from scenario_runner.plan.records import (
     MemoryBarrier,
     PipelinePlan,
     Requirements,
+    Span,
     TensorBarrier,
 )
 

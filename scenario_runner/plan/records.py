@@ -35,6 +35,14 @@ BufferUsage = Literal["vertex", "index", "storage_texel_buffer", "uniform_texel_
 # The layouts in scenarios. Every image without another layout is in "general", whatever the device uses for it.
 ImageLayout = Literal["general", "tensor_aliasing"]
 
+Span = tuple[int, int]
+"""The first byte, and the byte after the last byte."""
+
+
+def overlap(one: Span, other: Span) -> bool:
+    """Return whether two spans share a byte."""
+    return max(one[0], other[0]) < min(one[1], other[1])
+
 
 class Source(Protocol):
     """The source for a resource's initial bytes. Threads take turns to read it, any number of times.

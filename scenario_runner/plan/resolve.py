@@ -7,7 +7,7 @@ from operator import attrgetter
 from typing import Any, NamedTuple
 
 from scenario_runner.errors import SandboxError, ScenarioRunnerError, UsageError
-from scenario_runner.files.byte_data import ArrayLike
+from scenario_runner.files.input import ArrayLike
 from scenario_runner.files.sandbox import check_path
 from scenario_runner.plan.basic_commands import (
     BarrierResolver,

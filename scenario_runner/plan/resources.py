@@ -11,18 +11,18 @@ from __future__ import annotations
 import os
 import struct
 from abc import abstractmethod
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from math import isfinite, prod
 from typing import Any, NamedTuple, NoReturn
 
 from scenario_runner.errors import error_of
 from scenario_runner.errors.diagnostic import error
-from scenario_runner.files.byte_data import ArrayLike, collisions, overlap
+from scenario_runner.files.input import ArrayLike
 from scenario_runner.files.vk_formats import Format
 from scenario_runner.plan.graph_records import TensorPlan
 from scenario_runner.plan.image_records import ImagePlan
 from scenario_runner.plan.plan import ResourcePlan, span_of
-from scenario_runner.plan.records import BufferPlan
+from scenario_runner.plan.records import BufferPlan, overlap
 from scenario_runner.plan.sources import ArraySource, GeneratedSource, NpySource
 from scenario_runner.scenario import Buffer, Scenario
 from scenario_runner.scenario.inline_contents import DEFAULT_DTYPE, STRUCT_CODES, flattened
@@ -146,9 +146,19 @@ def _refuse_tiling(plan: ImagePlan | TensorPlan, group: str, what: str, problems
     problems.error("SR-MEMORY-004", f"{plan.pointer}/tiling", message, "leave tiling out, or use LINEAR")
 
 
+def _collisions(plans: Iterable[ResourcePlan]) -> Iterator[tuple[ResourcePlan, ResourcePlan]]:
+    """Yield overlapping members in pairs: a member, and the furthest member that begins before."""
+    furthest: ResourcePlan | None = None
+    for plan in sorted(plans, key=lambda plan: span_of(plan)[0]):
+        if furthest is not None and overlap(span_of(plan), span_of(furthest)):
+            yield plan, furthest
+        if furthest is None or span_of(plan)[1] > span_of(furthest)[1]:
+            furthest = plan
+
+
 def _check_sources(group: str, members: list[ResourcePlan], problems: Problems) -> None:
     """Note two initial contents for the same bytes."""
-    for plan, other in collisions((span_of(plan), plan) for plan in members if plan.source is not None):
+    for plan, other in _collisions(plan for plan in members if plan.source is not None):
         paths = [getattr(resource.source, "path", None) for resource in (plan, other)]
         if paths[0] is None or paths[0] != paths[1] or plan.offset_bytes != other.offset_bytes:
             message = f"the initial content of {plan.uid!r} overlaps that of {other.uid!r} in memory group {group!r}"

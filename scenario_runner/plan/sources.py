@@ -10,9 +10,17 @@ from contextlib import ExitStack, contextmanager
 from typing import Any, NamedTuple
 
 from scenario_runner.errors import FileError, UsageError
-from scenario_runner.files.byte_data import ArrayLike, array_of, plain_bytes
 from scenario_runner.files.codec_table import codec_of, open_image
-from scenario_runner.files.input import START_BYTES, Identity, SourceFile, file_identity, lease
+from scenario_runner.files.input import (
+    START_BYTES,
+    ArrayLike,
+    Identity,
+    SourceFile,
+    array_of,
+    file_identity,
+    lease,
+    plain_bytes,
+)
 from scenario_runner.files.npy import NpyReader, parse_header
 from scenario_runner.files.vk_formats import Format
 from scenario_runner.plan.records import ImagePart, Source, image_parts

@@ -5,7 +5,7 @@ from __future__ import annotations
 from math import prod
 from typing import Any
 
-from scenario_runner.files.byte_data import ArrayLike
+from scenario_runner.files.input import ArrayLike
 from scenario_runner.files.vk_formats import ML_DTYPES, Format, find_format, format_help
 from scenario_runner.plan.graph_records import TensorPlan
 from scenario_runner.plan.records import Source

@@ -14,9 +14,8 @@ import numpy
 from scenario_runner.errors import UsageError
 from scenario_runner.errors.diagnostic import Diagnostic
 from scenario_runner.errors.text import close_match, counted, listed
-from scenario_runner.files.byte_data import ArrayLike
 from scenario_runner.files.elements import ELEMENTS
-from scenario_runner.files.input import is_model
+from scenario_runner.files.input import ArrayLike, is_model
 from scenario_runner.files.npy import pack_depths
 from scenario_runner.files.sandbox import allowing
 from scenario_runner.files.vk_formats import ML_DTYPES, Format, ml_dtype

@@ -9,7 +9,7 @@ from pydantic import AfterValidator, AliasChoices, BeforeValidator, Field, WithJ
 from scenario_runner.errors import ScenarioError
 from scenario_runner.errors.diagnostic import Diagnostic, error, warning
 from scenario_runner.errors.text import Json
-from scenario_runner.files.byte_data import array_of
+from scenario_runner.files.input import array_of
 from scenario_runner.files.vk_formats import AddressMode, BorderColor, Filter
 from scenario_runner.scenario.entries import (
     I64,

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 from scenario_runner.errors import ScenarioError
 from scenario_runner.errors.text import Json, numbered
-from scenario_runner.files.byte_data import ArrayLike, array_of
 from scenario_runner.files.codec import ArrayCodec
 from scenario_runner.files.codec_table import codec_for, codec_of
+from scenario_runner.files.input import ArrayLike, array_of
 from scenario_runner.files.output import OutputFile
 from scenario_runner.files.vk_formats import Format, find_format
 from scenario_runner.scenario.entries import Model, Resource

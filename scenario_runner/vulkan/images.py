@@ -10,11 +10,10 @@ from typing import Any
 
 from scenario_runner import errors
 from scenario_runner.errors.diagnostic import Diagnostic, error
-from scenario_runner.files.byte_data import overlap
 from scenario_runner.files.vk_formats import ADDRESS_MODES, BORDER_COLORS, FILTERS
 from scenario_runner.plan.image_records import ImagePlan, SamplerPlan
 from scenario_runner.plan.plan import memory_groups
-from scenario_runner.plan.records import Descriptor, ImageBarrier, ImageLayout, ImagePart
+from scenario_runner.plan.records import Descriptor, ImageBarrier, ImageLayout, ImagePart, overlap
 from scenario_runner.vulkan import Handle, ffi
 from scenario_runner.vulkan._generated import constants as vk
 from scenario_runner.vulkan.device import EVERYTHING, Device

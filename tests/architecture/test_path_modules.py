@@ -36,7 +36,7 @@ RUN = modules(
         "cli": "arguments command_frame console model_options option_types options",
         "cli.run": "run_files",
         "errors": "diagnostic installation log text version",
-        "files": "byte_data cache_folder codec codec_table dds input npy output png png_codec sandbox vk_formats",
+        "files": "cache_folder codec codec_table dds input npy output png png_codec sandbox vk_formats",
         "plan": "limits plan plan_cache records sources",
         "processes": "phases progress signals system_limits temporary",
         "run": "device_session output_files",

@@ -10,7 +10,7 @@ import pytest
 
 from scenario_runner import Runner
 from scenario_runner.errors import FileError, ScenarioRunnerError, UsageError
-from scenario_runner.files.byte_data import array_of
+from scenario_runner.files.input import array_of
 from tests.gpu.ml_scenes import MODELS
 from tests.ml.vgf_samples import model_of_two_inputs
 
