@@ -32,7 +32,7 @@ from scenario_runner.importers.vkscript import parse_vkscript
 from scenario_runner.processes.programs import Program
 
 EXTENSIONS: Final = (".amber", ".vkscript")
-_VERSION: Final = 2  # of the files in item folders
+_VERSION: Final = 3  # of the files in item folders
 _EXPECTED_FAILURE: Final = ".expect_fail."
 _ASSEMBLER: Final = "spirv-as"
 _TIMEOUT_S: Final = 60.0

@@ -22,6 +22,8 @@ _EXACT_RTOL: Final = 1e-8
 """Amber's tolerance for equal floats, 1e-6 percent."""
 _TEXEL_TOLERANCE: Final = Tolerance(0.002, is_percent=False)
 _ROUNDING: Final = 1e-6
+_NOTE: Final = "Amber does not divide TOLERANCE by 255, and accepts larger errors"
+"""The note of rules with such a tolerance."""
 
 
 @dataclass
@@ -138,11 +140,14 @@ class Expectations:
                 if any(tolerance.of(value) < abs(value - round(value)) for value in color.values()):
                     raise UnsupportedError("fractions of integers in an image")
                 values = [round(value) for value in color.values()]
-            if row.tolerances and row.scale != 1 and not tolerance.is_percent:
+            is_scaled = row.scale != 1 and not tolerance.is_percent and bool(row.tolerances)
+            note = {"note": _NOTE} if is_scaled and tolerance.value else {}
+            if is_scaled:
                 tolerance = Tolerance(tolerance.value * row.scale + _ROUNDING, is_percent=False)
             rule: JsonObject = {"rect": list(row.rect), "channels": "".join(color)}
             rule |= {"normalized": True} if format.is_normalized else {}
-            rules.append(rule | {"values": values} | _limits(tolerance, ""))
+            rule |= {"values": values} | _limits(tolerance, "")
+            rules.append(rule | note)
         return rules
 
 

@@ -170,6 +170,7 @@ def test_a_drawing(program: Program, tmp_path: Path) -> None:
         "atol": 0.002,
     }
     assert third["rtol"] == 0.05
+    assert ["note" in rule for rule in (first, second, third)] == [True, False, False]
 
 
 VERTEX_DATA = """\
@@ -351,6 +352,7 @@ VERDICTS = {
     "frame.amber": ("Fail", RUN + "8 EQ 12\nRUN pipeline 4 1 1"),
     "picture.amber": ("Pass", PAINT + PICTURE),
     "depth.amber": ("Pass", TESTED + PICTURE),  # a test without an operation compares with ALWAYS
+    "tolerance.amber": ("Fail", PAINT + PICTURE.replace("0 127 255 T", "0 125 255 T")),
     "texel.amber": ("Fail", PAINT + PICTURE.replace("0 51 0\n", "0 52 0\n")),
     "grid.amber": ("Pass", GRID + "128"),
     "other_grid.amber": ("Fail", GRID + "129 TOLERANCE 0"),
@@ -369,7 +371,11 @@ def test_verdicts(program: Program, tmp_path: Path) -> None:
     for name, (_, text) in VERDICTS.items():
         add(tmp_path, name, text)
     program.succeed("import", "amber", "scripts", "--output", "suite")
-    program("test", "suite", "--results", "results", "--retries", "0", exit_code=1)
+    ended = program("test", "suite", "--results", "results", "--retries", "0", exit_code=1)
+    note = "Amber does not divide TOLERANCE by 255, and accepts larger errors"
+    assert {line.split()[1] for line in ended.out.splitlines() if note in line} == {
+        "suite/tolerance.amber/scenario.json:"
+    }
     rows = (tmp_path / "results/results.csv").read_text(encoding="utf-8").splitlines()
     found = {Path(row.split(",")[0]).parent.name: row.split(",")[1] for row in rows}
     assert found == {name: verdict for name, (verdict, _) in VERDICTS.items()}

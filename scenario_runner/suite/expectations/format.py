@@ -273,6 +273,8 @@ class Output(Tolerances):
     """Number of rows and columns at each border that are not compared."""
     unchecked: bool = False
     """True if any content is right."""
+    note: Name | None = None
+    """Sentence that reports add if the rule is broken."""
 
 
 def _form_of(value: object) -> str:

@@ -163,6 +163,8 @@ def check_rules(bounds: Sequence[Bound], actual: memoryview) -> tuple[OutputChec
     if broken and bound.number is not None:
         more = f" (and {counted(len(broken) - 1, 'more rule')})" if len(broken) > 1 else ""
         check = check._replace(message=f"rule {number + 1} of {len(bounds)}: {check.message}{more}")
+    if broken and bound.expected.note:
+        check = check._replace(message=f"{check.message}; {bound.expected.note}")
     return check, bound
 
 
