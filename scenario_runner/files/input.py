@@ -15,6 +15,9 @@ from scenario_runner.errors import FileError, UsageError, file_error, read_error
 from scenario_runner.errors.text import reason_of
 from scenario_runner.files.sandbox import open_file
 
+# The scenario of an item in a folder, and the expectations.
+SCENARIO_FILE = "scenario.json"
+CHECK_FILE = "check.json"
 # Extensions of models, including frameworks' models, which must be lowered first.
 MODEL_EXTENSIONS = (".vgf", ".pte", ".tosa", ".tflite", ".pt", ".pth", ".pt2")
 LOWERING_HELP = "lower it with the VGF backend of ExecuTorch, and run the .pte file (docs/pytorch.md)"

@@ -24,12 +24,10 @@ from pydantic import ConfigDict, ValidationError
 from scenario_runner.errors import FileError, ScenarioRunnerError
 from scenario_runner.errors.diagnostic import Diagnostic
 from scenario_runner.errors.text import reason_of
-from scenario_runner.files.input import read_file
+from scenario_runner.files.input import CHECK_FILE, SCENARIO_FILE, read_file
 from scenario_runner.processes import temporary
 from scenario_runner.scenario.json_model import ModelBase
 
-SCENARIO: Final = "scenario.json"
-CHECK: Final = "check.json"
 RECORD: Final = "import.json"
 CODE: Final = "SR-IMPORT-001"
 MOST_TEST_BYTES: Final = 4 << 20
@@ -183,8 +181,8 @@ def _record_of(target: str) -> _Record | None:
 
 def write_not_supported(folder: str, reason: str) -> tuple[Outcome, str]:
     """Write an item that ends as NotSupported, and return the outcome of the test."""
-    write_json(folder, SCENARIO, {"resources": [], "commands": []})
-    write_json(folder, CHECK, {"not_supported": reason})
+    write_json(folder, SCENARIO_FILE, {"resources": [], "commands": []})
+    write_json(folder, CHECK_FILE, {"not_supported": reason})
     return "not supported", reason
 
 

@@ -10,7 +10,8 @@ from typing import Final
 import numpy
 
 from scenario_runner.errors.text import Json, numbered
-from scenario_runner.importers.item_folders import CHECK, SCENARIO, write_file, write_json
+from scenario_runner.files.input import CHECK_FILE, SCENARIO_FILE
+from scenario_runner.importers.item_folders import write_file, write_json
 from scenario_runner.importers.memory_layouts import as_json
 
 JsonObject = dict[str, Json]
@@ -88,5 +89,5 @@ class ItemWriter:
         outputs: JsonObject = {
             uid: list[Json](rules) if len(rules) > 1 else rules[0] for uid, rules in self.outputs.items()
         }
-        write_json(self.folder, SCENARIO, {"resources": resources, "commands": self.commands})
-        write_json(self.folder, CHECK, filled({"outputs": outputs} | check))
+        write_json(self.folder, SCENARIO_FILE, {"resources": resources, "commands": self.commands})
+        write_json(self.folder, CHECK_FILE, filled({"outputs": outputs} | check))

@@ -14,8 +14,9 @@ import numpy
 
 from scenario_runner.errors import UnsupportedError
 from scenario_runner.errors.text import Json, reason_of
+from scenario_runner.files.input import CHECK_FILE, SCENARIO_FILE
 from scenario_runner.files.vk_formats import Format
-from scenario_runner.importers.item_folders import CHECK, RECORD, SCENARIO, file_error
+from scenario_runner.importers.item_folders import RECORD, file_error
 from scenario_runner.importers.item_writer import ItemWriter, JsonObject, filled
 from scenario_runner.importers.memory_layouts import Bytes, Element, wrapped
 from scenario_runner.importers.script import (
@@ -222,7 +223,7 @@ class _ScriptItem:
         path = os.path.normpath(os.path.join(self._writer.folder, name))
         if not path.startswith(os.path.join(self._writer.folder, "")):
             raise file_error(self._script.path, f"the file {name!r:.60} is outside of the script's folder")
-        if os.path.lexists(path) or os.path.basename(path) in (SCENARIO, CHECK, RECORD):
+        if os.path.lexists(path) or os.path.basename(path) in (SCENARIO_FILE, CHECK_FILE, RECORD):
             raise file_error(self._script.path, f"the file {name!r:.60} has the name of another file")
         try:
             os.makedirs(os.path.dirname(path), exist_ok=True)

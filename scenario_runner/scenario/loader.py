@@ -20,9 +20,11 @@ from scenario_runner.errors import ScenarioError, UsageError, file_error, read_e
 from scenario_runner.errors.diagnostic import Diagnostic, warning
 from scenario_runner.errors.text import Json
 from scenario_runner.files.input import (
+    CHECK_FILE,
     LOWERING_HELP,
     MAX_SCENARIO_BYTES,
     MODEL_EXTENSIONS,
+    SCENARIO_FILE,
     ParameterizedFile,
     is_stream,
     read_file,
@@ -239,9 +241,9 @@ def _diagnose(
 def _refuse_expectations(tree: Json, path: str) -> None:
     """Raise ScenarioError for expectations without a scenario, as a ``check.json`` file has them."""
     folder, name = os.path.split(path)
-    is_named = name == "check.json" or name.endswith(".check.json")
+    is_named = name == CHECK_FILE or name.endswith(f".{CHECK_FILE}")
     if isinstance(tree, dict) and not tree.keys() & _ROOT and (is_named or "outputs" in tree):
-        owner = "scenario.json" if name == "check.json" else name.removesuffix("check.json") + "json"
+        owner = SCENARIO_FILE if name == CHECK_FILE else name.removesuffix(CHECK_FILE) + "json"
         message = f"the file has the expectations{f' of {owner}' if is_named else ''}, expected a scenario"
         raise _unreadable(path or NO_FILE, message, f"scenario-runner test {folder or '.'} compares with expectations")
 

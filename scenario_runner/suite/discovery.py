@@ -17,7 +17,7 @@ from typing import Final
 from scenario_runner.errors import MissingFileError, SandboxError, UsageError
 from scenario_runner.errors.diagnostic import Diagnostic
 from scenario_runner.errors.text import Json, close_files_help, close_names, reason_of
-from scenario_runner.files.input import ParameterizedFile, is_model, is_stream, read_file
+from scenario_runner.files.input import CHECK_FILE, SCENARIO_FILE, ParameterizedFile, is_model, is_stream, read_file
 from scenario_runner.files.parameters import as_options
 from scenario_runner.files.sandbox import around, check_path, open_file
 from scenario_runner.suite.combinations import FILES_KEPT, file_text, values_of_scenario, variants
@@ -159,10 +159,10 @@ class Discovery:
     def _report_orphans(self, folder: str, names: Collection[str]) -> None:
         """Report expectations without a scenario or model."""
         for name in sorted(filter(is_expectations_file, names)):
-            stem = name.removesuffix(_FILE).removesuffix(".") or _SCENARIO
+            stem = name.removesuffix(CHECK_FILE).removesuffix(".") or _SCENARIO
             if not any(stem + extension in names for extension in _EXTENSIONS):
                 message = f"these expectations belong to no scenario: there is no {stem}.json beside them"
-                help = f"{_FILE} is for {_SCENARIO}.json, NAME.{_FILE} for NAME.json"
+                help = f"{CHECK_FILE} is for {_SCENARIO}.json, NAME.{CHECK_FILE} for NAME.json"
                 self._problems.found("SR-SUITE-018", os.path.join(folder, name), message, help, severity="warning")
 
     def _report_misspelt(self, folder: str, names: frozenset[str] = frozenset()) -> None:
@@ -174,7 +174,7 @@ class Discovery:
             names = names or frozenset(os.listdir(folder))
         for name, known in _misspelt(names):
             path = os.path.join(folder, name)
-            if os.path.isdir(path) != known.endswith(_FILE) and not _is_scenario(path):
+            if os.path.isdir(path) != known.endswith(CHECK_FILE) and not _is_scenario(path):
                 message, help = "is not used, since the name is not known", f"did you mean {known!r}?"
                 self._problems.found("SR-SUITE-019", path, message, help, severity="warning")
 
@@ -255,12 +255,12 @@ def _misspelt(names: frozenset[str]) -> Iterator[tuple[str, str]]:
         stem, extension = os.path.splitext(name)
         if extension not in _EXTENSIONS or _is_other(name) or (is_model(name) and f"{stem}.json" in names):
             continue  # beside a scenario with the same name, the expectations belong to the scenario
-        known = _name_beside(name, _FILE), _name_beside(name, _FOLDER)
+        known = _name_beside(name, CHECK_FILE), _name_beside(name, _FOLDER)
         if names.isdisjoint(known):
             lacking[stem] = known
     for name in sorted(names) if lacking else ():
         parts = name.split(".")
-        for count, word in ((2, _FILE), (1, _FOLDER)):
+        for count, word in ((2, CHECK_FILE), (1, _FOLDER)):
             stem, rest = ".".join(parts[:-count]) or _SCENARIO, ".".join(parts[-count:])
             if stem not in lacking or (count == 2 and not rest.endswith(".json")):
                 continue
@@ -349,8 +349,7 @@ def _is_plain(name: str) -> bool:
 
 MODEL_KEYS: Final = ("inputs", "shaders", "push_constants")
 """The keys of expectations that name files for a model."""
-_SCENARIO: Final = "scenario"  # the files beside scenario.json need no prefix
-_FILE: Final = "check.json"
+_SCENARIO: Final = SCENARIO_FILE.removesuffix(".json")  # the files beside scenario.json need no prefix
 _FOLDER: Final = "expected"
 
 
@@ -359,7 +358,7 @@ def expectations_file(scenario_path: str, beside: Container[str] | None = None) 
 
     The file is ``check.json`` beside ``scenario.json``, or ``NAME.check.json`` beside ``NAME.json`` or ``NAME.vgf``.
     """
-    path = _beside(scenario_path, _FILE)
+    path = _beside(scenario_path, CHECK_FILE)
     return path if _is_there(path, beside) else None
 
 
@@ -389,7 +388,7 @@ def _is_scenario(path: str) -> bool:
 
 def is_expectations_file(path: str) -> bool:
     """Return whether a file name belongs to expectations."""
-    return path.endswith(_FILE) and os.path.basename(path).removesuffix(_FILE)[-1:] in ("", ".")
+    return path.endswith(CHECK_FILE) and os.path.basename(path).removesuffix(CHECK_FILE)[-1:] in ("", ".")
 
 
 def expected_folder(scenario_path: str) -> str:

@@ -29,11 +29,10 @@ from scenario_runner.compare.tosa_rules import INSTALL, PACKAGE, DataType, ModeN
 from scenario_runner.errors import FileError, MissingPackageError, ScenarioRunnerError
 from scenario_runner.errors.diagnostic import Diagnostic
 from scenario_runner.errors.text import Json
+from scenario_runner.files.input import CHECK_FILE, SCENARIO_FILE
 from scenario_runner.importers import item_folders
 from scenario_runner.importers.item_folders import (
-    CHECK,
     RECORD,
-    SCENARIO,
     FoundTest,
     Imported,
     Outcome,
@@ -54,7 +53,7 @@ from scenario_runner.validation import validate_file
 DESCRIPTION: Final = "desc.json"
 _MODEL: Final = "model.vgf"
 _REFUSED_MODEL: Final = "test.tosa"
-_WRITTEN: Final = frozenset({CHECK, _MODEL, RECORD, _REFUSED_MODEL, SCENARIO})
+_WRITTEN: Final = frozenset({CHECK_FILE, _MODEL, RECORD, _REFUSED_MODEL, SCENARIO_FILE})
 _VERSION: Final = 2  # of the files in these folders
 _TIMEOUT_S: Final = 600.0
 _LEVEL: Final = "EIGHTK"  # as in the official harness
@@ -227,13 +226,13 @@ def _write(folder: str, description: Description, target: str, reference: Refere
             raise
         if not description.expected_failure:
             return write_not_supported(target, reason)
-        write_json(target, SCENARIO, {"resources": [], "commands": []})
+        write_json(target, SCENARIO_FILE, {"resources": [], "commands": []})
         shutil.copyfile(os.path.join(folder, description.tosa_file), os.path.join(target, _REFUSED_MODEL))
-        write_json(target, CHECK, {"convert": _REFUSED_MODEL, "any_error": True})
+        write_json(target, CHECK_FILE, {"convert": _REFUSED_MODEL, "any_error": True})
         return "expected error", reason
     if description.expected_failure:
-        if validate_file(os.path.join(target, SCENARIO)).exit_code:
-            write_json(target, CHECK, {"any_error": True})
+        if validate_file(os.path.join(target, SCENARIO_FILE)).exit_code:
+            write_json(target, CHECK_FILE, {"any_error": True})
             return "expected error", "the converter takes it, and the checks before a run refuse it"
         # a driver may do anything with it: Vulkan specification, "Valid Usage"
         reason = f"neither the converter nor the checks before a run refuse it: {description.expected_failure_desc}"
@@ -250,7 +249,7 @@ def _write(folder: str, description: Description, target: str, reference: Refere
             place = f"/meta/compliance/tensors/{name}"
             raise _wrong(os.path.join(folder, DESCRIPTION), f"{place}: {problem.message}", "generate the test again")
         outputs[bodies[name]["uid"]] = {"tosa": rule}
-    write_json(target, CHECK, {"outputs": outputs})
+    write_json(target, CHECK_FILE, {"outputs": outputs})
     return "imported", ""
 
 
@@ -275,7 +274,7 @@ def write_scenario(folder: str, description: Description, target: str) -> dict[s
         body = bodies[bindings[find_port(vgf.input_ports, name).binding]]
         body["src"] = os.path.basename(file_name)
         copy_array(os.path.join(folder, file_name), os.path.join(target, body["src"]), body["format"], "u")
-    write_json(target, SCENARIO, scenario)
+    write_json(target, SCENARIO_FILE, scenario)
     return {name: bodies[bindings[find_port(vgf.output_ports, name).binding]] for name in description.ofm_name}
 
 

@@ -10,7 +10,7 @@ import sys
 from runner.tosa_test_runner import TosaTestRunner
 
 from scenario_runner.errors import FileError, ScenarioError, ScenarioRunnerError, UnsupportedError
-from scenario_runner.importers.item_folders import SCENARIO
+from scenario_runner.files.input import SCENARIO_FILE
 from scenario_runner.processes.temporary import temporary_folder
 from scenario_runner.tosa.conformance_tests import REFUSALS, Description, copy_array, write_scenario
 
@@ -35,7 +35,7 @@ class TosaSUTRunner(TosaTestRunner):  # type: ignore[misc]
             except ScenarioRunnerError as error:
                 is_refusal = error.problems[0].code in REFUSALS
                 return results.TOSA_ERROR if is_refusal else results.OTHER_ERROR, str(error)
-            command = [sys.executable, "-m", "scenario_runner", "run", os.path.join(folder, SCENARIO), "--isolate"]
+            command = [sys.executable, "-m", "scenario_runner", "run", os.path.join(folder, SCENARIO_FILE), "--isolate"]
             done = subprocess.run(
                 [*command, *self.runnerArgs], capture_output=True, text=True, timeout=_TIMEOUT_S, check=False
             )

@@ -18,6 +18,7 @@ from scenario_runner.compare.differences import compare
 from scenario_runner.compare.wrong_elements import Rule
 from scenario_runner.errors import ScenarioRunnerError, UnsupportedError
 from scenario_runner.errors.text import one_line, share_of, visible
+from scenario_runner.files.input import SCENARIO_FILE
 from scenario_runner.processes.jobs import TIMEOUT_S
 from scenario_runner.runner import Runner
 from scenario_runner.suite.discovery import NOT_SEARCHED, Discovery, is_item
@@ -110,8 +111,6 @@ def _seconds(text: str) -> float:
     return seconds
 
 
-_NAMELESS: Final = "scenario.json"  # such a file is named like the folder
-
 # Marks with a meaning for pytest.
 _PYTEST_MARKS: Final = frozenset(
     {"filterwarnings", "parametrize", "skip", "skipif", "tryfirst", "trylast", "usefixtures", "xfail"}
@@ -141,7 +140,7 @@ class ScenarioFile(pytest.File):
         """Yield items with the name of the file, or of the folder for a scenario.json."""
         # no item if the scenario was found before, or if lists cannot hold the name
         for scenario in self.config.stash[_KEY].discovery.items([str(self.path)]):
-            name = self.path.parent.name if self.path.name == _NAMELESS else self.path.stem
+            name = self.path.parent.name if self.path.name == SCENARIO_FILE else self.path.stem
             yield ScenarioItem.from_parent(self, name=one_line(name + scenario.variant), scenario=scenario)
 
 
@@ -228,7 +227,7 @@ def _skipped(reason: str) -> BaseException:
 def _marks(id: str) -> Iterator[str]:
     """Yield the names of folders as marks. The folder of a scenario.json is the name of the item, and no mark."""
     *folders, name = id.split("/")
-    for folder in folders[:-1] if name == _NAMELESS else folders:
+    for folder in folders[:-1] if name == SCENARIO_FILE else folders:
         name = re.sub(r"[^\w+.-]", "_", folder).lstrip("_")  # for the syntax of -m
         if name and name not in _PYTEST_MARKS:
             yield name
