@@ -104,7 +104,11 @@ _STORES = (
     ("VkPhysicalDeviceFeatures", "vertexPipelineStoresAndAtomics"),
     ("VkPhysicalDeviceFeatures", "fragmentStoresAndAtomics"),
 )
-_SMALL_INDICES = ("VkPhysicalDeviceIndexTypeUint8Features", "indexTypeUint8")
+_OFTEN_NEEDED = (
+    ("VkPhysicalDeviceIndexTypeUint8Features", "indexTypeUint8"),
+    ("VkPhysicalDeviceVulkan13Features", "shaderZeroInitializeWorkgroupMemory"),
+    ("VkPhysicalDeviceVulkan13Features", "computeFullSubgroups"),
+)
 _SMALL_AND_LARGE = frozenset({"Int8", "Int16", "Int64", "Float16"})
 
 
@@ -154,8 +158,14 @@ def emulation_obstacle(physical: PhysicalDevice) -> str | None:
     return f"it lacks {' and '.join(lacking)}, which the layers need" if lacking else None
 
 
-_OF_SHADERS = tuple(
-    f"VkPhysicalDevice{words}" for words in ("Vulkan1", "Shader", "ComputeShader", "FragmentShader", "WorkgroupMemory")
+_OF_SHADERS = (
+    "VkPhysicalDeviceVulkan1",
+    "VkPhysicalDeviceShader",
+    "VkPhysicalDeviceComputeShader",
+    "VkPhysicalDeviceFragmentShader",
+    "VkPhysicalDeviceWorkgroupMemory",
+    "VkPhysicalDeviceVariablePointers",
+    "VkPhysicalDevice16BitStorage",
 )
 """How the names of feature structures begin that allow more in shaders. No two of their features exclude each other."""
 _COSTLY = frozenset({"robustBufferAccess"})
@@ -294,7 +304,7 @@ def likely_features(physical: PhysicalDevice, disabled: Collection[str]) -> Enab
         ]
     for structure, *members in _COMPANIONS.values():
         asked += [(f"VkPhysicalDevice{structure}", member) for member in members]
-    asked += [_EXTENDED_TYPES, *_STORES, _SMALL_INDICES]
+    asked += [_EXTENDED_TYPES, *_STORES, *_OFTEN_NEEDED]
     needs = _Needs(physical, Requirements({}, {}), disabled)
     needs.add_available(asked)
     extensions, problems = needs.complete()
