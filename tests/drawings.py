@@ -46,4 +46,5 @@ def drawing(scene: Scene, vertex: str | bytes = VERTEX, fragment: str | bytes = 
 def found(scene: Scene, device: ReportedDevice | None = None) -> list[str]:
     """Code, severity, pointer and message of everything that validation finds."""
     findings = validate_file(scene.write(), Options(device=device)).findings
+    assert all(each.line is not None for each in findings)
     return [f"{each.code} {each.severity} {each.pointer}: {each.message}" for each in findings]

@@ -11,16 +11,9 @@ from scenario_runner import Runner
 from scenario_runner.shaders.compilers.search import OFF
 from scenario_runner.shaders.compilers.search import VALIDATOR_VARIABLE as VARIABLE
 from scenario_runner.shaders.spirv import read_module
-from scenario_runner.validation import validate_file
+from tests.drawings import found
 from tests.scenes import Scene, assemble, glsl, kernel
 from tests.tables import cases
-
-
-def findings(scene: Scene) -> list[str]:
-    """Code, severity, pointer and message of everything that is found."""
-    found = validate_file(scene.write()).findings
-    return [f"{each.code} {each.severity} {each.pointer}: {each.message}" for each in found]
-
 
 HAND_MADE = kernel("""
     OpDecorate %block Block
@@ -43,6 +36,9 @@ HAND_MADE = kernel("""
 """)
 
 
+BLOCK = HAND_MADE.format(members="%uint", kind="StorageBuffer", decorations="")
+
+
 @pytest.mark.parametrize("row", cases(__file__, "blocks.txt", "BLOCKS"))
 def test_blocks_that_no_compiler_writes(scene: Scene, row: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
     """Block layouts of foreign modules are checked before a driver relies on them."""
@@ -52,24 +48,22 @@ def test_blocks_that_no_compiler_writes(scene: Scene, row: list[str], monkeypatc
     if given["members"] != "%uint":
         given["decorations"] += "\nOpMemberDecorate %block 1 Offset 16"
     scene.module("s", assemble(HAND_MADE.format(**given))).buffer("x", size=256).dispatch("s", ["x"])
-    assert findings(scene) == [f"SR-LAYOUT-{each}".replace(": ", " /resources/0/shader: ", 1) for each in expected]
+    assert found(scene) == [f"SR-LAYOUT-{each}".replace(": ", " /resources/0/shader: ", 1) for each in expected]
 
 
 def test_a_structure_that_is_no_block(scene: Scene) -> None:
     """A buffer's structure has the Block decoration."""
-    text = HAND_MADE.format(members="%uint", kind="StorageBuffer", decorations="")
-    scene.module("s", assemble(text.replace("OpDecorate %block Block", ""))).buffer("x", size=4).dispatch("s", ["x"])
-    (found,) = findings(scene)
-    assert found.startswith("SR-BIND-009 error /resources/0/shader: ")
-    assert found.endswith("is a structure without the Block decoration")
+    scene.module("s", assemble(BLOCK.replace("OpDecorate %block Block", ""))).buffer("x", size=4).dispatch("s", ["x"])
+    (finding,) = found(scene)
+    assert finding.startswith("SR-BIND-009 error /resources/0/shader: ")
+    assert finding.endswith("is a structure without the Block decoration")
 
 
 def test_a_compute_shader_without_a_workgroup_size(scene: Scene) -> None:
     """A compute shader says how large its workgroups are."""
-    text = HAND_MADE.format(members="%uint", kind="StorageBuffer", decorations="")
-    code = assemble(text.replace("OpExecutionMode %main LocalSize 1 1 1", ""))
+    code = assemble(BLOCK.replace("OpExecutionMode %main LocalSize 1 1 1", ""))
     scene.module("s", code).buffer("x", size=4).dispatch("s", ["x"])
-    assert findings(scene) == [
+    assert found(scene) == [
         "SR-SHADER-003 error /resources/0/shader: shader 's' has no workgroup size: expected LocalSize, LocalSizeId"
         " or the built-in WorkgroupSize"
     ]
@@ -98,7 +92,7 @@ def test_variables_that_are_listed_and_not_named_bind_nobody(scene: Scene) -> No
     code = compiled(glsl("data[0] = 1;", DATA + unused), scene.folder)
     assert len(next(iter(read_module(code).entry_points)).interface.bindings) == 6  # they are listed
     scene.module("s", code).buffer("x", size=16).dispatch("s", ["x"])
-    assert findings(scene) == []
+    assert found(scene) == []
     with Runner() as runner:
         runner.run(scene.write())
     assert scene.output("x", "uint32")[0] == 1
@@ -108,7 +102,7 @@ def test_a_module_of_the_other_byte_order(scene: Scene) -> None:
     """A SPIR-V file may have either byte order; the driver gets this machine's."""
     code = np.frombuffer(compiled(glsl("data[0] = 7;", DATA), scene.folder), "uint32").byteswap().tobytes()
     scene.module("s", code).buffer("x", size=16).dispatch("s", ["x"])
-    assert findings(scene) == []
+    assert found(scene) == []
     with Runner() as runner:
         runner.run(scene.write())
     assert scene.output("x", "uint32")[0] == 7
@@ -147,4 +141,4 @@ def test_a_pointer_that_a_function_hands_back_is_no_write(scene: Scene) -> None:
     """A pointer returned by a function does not count as a write of a readonly resource."""
     scene.module("s", assemble(HANDED_BACK)).buffer("x", size=4, shader_access="readonly").buffer("y", size=4)
     scene.dispatch("s", ["x", "y"])
-    assert findings(scene) == []
+    assert found(scene) == []

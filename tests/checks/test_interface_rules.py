@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from scenario_runner.validation import validate_file
+from tests.drawings import found
 from tests.scenes import Scene, assemble, glsl, kernel
 from tests.tables import cases
 
@@ -15,13 +16,6 @@ DATA = "layout(set = 0, binding = 0) buffer Data { uint data[]; };"
 @pytest.fixture(autouse=True)
 def _cache(shader_cache: Path) -> None:
     """Every shader is compiled once."""
-
-
-def findings(scene: Scene) -> list[str]:
-    """Code, severity, pointer and message of everything that is found."""
-    found = validate_file(scene.write()).findings
-    assert all(each.line is not None for each in found)
-    return [f"{each.code} {each.severity} {each.pointer}: {each.message}" for each in found]
 
 
 def image(scene: Scene, uid: str = "picture", **keys: object) -> Scene:
@@ -34,16 +28,15 @@ def test_bindings(scene: Scene, row: list[str]) -> None:
     """Each rule about bindings has its finding, and right bindings have none."""
     _, body, declared, uids, exit_code, *expected = row
     image(scene.shader("s", glsl(body, declared)).buffer("x", size=16)).dispatch("s", uids.split())
-    assert findings(scene) == [each.replace("COMMAND", "/commands/0/dispatch_compute") for each in expected]
+    assert found(scene) == [each.replace("COMMAND", "/commands/0/dispatch_compute") for each in expected]
     assert validate_file(scene.folder / "scenario.json").exit_code == int(exit_code)
 
 
 def test_a_descriptor_type_that_the_shader_contradicts(scene: Scene) -> None:
     """descriptor_type must equal the descriptor type in the shader."""
-    binding = {"set": 0, "id": 0, "resource_ref": "x", "descriptor_type": "VK_DESCRIPTOR_TYPE_UNIFORM_BUFFER"}
-    scene.shader("s", glsl("data[0] = 1;", DATA)).buffer("x", size=16)
-    scene.command("dispatch_compute", shader_ref="s", rangeND=[1], bindings=[binding])
-    assert findings(scene) == [
+    binding = {"resource_ref": "x", "descriptor_type": "VK_DESCRIPTOR_TYPE_UNIFORM_BUFFER"}
+    scene.shader("s", glsl("data[0] = 1;", DATA)).buffer("x", size=16).dispatch("s", [binding])
+    assert found(scene) == [
         "SR-BIND-004 error /commands/0/dispatch_compute/bindings/0/descriptor_type: descriptor type"
         " 'VK_DESCRIPTOR_TYPE_UNIFORM_BUFFER' does not match storage buffer 'Data' at set 0, binding 0 in shader"
         " 's'"
@@ -57,13 +50,13 @@ def test_an_acceleration_structure(scene: Scene) -> None:
     text = glsl(f"{body} data[0] = uint(rayQueryProceedEXT(q));", declared)
     scene.shader("s", text.replace("#version 450", "#version 460")).buffer("x", size=16)
     scene.dispatch("s", ["x", "x"])
-    assert any(found.startswith("SR-BIND-008 error ") for found in findings(scene))
+    assert any(each.startswith("SR-BIND-008 error ") for each in found(scene))
 
 
 def test_a_variable_without_a_binding(scene: Scene) -> None:
     """A variable without set and binding cannot be bound."""
     scene.module("s", assemble(UNBOUND)).dispatch("s", [])
-    assert findings(scene) == [
+    assert found(scene) == [
         "SR-BIND-009 error /resources/0/shader: shader 's': the variable 'data' has no DescriptorSet and no Binding"
         " decoration, so nothing can be bound to it"
     ]
@@ -73,24 +66,23 @@ def test_a_set_that_no_device_has(scene: Scene) -> None:
     """A set number out of a broken module is an error at once, not four thousand million empty layouts."""
     module = assemble(LAYOUT.replace("DescriptorSet 0", "DescriptorSet 4294967295").replace("Offset 6", "Offset 4"))
     scene.module("s", module).buffer("x", size=16).dispatch("s", {(4294967295, 0): "x"})
-    (found,) = findings(scene)
-    assert found.startswith("SR-LIMIT-005 error /resources/0/shader: ")
-    assert found.endswith("; no device has more than 1024 descriptor sets")
+    (finding,) = found(scene)
+    assert finding.startswith("SR-LIMIT-005 error /resources/0/shader: ")
+    assert finding.endswith("; no device has more than 1024 descriptor sets")
 
 
 def test_writing_a_readonly_resource(scene: Scene) -> None:
     """A shader that writes a readonly resource gives a warning, and a shader that reads it gives none."""
     scene.shader("w", glsl("data[0] = 1;", DATA)).shader("r", glsl("uint x = data[0]; if (x == 7) data[1];", DATA))
     scene.buffer("x", size=16, shader_access="readonly", dst="").dispatch("w", ["x"]).dispatch("r", ["x"])
-    found = [each for each in findings(scene) if each.startswith("SR-ACCESS-001")]
-    assert found == [
+    assert [each for each in found(scene) if each.startswith("SR-ACCESS-001")] == [
         "SR-ACCESS-001 warning /commands/0/dispatch_compute/bindings/0: shader 'w' writes buffer 'x' through"
         " 'Data', but its shader_access is 'readonly'"
     ]
 
 
 @pytest.mark.parametrize(
-    "type, body, format, found, words",
+    "type, body, format, expected, words",
     [
         ("image3D", "ivec3(0), vec4(1)", "R8G8B8A8_UNORM", ["SR-IMAGE-001 error"], "as 3D;"),
         ("uimage2D", "ivec2(0), uvec4(1)", "R8G8B8A8_UNORM", ["SR-IMAGE-002 error"], "texels of"),
@@ -98,15 +90,15 @@ def test_writing_a_readonly_resource(scene: Scene) -> None:
         ("image2D", "ivec2(0), vec4(1)", "R8G8B8A8_UNORM", [], ""),
     ],
 )
-def test_images(scene: Scene, type: str, body: str, format: str, found: list[str], words: str) -> None:
+def test_images(scene: Scene, type: str, body: str, format: str, expected: list[str], words: str) -> None:
     """An image has the dimension, the kind of texels and the storage format of the declaration."""
     declared = (
         f"layout(set = 0, binding = 0, {'rgba8ui' if type == 'uimage2D' else 'rgba8'}) uniform writeonly {type} p;"
     )
     scene.shader("s", glsl(f"imageStore(p, {body});", declared))
     image(scene, format=f"VK_FORMAT_{format}").dispatch("s", ["picture"])
-    lines = findings(scene)
-    assert [each.partition(" /")[0] for each in lines] == found
+    lines = found(scene)
+    assert [each.partition(" /")[0] for each in lines] == expected
     assert all(words in each for each in lines)
 
 
@@ -116,7 +108,7 @@ def test_push_constants(scene: Scene) -> None:
     scene.shader("small", glsl("data[0] = b;", block), push_constants_size=4).buffer("x", size=16)
     scene.shader("without", glsl("data[1] = b;", block), push_constants_size=8)
     scene.dispatch("small", ["x"]).dispatch("without", ["x"])
-    assert findings(scene) == [
+    assert found(scene) == [
         "SR-PUSH-001 error /resources/0/shader/push_constants_size: shader 'small' reads 8 bytes of push constants,"
         " but push_constants_size is 4",
         "SR-PUSH-003 warning /commands/1/dispatch_compute: shader 'without' reads push constants, but the command"
@@ -133,7 +125,7 @@ def test_specialization_constants(scene: Scene) -> None:
         specialization_constants=constants,
     )
     scene.buffer("x", size=16).dispatch("s", ["x"])
-    assert findings(scene) == [
+    assert found(scene) == [
         "SR-SPEC-001 warning /resources/0/shader/specialization_constants/0/id: shader 's' declares no"
         " specialization constant 3 (it has: 0)",
         "SR-SPEC-002 error /resources/0/shader/specialization_constants/1/value: specialization constant 0 'n': -1"
@@ -145,7 +137,7 @@ def test_a_workgroup_of_nothing(scene: Scene) -> None:
     """A specialization constant of 0 as workgroup size is an error."""
     text = f"#version 450\nlayout(local_size_x_id = 0) in;\n{DATA}\nvoid main() {{ data[0] = 1; }}\n"
     scene.shader("s", text, specialization_constants=[{"id": 0, "value": 0}]).buffer("x", size=16).dispatch("s", ["x"])
-    assert findings(scene) == [
+    assert found(scene) == [
         "SR-SHADER-003 error /resources/0/shader: shader 's' has a workgroup of 0 x 1 x 1 invocations, expected at"
         " least 1"
     ]
@@ -156,7 +148,7 @@ def test_entry_points(scene: Scene) -> None:
     scene.module("missing", assemble(UNBOUND), entry="other").module("stage", assemble(FRAGMENT))
     scene.shader("glsl", glsl("", "void mian() {}"), entry="mian")
     scene.dispatch("missing", []).dispatch("stage", []).dispatch("glsl", [])
-    assert findings(scene) == [
+    assert found(scene) == [
         "SR-SHADER-001 error /resources/0/shader/entry: shader 'missing' has no entry point 'other' for the compute"
         " stage; the entry points are: 'main' (GLCompute)",
         "SR-SHADER-002 error /resources/1/shader: shader 'stage' has no entry point 'main' for the compute stage;"
@@ -172,7 +164,7 @@ def test_layouts(scene: Scene) -> None:
     scene.module("unaligned", assemble(LAYOUT)).buffer("x", size=16)
     scene.module("overlapping", assemble(LAYOUT.replace("Offset 6", "Offset 0")))
     scene.dispatch("missing", ["x"]).dispatch("unaligned", ["x"]).dispatch("overlapping", ["x"])
-    assert findings(scene) == [
+    assert found(scene) == [
         "SR-LAYOUT-001 error /resources/0/shader: shader 'missing': 'Data.b' has no Offset decoration",
         "SR-LAYOUT-002 warning /resources/1/shader: shader 'unaligned': 'Data.b' of the type uint32 is at offset 6,"
         " which is not a multiple of its scalar alignment 4",
@@ -186,7 +178,7 @@ def test_all_findings_of_several_shaders(scene: Scene) -> None:
     scene.shader("broken", glsl("nonsense;")).shader("s", glsl("data[0] = 1;", DATA)).module("spv", b"no module")
     scene.buffer("x", size=16, src="missing.npy").buffer("y", size=16)
     scene.dispatch("broken", []).dispatch("s", []).dispatch("spv", []).dispatch("s", ["y", "y"])
-    assert sorted(found.split()[0] for found in findings(scene)) == [
+    assert sorted(each.split()[0] for each in found(scene)) == [
         "SR-BIND-001",
         "SR-BIND-002",
         "SR-FILE-006",
@@ -212,9 +204,9 @@ def test_drawings_are_checked_without_being_run(scene: Scene) -> None:
         bindings=bound,
         color_attachment_refs=["picture"],
     )
-    found = {each.split()[0]: each.split(": ", 1)[1] for each in findings(scene)}
-    assert found["SR-BIND-001"] == "nothing is bound to uniform buffer 'U' at set 0, binding 1, which shader 'f' uses"
-    assert found["SR-BIND-002"].endswith("binding 5, which the shaders 'v' and 'f' do not use")
+    told = {each.split()[0]: each.split(": ", 1)[1] for each in found(scene)}
+    assert told["SR-BIND-001"] == "nothing is bound to uniform buffer 'U' at set 0, binding 1, which shader 'f' uses"
+    assert told["SR-BIND-002"].endswith("binding 5, which the shaders 'v' and 'f' do not use")
 
 
 FRAGMENT = kernel("""
