@@ -211,6 +211,7 @@ def _certain_steps(scenario: Scenario, plan: Plan, shaders: Mapping[str, LoadedS
     """
     accesses, ordered = Accesses(plan, shaders), Step("", "", (), True)
     running: set[int] = set()
+    known: dict[Hashable, tuple[Use, ...]] = {}  # of dispatches with equal pipelines and descriptors
     for frame in plan.frames:
         for operation in frame.operations:
             to_image = isinstance(operation, Transfer) and operation.target.level is not None
@@ -222,7 +223,12 @@ def _certain_steps(scenario: Scenario, plan: Plan, shaders: Mapping[str, LoadedS
                 running.add(operation.pipeline)
             if operation.kind != "barrier":
                 name = work_name(scenario.commands[operation.command])
-                uses = tuple(_certain_uses(operation, plan, accesses, shaders))
+                key: Hashable = operation
+                if operation.kind == "dispatch":
+                    key = operation.pipeline, operation.descriptors, all(operation.workgroup_count)
+                if key not in known:
+                    known[key] = tuple(_certain_uses(operation, plan, accesses, shaders))
+                uses = known[key]
                 yield Step(scenario.command_pointer(operation.command), name, uses, operation.barrier_after)
         yield ordered
 
