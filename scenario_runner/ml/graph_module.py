@@ -61,9 +61,7 @@ class GraphOperator(NamedTuple):
 
 def operators_of(code: bytes, name: str) -> list[GraphOperator]:
     """List the operators of a module's graphs in order. Raises SpirvError."""
-    body = GraphBody(read_module(code, name=name))
-    body.read()
-    return body.operators()
+    return GraphBody(read_module(code, name=name)).operators()
 
 
 class GraphModule:
@@ -78,7 +76,6 @@ class GraphModule:
         self.code = code
         self.module = read_module(code, name=name)
         body = GraphBody(self.module)
-        body.read()
         self.is_open = bool(body.open_values)
         self.unbuildable = body.unbuildable()
         self._largest = body.largest()
@@ -101,7 +98,6 @@ class GraphModule:
         index = self.module.source
         at = index.offsets[op.GRAPH_ENTRY_POINT][self.module.graph_entry_points.index(entry)]
         body = GraphBody(self.module, index.words[at + 1], inputs)
-        body.read()
         return body.fixed(at, [(output.set, output.binding) for output in entry.outputs])
 
 
@@ -109,7 +105,7 @@ class GraphBody:
     """The instructions of a module's graphs; ``inputs`` has shapes for the inputs of ``graph``."""
 
     def __init__(self, module: Module, graph: int = 0, inputs: Sequence[Shape | None] = ()) -> None:
-        self._module = module
+        """Raises SpirvError with the place of an unreadable instruction."""
         self._index = module.source
         self._words = module.source.words
         self._declarations = declarations_of(module.source)
@@ -127,9 +123,10 @@ class GraphBody:
         self._computed: tuple[int, str, str] | None = None
         self.open_values: list[int] = []
         """Results with an open size in their types."""
+        self._read()
 
-    def read(self) -> None:
-        """Read all instructions and infer shapes. Raises SpirvError with the place of an unreadable instruction."""
+    def _read(self) -> None:
+        """Read all instructions and infer shapes."""
         words, graph = self._words, 0
         handlers: dict[int, Callable[[int], None]] = {
             op.EXT_INST: self._operator,
@@ -148,7 +145,7 @@ class GraphBody:
                 continue
             if opcode != op.GRAPH_SET_OUTPUT:
                 self._places[words[at + 2]] = at
-                self._declare(words[at + 2], self._type(words[at + 1]))
+                self._declare(words[at + 2], _type(self._declarations, words[at + 1]))
             if graph == self._graph or opcode not in (op.GRAPH_INPUT, op.GRAPH_SET_OUTPUT):
                 try:
                     handlers[opcode](at)
@@ -304,15 +301,12 @@ class GraphBody:
                 needed.update(words[at + 5 : at + index.count(at)])
         return lost
 
-    def _type(self, id: int) -> Type:
-        return self._declarations.type(id, len(self._words))
-
     def _shape(self, id: int) -> Shape | None:
         """Return the shape of a value, None for an unknown rank."""
         if id in self._shapes:
             (shape,) = self._shapes[id]
             return shape
-        return declared_shape(self._type(self._words[self._places[id] + 1]))
+        return declared_shape(_type(self._declarations, self._words[self._places[id] + 1]))
 
     def _numbers(self, id: int, user: int) -> tuple[int, ...]:
         value = self._declarations.value(id, user)
@@ -328,6 +322,10 @@ class GraphBody:
         at = self._places[id]
         name = self._name(at) if self._words[at] & 0xFFFF == op.EXT_INST else ""
         return f"the result {id} of the operator {name}" if name else f"the id {id}"
+
+
+def _type(declarations: Declarations, id: int) -> Type:
+    return declarations.type(id, len(declarations.index.words))
 
 
 def declared_shape(type: Type) -> Shape | None:
@@ -381,7 +379,7 @@ class _Types:
         words = self._words
         for id, at in places.items():
             if words[at] & 0xFFFF == op.TYPE_TENSOR:
-                shape = declared_shape(self._type_of(id))
+                shape = declared_shape(_type(self._declarations, id))
                 if shape is not None and UNKNOWN not in shape:
                     self._known.setdefault((op.TYPE_TENSOR, words[at + 2], *shape), id)
             elif words[at] & 0xFFFF == op.TYPE_POINTER:
@@ -389,7 +387,7 @@ class _Types:
 
     def with_shapes(self, type: int, shapes: Sequence[Shape]) -> int:
         """Return the id of a type like ``type`` with shapes, or ``type`` itself if no shape is open."""
-        open_type = self._type_of(type)
+        open_type = _type(self._declarations, type)
         if isinstance(open_type, Struct):
             at = self._at[type]
             members = self._words[at + 2 : at + (self._words[at] >> 16)]
@@ -444,6 +442,3 @@ class _Types:
         array, composite = self.changes.define(at, op.TYPE_ARRAY, (number, rank)), self.changes.new_id()
         self.changes.put(at, (3 + len(sizes) << 16 | op.CONSTANT_COMPOSITE, array, composite, *sizes))
         self.changes.define(at, op.TYPE_TENSOR, (words[at + 2], rank, composite), id)
-
-    def _type_of(self, id: int) -> Type:
-        return self._declarations.type(id, len(self._words))

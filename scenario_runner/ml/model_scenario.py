@@ -153,7 +153,7 @@ class BareModel:
     """The scenario of a model in JSON, which is completed step by step.
 
     ``bodies`` has the resources of ``described`` by uid; ``command`` is the only command. ``missing`` has the inputs
-    without content by binding.
+    without content by binding. ``uid_of`` has the uids of inputs and outputs by binding.
     """
 
     def __init__(self, path: str) -> None:
@@ -167,7 +167,7 @@ class BareModel:
         self.command: Body = self.described["commands"][0][COMMAND]
         self._inputs = vgf.input_ports
         self.missing = {port.binding: port for port in self._inputs}
-        self._uid_of = {binding["id"]: binding["resource_ref"] for binding in self.command["bindings"]}
+        self.uid_of = {binding["id"]: binding["resource_ref"] for binding in self.command["bindings"]}
         self._constants = {entry["push_data_ref"] for entry in self.command.get("push_constants", ())}
         self._places: dict[str, Place] = {}  # by uids
 
@@ -183,7 +183,7 @@ class BareModel:
             raise error.at(path=self._path) from None
         if self.missing.pop(port.binding, None) is None:
             raise UsageError(f"{place}: {port.label} is given twice")
-        return self.bodies[self._uid_of[port.binding]]
+        return self.bodies[self.uid_of[port.binding]]
 
     def give(self, kind: Kind, name: str, file: str, place: Place, option: str) -> None:
         """Give an input or a shader a file. Raises FileError, and the errors of `input` at the place ``option``."""
@@ -211,7 +211,7 @@ class BareModel:
         lacks = []
         for port in self.missing.values():
             message = f"no file is given for the input {port.label}"
-            lacks.append(Lack("input", port.name or str(port.binding), self._uid_of[port.binding], message))
+            lacks.append(Lack("input", port.name or str(port.binding), self.uid_of[port.binding], message))
         for kind, (list_key, ref_key, target_key, message) in _LISTS.items():
             for entry in self.command.get(list_key, ()):
                 uid, name = entry[ref_key], entry[target_key]
@@ -222,7 +222,7 @@ class BareModel:
     def check_outputs(self) -> None:
         """Raise UnsupportedError if the size of an output is unknown."""
         for port in self._vgf.output_ports:
-            if self.bodies[self._uid_of[port.binding]].get("size") == 0:
+            if self.bodies[self.uid_of[port.binding]].get("size") == 0:
                 row = self._vgf.resources[port.resource_index]
                 buffer = f"it is a buffer of the shape {list(row.shape)} and the format {row.format_name}"
                 message = f"{self._path}: the size of the output {port.label} is unknown: {buffer}"

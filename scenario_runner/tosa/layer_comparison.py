@@ -111,7 +111,6 @@ class LayeredModel:
     def run(self, runner: Runner) -> dict[str, Content]:
         """Run the model and return the layers' results by name. Raises the errors of `Runner.run`."""
         vgf, model = read_vgf(self._vgf_path), BareModel(self._vgf_path)
-        uids = {binding["id"]: binding["resource_ref"] for binding in model.command["bindings"]}
         arrays = list(self.inputs.values())
         try:
             result = runner.run(
@@ -124,7 +123,7 @@ class LayeredModel:
         for layer in self.layers:
             port, element = ports[layer.name], _element(layer.type)
             shape = vgf.resources[port.resource_index].shape
-            array = result.array(uids[port.binding], element.dtype, shape)
+            array = result.array(model.uid_of[port.binding], element.dtype, shape)
             contents[layer.name] = content_of(layer.name, array, element)
         return contents
 

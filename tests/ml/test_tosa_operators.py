@@ -173,9 +173,7 @@ def infer(code: bytes) -> GraphBody:
     module = read_module(code, name="graph.spv")
     (entry,) = module.graph_entry_points
     (graph,) = module.source.graphs
-    body = GraphBody(module, graph, [each.tensor.shape for each in entry.inputs])
-    body.read()
-    return body
+    return GraphBody(module, graph, [each.tensor.shape for each in entry.inputs])
 
 
 def test_every_operator_that_a_converter_writes_is_read() -> None:
