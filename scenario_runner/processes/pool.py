@@ -11,6 +11,7 @@ Messages are pickled. The user sends the `WorkerOptions` first, then lists of `J
 after the current items, and None is the end. The pool sends lists of `Event`, each with the number of items to have.
 """
 
+import errno
 import gc
 import os
 import selectors
@@ -51,7 +52,7 @@ from scenario_runner.processes.worker_process import WorkerProcess
 _TICK_S: Final = 0.25  # between two looks at the deadlines
 _LONGEST_REST_S: Final = 0.02  # outcomes gather meanwhile, and are handled together
 _RETRY_S: Final = 1.0  # until the next fork after the system has refused a fork
-_MOST_REFUSALS: Final = 10  # without any worker: processes that were killed may still be ending
+_MOST_REFUSALS: Final = 10  # without any worker: killed processes may still be ending; they hold no file of the pool
 _STACK_S: Final = 0.3  # for a hanging worker's Python stack
 _CLOSED_S: Final = 5.0  # for a worker to end after closing the connection
 _END_S: Final = 1.0  # for all workers, when this process ends
@@ -248,7 +249,7 @@ class _Pool:
         except OSError as error:
             self._refused_until = time.monotonic() + _RETRY_S
             self._refusals += 1
-            if not self._workers and self._refusals >= _MOST_REFUSALS:
+            if not self._workers and (error.errno == errno.EMFILE or self._refusals >= _MOST_REFUSALS):
                 self._events.append(refusal("process"))
             elif self._refusals == 1:
                 why = error.strerror or str(error)
