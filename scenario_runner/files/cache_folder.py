@@ -132,7 +132,6 @@ _OPEN_FLAGS = getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NONBLOCK", 0) | getat
 _OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
 
 _warned: set[str] = set()
-_trusted: set[str] = set()
 
 
 def default_cache_dir() -> str:
@@ -162,15 +161,11 @@ def reason_to_distrust(status: os.stat_result) -> str:
 
 def is_trusted(folder: str) -> bool:
     """Return whether only this user may write a folder, or it does not exist yet. Otherwise log a warning once."""
-    if folder in _trusted:
-        return True
     try:
         reason = reason_to_distrust(os.stat(folder))
     except (OSError, ValueError):
         return True  # using the folder gives an error
-    if not reason:
-        _trusted.add(folder)
-    else:
+    if reason:
         advice = "remove it, chmod it to 700, or name another by SCENARIO_RUNNER_CACHE"
         _warn_once(folder, "the cache folder %r is ignored: %s (%s)", folder, reason, advice)
     return not reason

@@ -6,7 +6,7 @@ Other packages have tables by kind: `plan.resolve` the resolvers, `vulkan.execut
 `vulkan.frame_recording` the recorders.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from scenario_runner.errors import ScenarioError
@@ -66,20 +66,15 @@ def read_models(
     models: list[Any] = []
     keys: list[str] = []
     refused: list[int] = []
-    validators: dict[str, tuple[Callable[[object], object], frozenset[str]]] = {}
     for index, entry in enumerate(entries):
         try:
             ((key, body),) = entry.items()
-            known = validators.get(key)
-            if known is None:
-                model = built(kinds[key])
-                known = validators[key] = (model.__pydantic_validator__.validate_python, model.code_only)
-            validate, code_only = known
+            model = built(kinds[key])
             if in_code or type(body.get("src")) is dict:
-                body = kinds[key].completed(body)
-            if not in_code and (not code_only.isdisjoint(body) or (may_have_null and has_null(body))):
+                body = model.completed(body)
+            if not in_code and (not model.code_only.isdisjoint(body) or (may_have_null and has_null(body))):
                 raise ValueError
-            models.append(validate(body))
+            models.append(model.__pydantic_validator__.validate_python(body))
             keys.append(key)
         except (ScenarioError, AttributeError, ValueError, KeyError, TypeError):
             models.append(None)
