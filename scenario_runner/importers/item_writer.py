@@ -76,6 +76,11 @@ class ItemWriter:
         """Add a resource unless the uid is known, and return the keys of the resource."""
         return self.resources.setdefault(uid, (kind, {"uid": uid} | keys))[1]
 
+    def add_sampler(self, uid: str, keys: JsonObject) -> None:
+        """Add an image without content, which carries a sampler."""
+        image: JsonObject = {"format": "VK_FORMAT_R8G8B8A8_UNORM", "dims": [1, 1, 1, 1], "shader_access": "readonly"}
+        self.add("image", uid, image | keys)
+
     def add_command(self, kind: str, keys: JsonObject) -> None:
         """Add a command."""
         self.commands.append({kind: keys})

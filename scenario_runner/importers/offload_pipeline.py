@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import Annotated, Final, Literal, NamedTuple, Self, TypeAlias, TypeVar
+from typing import Annotated, Final, Literal, Self, TypeAlias, TypeVar
 
 import numpy
 import yaml
@@ -24,6 +24,7 @@ from scenario_runner.scenario.json_model import ModelBase, findings
 _MOST_BYTES: Final = 1 << 20
 _MOST_CONTENT: Final = 1 << 26
 _MOST_LEVELS: Final = 32
+_LOADER: Final = getattr(yaml, "CBaseLoader", yaml.BaseLoader)
 TYPES: Final = {
     "Hex8": "u1", "Hex16": "u2", "Hex32": "u4", "Hex64": "u8", "UInt16": "u2", "UInt32": "u4", "UInt64": "u8",
     "Int16": "i2", "Int32": "i4", "Int64": "i8", "Bool": "u4", "Float16": "f2", "Float32": "f4", "Float64": "f8",
@@ -287,55 +288,46 @@ def read_pipeline(text: str, path: str, first_line: int) -> Pipeline:
         raise error_of(problems) from None
 
 
-class _Open(NamedTuple):
-    """A mapping or sequence that is being read. ``keys`` holds the key of the next value."""
-
-    value: dict[str, Json] | list[Json]
-    pointer: str
-    keys: list[str]
-
-
 def _read_yaml(text: str, path: str, first_line: int) -> tuple[Json, dict[str, int]]:
     """Return the first document as lists, dictionaries and texts, and the line of each value by pointer.
 
     No tag and no alias is followed, so the result is as large as the text.
     """
-    document: list[Json] = []
-    lines = {"": first_line}
-    open_values = [_Open(document, "", [])]
     text = re.sub(r",(?=\s*,)", "", text)  # the suite allows empty entries
+    depth, lines = 0, {"": first_line}
     try:
-        for event in yaml.parse(text, Loader=getattr(yaml, "CBaseLoader", yaml.BaseLoader)):
+        for event in yaml.parse(text, Loader=_LOADER):
             line = first_line + event.start_mark.line
+            depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
             if isinstance(event, yaml.DocumentEndEvent):
                 break
-            if isinstance(event, yaml.CollectionEndEvent):
-                open_values.pop()
-            elif isinstance(event, yaml.AliasEvent):
+            if isinstance(event, yaml.AliasEvent):
                 raise file_error(path, f"has the alias *{event.anchor}", "write the value again", line=line)
-            elif isinstance(event, yaml.NodeEvent):
-                value = {} if isinstance(event, yaml.MappingStartEvent) else getattr(event, "value", [])
-                parent, pointer, keys = open_values[-1]
-                if isinstance(parent, dict) and not keys:
-                    if not isinstance(value, str) or value in parent:
-                        raise file_error(path, f"has the key {value!r:.60} twice, or no text as a key", line=line)
-                    keys.append(value)
-                    continue
-                if isinstance(parent, dict):
-                    key = keys.pop()
-                    parent[key] = value
-                    pointer = f"{pointer}/{escape(key)}"
-                else:
-                    pointer = f"{pointer}/{len(parent)}" if len(open_values) > 1 else ""
-                    parent.append(value)
-                lines[pointer] = line
-                if not isinstance(value, str):
-                    open_values.append(_Open(value, pointer, []))
-                if len(open_values) > _MOST_LEVELS:
-                    raise file_error(path, f"nests more than {_MOST_LEVELS} levels", line=line)
+            if depth >= _MOST_LEVELS:
+                raise file_error(path, f"nests more than {_MOST_LEVELS} levels", line=line)
+        loader = _LOADER(text)
+        return _value(loader.get_node() if loader.check_node() else None, "", path, first_line, lines), lines
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         problem = getattr(error, "problem", None) or str(error).partition("\n")[0]
         line = first_line + (mark.line if mark else 0)
         raise file_error(path, f"the YAML cannot be read: {problem}", line=line) from error
-    return document[0] if document else None, lines
+
+
+def _value(node: yaml.Node | None, pointer: str, path: str, first_line: int, lines: dict[str, int]) -> Json:
+    """Return the value of a node, and note the line of each value."""
+    if node is None:
+        return None
+    lines[pointer] = first_line + node.start_mark.line
+    if isinstance(node, yaml.ScalarNode):
+        return str(node.value)
+    if isinstance(node, yaml.SequenceNode):
+        items = enumerate(node.value)
+        return [_value(item, f"{pointer}/{index}", path, first_line, lines) for index, item in items]
+    values: dict[str, Json] = {}
+    for key, item in node.value:
+        if not isinstance(key, yaml.ScalarNode) or key.value in values:
+            line = first_line + key.start_mark.line
+            raise file_error(path, f"has the key {key.value!r:.60} twice, or no text as a key", line=line)
+        values[key.value] = _value(item, f"{pointer}/{escape(key.value)}", path, first_line, lines)
+    return values

@@ -34,12 +34,6 @@ from scenario_runner.importers.offload_pipeline import (
 _STAGES: Final = {"Compute": "compute", "Vertex": "vertex", "Pixel": "fragment"}
 _TOPOLOGIES: Final = {"TriangleList": "TRIANGLE_LIST", "PointList": "POINT_LIST", "LineList": "LINE_LIST"}
 _ADDRESSES: Final = {"Clamp": "CLAMP_EDGE", "Repeat": "REPEAT", "Mirror": "MIRRORED_REPEAT", "Border": "CLAMP_BORDER"}
-_SAMPLER_IMAGE: Final[JsonObject] = {
-    "shader_access": "readonly",
-    "format": "VK_FORMAT_R8_UNORM",
-    "dims": [1, 1, 1, 1],
-}
-"""An image without content, which carries a sampler."""
 _Part = TypeVar("_Part", DataBuffer, Sampler)
 _RULES: Final = ("BufferExact", "BufferFloatULP", "BufferFloatEpsilon")
 _ROW: Final = re.compile(r"\[([-+\w.,{}* ]*)(?:\]|$)")
@@ -151,7 +145,7 @@ class PipelineItem:
         assert place is not None
         if resource.resource_kind in ("Sampler", "SamplerComparison"):
             uid = f"{resource.name}_sampler"
-            self._writer.add("image", uid, _SAMPLER_IMAGE | self._sampler(resource.name))
+            self._writer.add_sampler(uid, self._sampler(resource.name))
             yield _binding(set, place.binding, [uid])
             return
         buffer = _named(self._pipeline.buffers, resource.name)

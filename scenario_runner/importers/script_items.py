@@ -43,12 +43,6 @@ _WRITTEN_KINDS: Final = ("storage", "storage_texel_buffer", "storage_image")
 _DEPTH_FORMAT: Final = "D32_SFLOAT_S8_UINT"
 _EMPTY_SHADER: Final = Shader("no_fragment_shader", "fragment", "GLSL", "#version 450\nvoid main() {}\n")
 """The fragment shader of pipelines without one."""
-_SAMPLER_IMAGE: Final[JsonObject] = {
-    "format": "VK_FORMAT_R8G8B8A8_UNORM",
-    "dims": [1, 1, 1, 1],
-    "shader_access": "readonly",
-}
-"""An image without content, which carries a sampler."""
 
 
 def write_item(script: Script, folder: str, expected_fail: str, assemble: Callable[[Shader], bytes]) -> None:
@@ -269,7 +263,7 @@ class _ScriptItem:
         if key not in self._known:
             uid = self._known[key] = self._writer.new_name(name)
             self._set_sampler(uid, name, 0)
-            self._writer.add("image", uid, _SAMPLER_IMAGE | self._samplers[uid])
+            self._writer.add_sampler(uid, self._samplers[uid])
         return self._known[key]
 
     def _set_sampler(self, image: str, sampler: str, lod: int | None) -> None:

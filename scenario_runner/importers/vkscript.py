@@ -12,7 +12,7 @@ from typing import Final
 
 from scenario_runner.errors import UnsupportedError
 from scenario_runner.errors.text import Json
-from scenario_runner.files.vk_formats import find_format, name_of_channels
+from scenario_runner.files.vk_formats import find_format
 from scenario_runner.importers.amber_commands import UNSUPPORTED, rectangle
 from scenario_runner.importers.memory_layouts import Element, Layout, of_format, of_numbers
 from scenario_runner.importers.script import (
@@ -52,17 +52,14 @@ _TYPE: Final = re.compile(
 )
 _SCALARS: Final = {"int": "int32", "uint": "uint32", "float": "float32", "double": "float64"}
 _VECTORS: Final = {"": "float32", "i": "int32", "u": "uint32", "d": "float64"}
-_GL_TYPES: Final = {
-    "byte": (8, "SINT"),
-    "short": (16, "SINT"),
-    "int": (32, "SINT"),
-    "ubyte": (8, "UINT"),
-    "ushort": (16, "UINT"),
-    "uint": (32, "UINT"),
-    "half": (16, "SFLOAT"),
-    "float": (32, "SFLOAT"),
-    "double": (64, "SFLOAT"),
+_GL_TYPES: Final = _SCALARS | {
+    "byte": "int8",
+    "short": "int16",
+    "ubyte": "uint8",
+    "ushort": "uint16",
+    "half": "float16",
 }
+_MOST_COMPONENTS: Final = 4
 _GL_TOPOLOGIES: Final = {"GL_POINTS": "POINT_LIST", "GL_LINES": "LINE_LIST", "GL_TRIANGLES": "TRIANGLE_LIST"}
 _SETTING: Final = re.compile(
     r"(?:front|back)\.\w+|(?:primitive|raster|logic|blend|stencil|depthB|min|max|src|dst|color|alpha)[A-Z]?\w+"
@@ -410,9 +407,9 @@ def _sections(path: str, text: str) -> Iterator[tuple[str, Lines]]:
 def _vertex_type(name: str) -> Element | None:
     """Return the layout of a format, or of a GL type and a GLSL type: float/vec3."""
     gl_type, _, type = name.partition("/")
-    format_name = f"VK_FORMAT_{name}"
-    if gl_type in _GL_TYPES:
-        element = data_type(type)
-        format_name = name_of_channels(len(element.numbers) if element else 0, *_GL_TYPES[gl_type])
-    format = find_format(format_name)
+    element = data_type(type)
+    if gl_type in _GL_TYPES and element is not None and len(element.numbers) <= _MOST_COMPONENTS:
+        format = of_numbers(_GL_TYPES[gl_type], len(element.numbers), 1, "std430").format
+    else:
+        format = find_format(f"VK_FORMAT_{name}")
     return of_format(format) if format else None
