@@ -24,7 +24,6 @@ from scenario_runner.errors import (
 )
 from scenario_runner.errors.installation import pip_install
 from scenario_runner.files.input import read_file
-from scenario_runner.files.output import OutputFile
 from scenario_runner.files.sandbox import distrusting
 from scenario_runner.processes import progress, signals
 from scenario_runner.processes.temporary import temporary_folder
@@ -54,6 +53,8 @@ def json_output(options: argparse.Namespace) -> Iterator[None]:
         yield
         return
     if not is_report:
+        from scenario_runner.files.output import OutputFile  # 2 ms that --help and suites do not need
+
         with OutputFile(path) as file, redirect_stdout(io.StringIO()) as text:
             yield
             file.write(text.getvalue().encode())

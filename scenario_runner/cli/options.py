@@ -173,7 +173,7 @@ def _test(parser: Parser) -> None:
     add(
         group,
         "--fail-fast N",
-        "stop after N failures (default: 1), for --resume",
+        "stop after N failures (default: 1); see --resume",
         type=_COUNT,
         nargs="?",
         const=1,
