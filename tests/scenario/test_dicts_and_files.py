@@ -273,18 +273,44 @@ size: int = good.size
 Buffer(uid=1, size=4, shader_access="readonly")
 Buffer(uid="a", size=4, shader_access="never")
 Buffer(uid="a", sise=4, shader_access="readonly")
-Binding(set=0, id=0)
+Binding(set=0, resource_ref="a")
 Runner(no_such_option=True)
 with Runner() as runner:
     reveal_type(runner.run(Path("scenario.json")))
     runner.run(5)
+"""
+# Right uses of the Python API, without a complaint by a strict checker.
+RIGHT = """
+import numpy as np
+import numpy.typing as npt
+import scenario_runner
+from scenario_runner.scenario import Binding, Buffer, DispatchCompute, Scenario, Shader
+
+numbers: npt.NDArray[np.float32] = np.arange(4, dtype=np.float32)
+indexes: list[int] = [device.index for device in scenario_runner.devices()]
+codes: list[str] = [finding.code for finding in scenario_runner.validate("test.json").findings]
+suite = scenario_runner.test("suite", jobs=4, junit="r.xml")
+verdicts: dict[str, str] = {name: result.verdict for name, result in suite.results.items()}
+bound = Binding(set=0, id=0, resource_ref="a")
+scenario = Scenario(
+    resources=[Shader(uid="s", src="s.comp"), Buffer(uid="a", data=numbers, shader_access="readwrite")],
+    commands=(
+        DispatchCompute(shader_ref="s", rangeND=[1, 1, 1], bindings=[bound]),
+        DispatchCompute(shader_ref="s", rangeND=(1, 1, 1), bindings=(bound,)),
+    ),
+)
+with scenario_runner.Runner(device=0, timeout_s=5, validation=True) as runner:
+    result = runner.run(scenario, {"a": numbers, "b": [1.0, 2.0], "c": b"1234"}, outputs=["a"])
+    total: float = float(result["a"].sum()) + float(result.array("a", np.float32)[0])
+    shapes = [array.shape for array in runner.prepare("model.vgf", numbers).run([numbers, [1, 2]]).values()]
+    count: int = runner.run_to_files("test.json", output_dir="out").dispatch_count
 """
 # The lines that are wrong, or ask for a type, and a part of what is said of each.
 SAID = {
     "8": '"uid"',
     "9": '"shader_access"',
     "10": '"sise"',
-    "11": '"resource_ref"',
+    "11": '"id"',
     "12": 'Unexpected keyword argument "no_such_option" for "Runner"',
     "14": 'Revealed type is "scenario_runner.run.result.Result"',
     "15": 'Argument 1 to "run" of "Runner" has incompatible type "int"',
@@ -293,12 +319,13 @@ SAID = {
 
 @pytest.mark.heavy
 def test_a_type_checker_sees_the_types(tmp_path: Path) -> None:
-    """mypy knows the names and types of the fields, which are required, and the types of `Runner`."""
+    """mypy knows the names and types of the fields, which are required, and the types of the functions and results."""
     (tmp_path / "wrong.py").write_text(WRONG)
+    (tmp_path / "right.py").write_text(RIGHT)
     command = [sys.executable, "-m", "mypy", "--strict", "--config-file=", "--no-error-summary", "--hide-error-context"]
-    command += ["--ignore-missing-imports", "--follow-imports=silent", f"--cache-dir={tmp_path}", "wrong.py"]
+    command += ["--ignore-missing-imports", "--follow-imports=silent", f"--cache-dir={tmp_path}"]
     done = subprocess.run(
-        command,
+        [*command, "wrong.py", "right.py"],
         cwd=tmp_path,
         env={"MYPYPATH": str(CHECKOUT), "PATH": ""},
         capture_output=True,
