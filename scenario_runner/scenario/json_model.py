@@ -106,7 +106,7 @@ def _finding(
     if type == "literal_error":
         names = re.findall(r"'([^']*)'", str(context["expected"]))
         return at(loc, f"expected one of {listed(names)}, got {got}{close_match(value, names)}")
-    if model.kind == "buffer" and loc == ("size",) and value is None:
+    if "data" in model.code_only and loc == ("size",) and value is None:
         return at((), "one of 'size' and 'data' is required", code="SR-JSON-004")
     if type in _EXPECTED:
         number = "a number" if any(isinstance(bound, float) for bound in context.values()) else "an integer"

@@ -187,7 +187,7 @@ def _write(path: str, resource: Any, files: ExitStack) -> None:
     array = _array(resource, content)
     codec = codec_of(path)
     if isinstance(codec, ArrayCodec):
-        descr = f"|V{array.dtype.itemsize}" if array.dtype.kind == "V" else array.dtype.str
+        descr = f"|V{array.dtype.itemsize}" if array.dtype.char == "V" else array.dtype.str
         writer = codec.create_array(path, descr, array.shape)
     else:
         _, width, height, _ = resource.dims
