@@ -62,7 +62,7 @@ def check_registers(index: Index, uid: str, variables: Sequence[DescriptorBindin
 
     GLSL shaders do this to read a buffer as two types. In modules made from HLSL it is a mistake.
     """
-    if not _is_from_hlsl(index):
+    if all(index.words[at + 1] != _HLSL for at in index.offsets[op.SOURCE]):
         return []
     names = " and ".join(repr(variable.name) for variable in variables)
     first = variables[0]
@@ -70,11 +70,6 @@ def check_registers(index: Index, uid: str, variables: Sequence[DescriptorBindin
     message = f"the variables {names} of shader {uid!r} have the same {place}"
     help = "t0 and u0 are the same binding: give the registers different numbers, or write [[vk::binding(1, 0)]]"
     return [warning("SR-BIND-010", pointer, message, help)]
-
-
-def _is_from_hlsl(index: Index) -> bool:
-    """Return whether the module names HLSL as the source language."""
-    return any(index.words[at + 1] == _HLSL for at in index.offsets[op.SOURCE])
 
 
 Stages = Sequence[tuple[str, Interface]]

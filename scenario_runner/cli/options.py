@@ -132,7 +132,7 @@ def _validate(parser: Parser) -> None:
     add_json_option(parser, "the same as --format json")
     add(parser, "--sarif FILE", "also write the findings as SARIF")
     add_shared(parser, "amount")
-    add(parser, "--hazards", "also look for missing barriers between commands")
+    add(parser, "--hazards", "look for all missing barriers between commands, beyond the certain ones")
     add(parser, "--strict", "warnings are errors")
     add(parser, "--against REPORT", "check limits and features of a device in a report of 'doctor --json'")
     add(parser, "--device D", "with --against: index, UUID or part of the name of the device")

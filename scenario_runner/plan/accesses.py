@@ -6,6 +6,7 @@ run handles frames only.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -21,7 +22,7 @@ from scenario_runner.plan.plan import FramePlan, Operation, Plan, ResourcePlan, 
 from scenario_runner.plan.records import Descriptor, overlap
 from scenario_runner.plan.shader_modules import LoadedShader
 from scenario_runner.scenario import Copy, Fill, Scenario
-from scenario_runner.shaders.spirv import DescriptorBinding, Interface, read_module
+from scenario_runner.shaders.spirv import DescriptorBinding, read_module
 from scenario_runner.shaders.spirv.types import Array, RuntimeArray, Scalar, Struct, Vector
 
 _Variables = dict[tuple[int, int], list[DescriptorBinding]]
@@ -152,7 +153,12 @@ class Accesses:
         for name, stage in stages.items():
             shader = self._shaders.get(stage.label)
             by_place: _Variables = {}
-            for variable in (_interface(stage.code, stage.entry) if shader is None else shader.interface).bindings:
+            if shader is None:
+                entries = read_module(stage.code).entry_points
+                interface = next(entry.interface for entry in entries if entry.name == stage.entry)
+            else:
+                interface = shader.interface
+            for variable in interface.bindings:
                 by_place.setdefault((variable.set, variable.binding), []).append(variable)
             yield name, by_place
 
@@ -167,10 +173,6 @@ def _of_transfer(part: TransferPart, *, writes: bool) -> ResourceAccess:
     return ResourceAccess(
         part.uid, part.level, "transfer", not writes, writes, False, part.size_bytes, part.offset_bytes
     )
-
-
-def _interface(code: bytes, entry_point: str) -> Interface:
-    return next(entry.interface for entry in read_module(code).entry_points if entry.name == entry_point)
 
 
 def element_name(type: object) -> str | None:
@@ -298,15 +300,9 @@ class DumpPoint(NamedTuple):
     label: str = ""
 
 
-def dump_points(plan: Plan, scenario: Scenario, targets: Sequence[DumpTarget], *, everything: bool) -> list[DumpPoint]:
-    """List the points in order. Raise UsageError for unknown commands and resources.
+class DumpPoints:
+    """Finds the points in a plan for targets."""
 
-    ``everything`` dumps all resources at the start, and after each command the resources the command may change.
-    """
-    return _Points(plan, scenario).list_points(targets, everything=everything)
-
-
-class _Points:
     def __init__(self, plan: Plan, scenario: Scenario) -> None:
         self._plan = plan
         self._scenario = scenario
@@ -322,11 +318,15 @@ class _Points:
                     work = self._work.setdefault(operation.command, [])
                     self._ends[operation.command, len(work)] = number, place
                     work.append(operation)
-        self._found: dict[tuple[int, int | None], set[str]] = {}
+        self._found: defaultdict[tuple[int, int | None], set[str]] = defaultdict(set)
 
     def list_points(self, targets: Sequence[DumpTarget], *, everything: bool) -> list[DumpPoint]:
+        """List the points in order. Raise UsageError for unknown commands and resources.
+
+        ``everything`` dumps all resources at the start, and after each command the resources the command may change.
+        """
         if everything:
-            self._add(START, None, self._declared & self._plan.resources.keys())
+            self._found[START, None] = self._declared & self._plan.resources.keys()
             for command in range(len(self._scenario.commands)):
                 self._add_changes(command, command)
         for target in targets:
@@ -339,9 +339,6 @@ class _Points:
                 end, label = self._end(command, segment), self._label(command, segment)
                 points.append(DumpPoint(command, segment, in_order, end, label))
         return sorted(points, key=lambda point: (point.command, point.segment is None, point.segment or 0))
-
-    def _add(self, command: int, segment: int | None, uids: set[str] | frozenset[str]) -> None:
-        self._found.setdefault((command, segment), set()).update(uids)
 
     def _add_target(self, target: DumpTarget) -> None:
         count = len(self._scenario.commands)
@@ -364,7 +361,7 @@ class _Points:
                 if target.uid in self._accesses.changed_by(operation) and len(self._work[number]) > 1
             ]
             command, segment = writing[-1] if writing else (command, None)
-        self._add(command, segment, {target.uid})
+        self._found[command, segment].add(target.uid)
 
     def _add_changes(self, first: int, last: int) -> bool:
         """Add the changes by several commands after the last; for a single graph, after each segment."""
@@ -374,9 +371,9 @@ class _Points:
                 uids = self._accesses.changed_by(operation)
                 changed |= uids
                 if first == last and len(self._work[command]) > 1:
-                    self._add(command, number, uids)
+                    self._found[command, number] |= uids
         if first < last or len(self._work.get(last, ())) == 1:
-            self._add(last, None, changed & self._declared if first < last else changed)
+            self._found[last, None] |= changed & self._declared if first < last else changed
         return bool(changed)
 
     def _check_uid(self, uid: str) -> None:

@@ -21,8 +21,8 @@ from scenario_runner.plan.accesses import (
     START,
     Accesses,
     DumpPoint,
+    DumpPoints,
     DumpTarget,
-    dump_points,
     with_dumps,
     with_whole_images,
 )
@@ -96,7 +96,7 @@ class DumpFiles(ListedFiles):
 
         ``device`` returns the device's name after it was opened.
         """
-        self._points = dump_points(plan, scenario, request.targets, everything=request.everything)
+        self._points = DumpPoints(plan, scenario).list_points(request.targets, everything=request.everything)
         self.whole = with_whole_images(plan, self._points)
         super().__init__(self.whole)
         self._folder = request.folder
