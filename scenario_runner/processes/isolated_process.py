@@ -77,6 +77,26 @@ def _begin(mask: set[signal.Signals] | None, function: Callable[..., int], argum
         os._exit(code)  # a fork must not clean up for the other process
 
 
+def has_ended(end: int, timeout_s: float | None) -> bool:
+    """Wait until a process ends, by a descriptor from ``os.pidfd_open``. Return false if it does not end in time."""
+    poll = select.poll()
+    poll.register(end, select.POLLIN)
+    return bool(poll.poll(None if timeout_s is None else timeout_s * 1e3))
+
+
+def join(process: BaseProcess, timeout_s: float) -> None:
+    """Wait for a process that this process has started, but not for the processes that it started in turn.
+
+    multiprocessing waits for a pipe that such processes keep open, for example while a driver holds them in the kernel.
+    """
+    if hasattr(os, "pidfd_open") and process.exitcode is None:
+        end = os.pidfd_open(process.pid or 0)
+        has_ended(end, timeout_s)
+        os.close(end)
+    else:
+        process.join(timeout_s)
+
+
 def open_file(path: str) -> int:
     """Open a file to append to it, while another process has it open too."""
     return os.open(path, _APPENDED, 0o600)
@@ -117,9 +137,7 @@ class IsolatedProcess:
                     return False
                 self.kill()
             else:
-                poll = select.poll()
-                poll.register(self.end, select.POLLIN)
-                if not poll.poll(None if timeout_s is None else timeout_s * 1e3):
+                if not has_ended(self.end, timeout_s):
                     return False
                 self.kill()  # before the system can use the number for another group
                 self._process.join()

@@ -11,7 +11,7 @@ from typing import Any, Final, Generic, NamedTuple, Self, TypeVar
 
 from scenario_runner.errors import DriverCrashError, ScenarioRunnerError, UnsupportedError
 from scenario_runner.processes import pool
-from scenario_runner.processes.isolated_process import start, start_method
+from scenario_runner.processes.isolated_process import join, start, start_method
 from scenario_runner.processes.jobs import Began, Device, Done, Event, Job, Note, Returned, WorkerOptions
 from scenario_runner.processes.signals import signal_name
 from scenario_runner.processes.system_limits import refusal
@@ -57,7 +57,7 @@ class PoolProcess:
         with suppress(OSError):
             self.control.send(None)
         self.control.close()
-        self.process.join(_END_S)
+        join(self.process, _END_S)
         if self.process.exitcode is None:
             self.process.kill()
             self.process.join()

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from scenario_runner.errors import DriverCrashError, LimitError
+from scenario_runner.processes.isolated_process import join, start
 from scenario_runner.suite.outcomes import Item, Outcome, Result
 from scenario_runner.suite.suite_workers import SuiteWorkers
 from tests.processes.conftest import TROUBLES, TWICE, Folder, options
@@ -161,6 +162,25 @@ def test_the_pool_ends(folder: Folder) -> None:
         os.kill(workers._pool.process.pid, signal.SIGKILL)
         with pytest.raises(DriverCrashError, match="the process that workers are forked from was ended by SIGKILL"):
             workers.run_one(folder.good("b"))
+
+
+def start_sleep(pid: str) -> int:
+    """Fork a process that goes on after this one, and note the id."""
+    child = os.fork()
+    if not child:
+        time.sleep(1000)
+    Path(pid).write_text(str(child))
+    return 0
+
+
+def test_the_end_of_a_process_that_leaves_another(tmp_path: Path) -> None:
+    """A process has ended although a process that it has forked, and that cannot end, keeps its pipes open."""
+    process = start("spawn", start_sleep, str(tmp_path / "pid"))
+    join(process, 1000)
+    assert process.exitcode == 0
+    left = int((tmp_path / "pid").read_text())
+    assert process_state(left)
+    os.kill(left, signal.SIGKILL)
 
 
 def test_messages_that_no_worker_sends() -> None:
