@@ -36,7 +36,13 @@ from scenario_runner.scenario.scenario import MAX_PROBLEMS
 
 _ROOT = ("resources", "commands")
 _BESIDE = {"$schema": (str, "a string"), "expect": (dict, "an object")}
-_RENAMED_KINDS = {"vgf": "graph", "constant": "graph_constant"}
+_RENAMED_KINDS = {
+    "vgf": "graph",
+    "constant": "graph_constant",
+    "dispatch": "dispatch_compute",
+    "draw": "dispatch_fragment",
+    "barrier": "dispatch_barrier",
+}
 _COMMENTS = frozenset({"comment", "comments", "description", "note", "notes"})
 _COMMENT_MARKS = ("_", "$", "//", "#")
 

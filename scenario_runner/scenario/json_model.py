@@ -43,6 +43,7 @@ class ModelBase(BaseModel):
 # Names of a key's forms. pydantic adds these names to error places.
 PATH, OBJECT, ARRAY = "<path>", "<object>", "<array>"
 OTHER_NAMES = {"data_type": "format", "range": "rangeND", "shader": "shader_ref", "graph": "graph_ref"}
+_OTHER_TYPES = {"float": "float32", "double": "float64", "half": "float16", "int": "int32", "uint": "uint32"}
 
 
 def at(loc: Sequence[str | int], message: str, help: str | None = None, *, code: str = "SR-JSON-005") -> Diagnostic:
@@ -105,7 +106,9 @@ def _finding(
         return unknown_key(model, loc)
     if type == "literal_error":
         names = re.findall(r"'([^']*)'", str(context["expected"]))
-        return at(loc, f"expected one of {listed(names)}, got {got}{close_match(value, names)}")
+        other = _OTHER_TYPES.get(value) if isinstance(value, str) else None
+        hint = f" (did you mean {other!r}?)" if other in names else close_match(value, names)
+        return at(loc, f"expected one of {listed(names)}, got {got}{hint}")
     if "data" in model.code_only and loc == ("size",) and value is None:
         return at((), "one of 'size' and 'data' is required", code="SR-JSON-004")
     if type in _EXPECTED:

@@ -108,6 +108,11 @@ def test_shader_of_another_type(program: Program, scene: Scene) -> None:
         ),
         (
             "buffer",
+            {"src": {"values": [1], "dtype": "float"}},
+            "'float8_e4m3', 'float8_e5m2', got 'float' (did you mean 'float32'?) [SR-JSON-005]",
+        ),
+        (
+            "buffer",
             {"size": None},
             """/resources/0/buffer: the required key 'size' is missing [SR-JSON-004]
   help: write the number of bytes, or give numbers in "src": { "values": [1, 2] }""",

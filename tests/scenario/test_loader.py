@@ -134,7 +134,7 @@ def at(resources="", commands="", more=""):
         ),
         (
             at("", '{"dispatch": {}}'),
-            "33: /commands/0/dispatch: unknown kind of command: 'dispatch' (did you mean 'dispatch_vgf'?)",
+            "33: /commands/0/dispatch: unknown kind of command: 'dispatch' (did you mean 'dispatch_compute'?)",
         ),
         (at('{"buffer": []}'), "27: /resources/0/buffer: expected an object, got an array"),
     ],
