@@ -33,7 +33,7 @@ from scenario_runner.checks.bindings import (
     slots_of,
 )
 from scenario_runner.errors import ScenarioRunnerError
-from scenario_runner.files.vk_formats import Format, format_named
+from scenario_runner.files.vk_formats import Format
 from scenario_runner.plan.plan import FramePlan, Operation, ResourcePlan
 from scenario_runner.plan.records import (
     Descriptor,
@@ -43,6 +43,7 @@ from scenario_runner.plan.records import (
     NeededFeature,
     Source,
 )
+from scenario_runner.plan.resources import known_format
 from scenario_runner.plan.shader_modules import LoadedShader
 from scenario_runner.plan.sources import content_of
 from scenario_runner.scenario import Binding, BoundResource, Scenario
@@ -346,10 +347,8 @@ class BindingPlanner:
         images = [variable.image for _, variable in slot.variables if variable.image is not None]
         format = next((known for image in images if (known := format_of(image.format)) is not None), None)
         if binding.format is not None:
-            try:
-                format = format_named(binding.format)
-            except ScenarioRunnerError as error:
-                self._problems.add_error(error, f"{place}/format")
+            format = known_format(binding.format, f"{place}/format", self._problems)
+            if format is None:
                 return None
         findings = [check_texels(variable, shader, format, place) for shader, variable in slot.variables]
         return format if self._problems.report(chain.from_iterable(findings)) else None

@@ -15,11 +15,11 @@ from scenario_runner.errors import ScenarioRunnerError
 from scenario_runner.errors.diagnostic import Diagnostic, error, warning
 from scenario_runner.files.codec_table import check_image_format, stored_levels
 from scenario_runner.files.input import ArrayLike
-from scenario_runner.files.vk_formats import Format, format_named, full_mip_count
+from scenario_runner.files.vk_formats import Format, full_mip_count
 from scenario_runner.plan.image_records import ImagePlan, ImageUsage, SamplerPlan, TexelAccess, Transfer
 from scenario_runner.plan.plan import FramePlan, ResourcePlan
 from scenario_runner.plan.records import DescriptorList, ImagePart, NeededFeature, image_parts
-from scenario_runner.plan.resources import ResourceContext, ResourceResolver, content_source
+from scenario_runner.plan.resources import ResourceContext, ResourceResolver, content_source, known_format
 from scenario_runner.plan.shader_modules import LoadedShader
 from scenario_runner.plan.sources import GeneratedSource, ImageArraySource, ImageFileSource, content_of
 from scenario_runner.scenario import Binding, Image, MarkBoundary, Scenario
@@ -94,10 +94,8 @@ class ImageResolver(ResourceResolver):
             problems.error("SR-IMAGE-006", f"{pointer}/dims", message)
             return None
         width, height = dims[1], dims[2]
-        try:
-            format = format_named(resource.format)
-        except ScenarioRunnerError as error:
-            problems.add_error(error, f"{pointer}/format")
+        format = known_format(resource.format, f"{pointer}/format", problems)
+        if format is None:
             return None
         most = full_mip_count(width, height)
         if resource.mips > most:

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple, NoReturn
 from scenario_runner.errors import error_of
 from scenario_runner.errors.diagnostic import error
 from scenario_runner.files.input import ArrayLike
-from scenario_runner.files.vk_formats import Format
+from scenario_runner.files.vk_formats import Format, find_format, format_help
 from scenario_runner.plan.graph_records import TensorPlan
 from scenario_runner.plan.image_records import ImagePlan
 from scenario_runner.plan.plan import ResourcePlan, span_of
@@ -86,6 +86,14 @@ class BufferResolver(ResourceResolver):
     def replaced(planned: BufferPlan, scenario: Scenario, data: ArrayLike) -> BufferPlan | None:
         source = ArraySource(data, planned.uid)
         return planned._replace(source=source) if source.size_bytes == planned.size_bytes else None
+
+
+def known_format(name: str, pointer: str, problems: Problems) -> Format | None:
+    """Find the format ``name``; return None after noting an error in ``problems``."""
+    format = find_format(name)
+    if format is None:
+        problems.error("SR-JSON-005", pointer, f"unknown format {name!r:.100}", format_help(name))
+    return format
 
 
 def check_groups(

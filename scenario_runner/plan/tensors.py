@@ -6,10 +6,10 @@ from math import prod
 from typing import Any
 
 from scenario_runner.files.input import ArrayLike
-from scenario_runner.files.vk_formats import ML_DTYPES, Format, find_format, format_help
+from scenario_runner.files.vk_formats import ML_DTYPES, Format
 from scenario_runner.plan.graph_records import TensorPlan
 from scenario_runner.plan.records import Source
-from scenario_runner.plan.resources import ResourceContext, ResourceResolver, source_of
+from scenario_runner.plan.resources import ResourceContext, ResourceResolver, known_format, source_of
 from scenario_runner.plan.sources import ArraySource, GeneratedSource, NpySource
 from scenario_runner.scenario import GraphConstant, Scenario, Tensor
 from scenario_runner.scenario.scenario import Problems
@@ -37,12 +37,8 @@ def is_open(resource: Any) -> bool:
 
 def tensor_format(name: str, pointer: str, problems: Problems) -> Format | None:
     """Find the format ``name`` for a tensor; return None after noting an error in ``problems``."""
-    format = find_format(name)
-    if format is None:
-        message = f"unknown format {name!r:.100}"
-        problems.error("SR-JSON-005", pointer, message, format_help(name))
-        return None
-    if not is_format_of_tensors(format):
+    format = known_format(name, pointer, problems)
+    if format is not None and not is_format_of_tensors(format):
         message = f"a tensor cannot have the format {name!r}: its elements are single numbers"
         help = "expected a format with one component, for instance VK_FORMAT_R32_SFLOAT or VK_FORMAT_R8_SINT"
         problems.error("SR-TENSOR-004", pointer, message, help)

@@ -10,14 +10,14 @@ from typing import Any, Final
 
 from scenario_runner.checks.bindings import KIND_WORDS, TEXEL_KINDS
 from scenario_runner.checks.stages import described
-from scenario_runner.errors import ScenarioRunnerError
 from scenario_runner.errors.diagnostic import Diagnostic, warning
 from scenario_runner.errors.text import counted
-from scenario_runner.files.vk_formats import Format, format_named
+from scenario_runner.files.vk_formats import Format
 from scenario_runner.plan.command_parts import CommandContext
 from scenario_runner.plan.image_records import AttributePlan, BufferStart, Vertices, bytes_of
 from scenario_runner.plan.plan import Plan, ResourcePlan
 from scenario_runner.plan.records import BufferPlan, BufferUsage
+from scenario_runner.plan.resources import known_format
 from scenario_runner.scenario import DispatchFragment
 from scenario_runner.shaders.spirv.stage_interface import StageVariable
 from scenario_runner.shaders.spirv.types import Array, Matrix, Vector
@@ -54,7 +54,7 @@ class VertexInputPlanner:
             place = f"{self._pointer}/vertex_attributes/{index}"
             input_ = missing.pop(attribute.location, None)
             buffer = self._buffer(attribute.resource_ref, "vertex")
-            format = self._format(attribute.format, f"{place}/format")
+            format = known_format(attribute.format, f"{place}/format", self._context.problems)
             if input_ is None:
                 message = f"{shader} reads no input at location {attribute.location}: the attribute is not used"
                 self._warn("SR-DRAW-002", place, message, "remove the attribute, or declare the input")
@@ -87,13 +87,6 @@ class VertexInputPlanner:
             return None
         resources[uid] = plan._replace(usage=plan.usage | {usage})
         return plan
-
-    def _format(self, name: str, place: str) -> Format | None:
-        try:
-            return format_named(name)
-        except ScenarioRunnerError as error:
-            self._context.problems.add_error(error, place)
-            return None
 
     def _check_kind(self, format: Format, shader: str, input_: StageVariable, place: str) -> None:
         """Check that a format has the kind of numbers that an input takes."""
