@@ -61,6 +61,8 @@ _DEVICES: Final[dict[str, JsonObject]] = {
     "Intel": {"vendor": "intel"},
     "QC": {"vendor": "qualcomm"},
 }
+_CHECK_KEYS: Final = {"REQUIRES": "not_supported", "UNSUPPORTED": "not_supported", "XFAIL": "expected_fail"}
+"""Directives with conditions, and the key that holds the reason."""
 _Cases = frozenset[frozenset[tuple[str, bool]]]
 """A condition about a device: alternatives of words that must hold, or must not hold."""
 _unknown_words: dict[str, object] = {}  # reported once
@@ -203,27 +205,22 @@ class _Test:
         for word, negation in _LOCAL.findall(self._local):
             if bool(_cases(word, self._path, 1)) == (not negation):
                 check["not_supported"] = f"lit.local.cfg: {'without ' if negation else ''}{word}"
-        for keyword, key in (
-            ("REQUIRES", "not_supported"),
-            ("UNSUPPORTED", "not_supported"),
-            ("XFAIL", "expected_fail"),
-        ):
-            for each in self._directives:
-                if each.keyword != keyword:
-                    continue
-                reason = f"{keyword}: {each.text}" + (f"; {each.comment}" if each.comment else "")
-                parts = [f"({part})" if "," in each.text else part for part in each.text.split(",")]
-                cases = _cases((" && " if keyword == "REQUIRES" else " || ").join(parts), self._path, each.line)
-                if not cases if keyword == "REQUIRES" else frozenset() in cases:
-                    check.setdefault(key, reason)
-                if keyword == "REQUIRES":
-                    words += [name for name, holds in min(cases, key=len, default=frozenset()) if holds]
-                    continue
-                devices = [name for case in cases for name, holds in case if holds and name in _DEVICES]
-                when += [{**_DEVICES[name], key: reason} for name in devices]
-                # The test is supported on devices that have each missing word.
-                alone = [name for case in cases if len(case) == 1 for name, holds in case if not holds]
-                words += alone if keyword == "UNSUPPORTED" else []
+        for each in sorted(self._directives, key=lambda each: each.keyword):
+            if each.keyword not in _CHECK_KEYS:
+                continue
+            key, is_required = _CHECK_KEYS[each.keyword], each.keyword == "REQUIRES"
+            reason = f"{each.keyword}: {each.text}" + (f"; {each.comment}" if each.comment else "")
+            parts = [f"({part})" if "," in each.text else part for part in each.text.split(",")]
+            cases = _cases((" && " if is_required else " || ").join(parts), self._path, each.line)
+            if not cases if is_required else frozenset() in cases:
+                check.setdefault(key, reason)
+            if is_required:
+                words += [name for name, holds in min(cases, key=len, default=frozenset()) if holds]
+                continue
+            devices = [name for case in cases for name, holds in case if holds and name in _DEVICES]
+            when += [{**_DEVICES[name], key: reason} for name in devices]
+            if each.keyword == "UNSUPPORTED":  # a device with each missing word supports the test
+                words += [name for case in cases if len(case) == 1 for name, holds in case if not holds]
         features = sorted({_FEATURES[word] for word in words if word in _FEATURES})
         extensions = sorted({word for word in words if word.startswith("VK_")})
         if features or extensions:

@@ -103,7 +103,7 @@ class Extent(_Part):
 class DataBuffer(_Part):
     """A buffer, an array of buffers, or expected content."""
 
-    name: str
+    name: Annotated[str, Field(min_length=1)]
     format: DataFormat
     channels: _Channels = 1
     stride: _Integer = 0
