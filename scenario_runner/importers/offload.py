@@ -22,13 +22,14 @@ from scenario_runner.importers import item_folders
 from scenario_runner.importers.item_folders import (
     FoundTest,
     Imported,
+    ItemWriter,
+    JsonObject,
     Outcome,
     Prepared,
     decoded,
     file_error,
     read_source,
 )
-from scenario_runner.importers.item_writer import ItemWriter, JsonObject
 from scenario_runner.importers.offload_pipeline import read_pipeline
 from scenario_runner.importers.offload_scenario import CompiledShader, PipelineItem
 

@@ -16,7 +16,7 @@ from scenario_runner.errors import UnsupportedError
 from scenario_runner.errors.text import Json
 from scenario_runner.files.dds import format_header
 from scenario_runner.files.vk_formats import format_named, name_of_channels
-from scenario_runner.importers.item_writer import ItemWriter, JsonObject, filled
+from scenario_runner.importers.item_folders import ItemWriter, JsonObject, filled
 from scenario_runner.importers.memory_layouts import NUMERIC_KINDS
 from scenario_runner.importers.offload_pipeline import (
     TYPES,

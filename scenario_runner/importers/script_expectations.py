@@ -12,8 +12,7 @@ from typing import Final
 
 from scenario_runner.errors import UnsupportedError
 from scenario_runner.errors.text import Json
-from scenario_runner.importers.item_folders import file_error
-from scenario_runner.importers.item_writer import JsonObject
+from scenario_runner.importers.item_folders import JsonObject, file_error
 from scenario_runner.importers.memory_layouts import as_json
 from scenario_runner.importers.script import Buffer, SameContent, Script, Texels, Values
 from scenario_runner.importers.statements import Tolerance

@@ -16,8 +16,7 @@ from scenario_runner.errors import UnsupportedError
 from scenario_runner.errors.text import Json, reason_of
 from scenario_runner.files.input import CHECK_FILE, SCENARIO_FILE
 from scenario_runner.files.vk_formats import Format
-from scenario_runner.importers.item_folders import RECORD, file_error
-from scenario_runner.importers.item_writer import ItemWriter, JsonObject, filled
+from scenario_runner.importers.item_folders import RECORD, ItemWriter, JsonObject, file_error, filled
 from scenario_runner.importers.memory_layouts import Bytes, Element, wrapped
 from scenario_runner.importers.script import (
     DEPTH_BUFFER,
