@@ -66,7 +66,7 @@ def check_registers(index: Index, uid: str, variables: Sequence[DescriptorBindin
         return []
     names = " and ".join(repr(variable.name) for variable in variables)
     first = variables[0]
-    place = f"set {first.set} and binding {first.binding}, so that one resource is bound to all of them"
+    place = f"set {first.set} and binding {first.binding}, so they all access the same resource"
     message = f"the variables {names} of shader {uid!r} have the same {place}"
     help = "t0 and u0 are the same binding: give the registers different numbers, or write [[vk::binding(1, 0)]]"
     return [warning("SR-BIND-010", pointer, message, help)]

@@ -50,7 +50,7 @@ def check_stages(vertex: Stage, fragment: Stage, pointer: str) -> tuple[list[Dia
     if findings:
         return findings, []
     if "Position" not in vertex.interface.outputs_built_in:
-        message = f"{vertex.label} never writes a position (gl_Position), so that the draw is undefined"
+        message = f"{vertex.label} never writes a position (gl_Position), so the draw is undefined"
         findings.append(warning("SR-STAGE-007", vertex.pointer, message))
     for sentence in _wrong_modes(fragment):
         findings.append(error("SR-STAGE-006", fragment.pointer, f"{fragment.label} {sentence}"))
@@ -58,7 +58,7 @@ def check_stages(vertex: Stage, fragment: Stage, pointer: str) -> tuple[list[Dia
         is_float = input_.scalar.is_float and input_.scalar.width_bits != 64
         if not (input_.flat or input_.per_vertex or is_float):
             what = f"{fragment.label} interpolates {described('input', input_)}"
-            message = f"{what}: only floats of 16 and 32 bits can be"
+            message = f"{what}, but only floats of 16 and 32 bits can be interpolated"
             findings.append(error("SR-STAGE-003", fragment.pointer, message, "declare it flat"))
     outputs = {(output.location, output.component): output for output in vertex.interface.outputs}
     needs: list[Need] = []

@@ -120,7 +120,7 @@ def _check(options: argparse.Namespace, output: str) -> None:
         message = f"--output {options.output}: {above!r} is not a folder that can be written"
         raise UsageError(message, help="name another")
     if not options.devices and (options.atol or options.rtol or options.ulp):
-        raise UsageError("--atol, --rtol and --ulp are for --devices", help="expectations have tolerances of their own")
+        raise UsageError("--atol, --rtol and --ulp are for --devices", help="expectations have their own tolerances")
     if options.devices and options.device:
         raise UsageError("--device and --devices were given", help="give one of them")
 

@@ -225,7 +225,7 @@ def ignored_elements(planes: Sequence[Plane], mask: str | None, border: int) -> 
         lines = numpy.moveaxis(flags, axis, 0)
         lines[:border] = lines[-border:] = True
     if flags.size and flags.all():
-        raise ValueError("no element of the output counts")
+        raise ValueError("every element of the output is ignored")
     return flags.reshape(-1)
 
 

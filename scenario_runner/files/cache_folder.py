@@ -186,7 +186,7 @@ def read_own(path: str, most_bytes: int) -> tuple[bytes, float]:
     try:
         status = os.fstat(descriptor)
         if status.st_size > most_bytes:
-            raise OSError(f"it has {status.st_size} bytes, of {most_bytes} at most")
+            raise OSError(f"it has {status.st_size} bytes, expected at most {most_bytes}")
         return os.read(descriptor, status.st_size), status.st_mtime
     finally:
         os.close(descriptor)

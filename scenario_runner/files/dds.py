@@ -251,7 +251,7 @@ def _dx10_format(source: SourceFile, start: bytes) -> tuple[Format, bool]:
         raise _unsupported(source.path, f"holds an array of {array_size} images, expected one")
     known = format_of_dxgi(dxgi + 1 if dxgi in _DXGI_TYPELESS_BLOCKS else dxgi)
     if known is None:
-        raise _unsupported(source.path, f"has texels of the DXGI_FORMAT {dxgi}, which no supported VkFormat equals")
+        raise _unsupported(source.path, f"has the DXGI_FORMAT {dxgi}, which matches no supported VkFormat")
     return known, dxgi not in _DXGI_TYPELESS_BLOCKS
 
 

@@ -192,7 +192,7 @@ def encoded(values: object, element: Element, count: int) -> bytes:
     data = bytearray(element.encoded(numbers))
     is_finite = numpy.isfinite(element.numbers(numpy.frombuffer(data, element.dtype)))
     if not is_finite.all():  # also for a number like 1e999 in JSON
-        raise ValueError(f"{values[int(is_finite.argmin())]!r:.60} is beyond the values of {element.name}")
+        raise ValueError(f"{values[int(is_finite.argmin())]!r:.60} is out of the range of {element.name}")
     for at, text in texts.items():
         data[at * element.size_bytes : (at + 1) * element.size_bytes] = _special(text, element)
     return bytes(data)

@@ -73,7 +73,7 @@ def essential_chunks(path: str, data: bytes) -> bytes:
     else:
         raise unsupported(path, f"has more than {_CHUNKS_IN_ALL_LIMIT} chunks")
     if data[25] == PALETTE and b"PLTE" not in kinds:
-        raise damaged(path, "has texels that are numbers of colours, but no chunk b'PLTE' that says which colours")
+        raise damaged(path, "has texels that index colours, but no chunk b'PLTE' with the colours")
     _check_rows(path, data, b"".join(compressed))
     return b"".join(kept)
 

@@ -120,7 +120,7 @@ class CommandParser:
         source = self._script.buffers[pipeline.indices if is_indexed else pipeline.vertex_data[0].buffer]
         count = numbers.get("COUNT") or source.count - first
         if first + count > source.count:
-            raise row.wrong(f"{source.name!r} has {source.count} elements, and the draw ends after {first + count}")
+            raise row.wrong(f"{source.name!r} has {source.count} elements, but the draw reads {first + count}")
         keys: dict[str, Json] = {"topology": topology, "vertex_count": count}
         keys |= {key: numbers[keyword] for keyword, key in _FIRST.items() if numbers.get(keyword)}
         if numbers.get("INSTANCE_COUNT", 1) != 1:

@@ -401,7 +401,7 @@ class _Parser:
             else:
                 keys[keyword.lower()] = row.integer("a number of bytes")
         if element.format is None:
-            raise row.wrong(f"the type of {buffer.name!r} is not that of a vertex attribute")
+            raise row.wrong(f"a vertex attribute cannot have the type of {buffer.name!r}")
         keys = {"format": element.format.name, "stride": element.size_bytes} | keys
         pipeline.vertex_data.append(VertexData(location, buffer.name, keys))
 

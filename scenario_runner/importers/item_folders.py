@@ -118,7 +118,7 @@ def find_files(paths: Iterable[str], extensions: tuple[str, ...]) -> Iterator[Fo
         for file in files:
             name = os.path.relpath(file, root or os.curdir).replace(os.sep, "/")
             if name in names:
-                message = f"has the name {name!r} of the test in {names[name]}"
+                message = f"has the same name {name!r} as the test in {names[name]}"
                 yield file_error(file, message, "import it into another suite")
             else:
                 names[name] = file

@@ -295,7 +295,7 @@ class PipelineItem:
         if self._writer.resources[uid][0] == "image" and buffer and buffer.output_props:
             height, width = buffer.output_props.height, buffer.output_props.width
             if not height * width or values.size % (height * width):
-                raise ValueError(f"{uid!r:.60} has {width} x {height} texels, and {values.size} numbers are expected")
+                raise ValueError(f"{uid!r:.60} has {width} x {height} texels, but {values.size} numbers are expected")
             values = values.reshape(1, height, width, -1)
         source: JsonObject = {"at": 0, "values": values.tolist(), "dtype": values.dtype.name}
         if not is_start:

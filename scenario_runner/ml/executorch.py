@@ -68,8 +68,8 @@ def read_program(file: SourceFile) -> Program:
     except (DamagedError, struct.error, IndexError, StopIteration) as error:
         raise file_error(file.path, "is a damaged ExecuTorch program, or was cut short", code="SR-FILE-013") from error
     if not program.calls:
-        runs = ", ".join(dict.fromkeys(program.others)) or "nothing"
-        message = f"is an ExecuTorch program without a VGF model; it runs: {runs:.300}"
+        runs = ", ".join(dict.fromkeys(program.others)) or "none"
+        message = f"is an ExecuTorch program without a VGF model; its operators: {runs:.300}"
         raise file_error(file.path, message, help="export it with the VGF backend of ExecuTorch", code="SR-FILE-014")
     for part in program.parts:
         if part.offset_bytes + part.size_bytes > file.size_bytes:

@@ -431,7 +431,7 @@ class _Types:
         """Define a tensor type with a shape behind the open type at ``at``."""
         words = self._words
         if words[at] >> 16 < 4:
-            raise ShapeError("has tensors of any rank, which cannot be given a shape")
+            raise ShapeError("has tensors without a rank, which cannot get a shape")
         rank = words[at + 3]
         number = words[self._at[rank] + 1]
         if words[self._at[number] + 2] != 32:

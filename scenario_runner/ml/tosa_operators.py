@@ -181,8 +181,8 @@ def _windows(sizes: Sequence[int], kernel: Sequence[int], pad: Shape, stride: Sh
         if UNKNOWN in (size, extent):
             counts.append(UNKNOWN)
         elif room < 0:
-            padding = f"the {size} elements with {before} and {after} of padding"
-            raise ShapeError(f"has a kernel of {covered} in {name}, more than {padding}")
+            padded = f"{before} + {size} + {after} elements"
+            raise ShapeError(f"has a kernel of {covered} in {name}, but the padded input has {padded}")
         else:
             counts.append(room // step + 1)
     return counts

@@ -76,8 +76,8 @@ def read_header(start: bytes | memoryview, file_size_bytes: int, path: str) -> H
     for name, offset, size in zip(_SECTION_NAMES, numbers[::2], numbers[1::2], strict=True):
         if offset < SIZE_BYTES or offset + size > file_size_bytes:
             message = (
-                f"the {name} section is said to be bytes {offset} to {offset + size}, "
-                f"but the file has {file_size_bytes} bytes, the header's {SIZE_BYTES} included"
+                f"the header places the {name} section at bytes {offset} to {offset + size}, "
+                f"but the file has {file_size_bytes} bytes, and the first {SIZE_BYTES} are the header"
             )
             raise damaged(path, "/header", message, CUT)
         if name != "constant" and size > _FLATBUFFER_LIMIT_BYTES:
@@ -113,7 +113,7 @@ def read_open_vgf(file: SourceFile) -> Vgf:
             help="scenario-runner vgf extract writes the models, to be run one by one",
         ).at(path=file.path)
     if others:
-        log.warning(__name__, "%s: operators of the program around its model are not run: %s", file.path, others)
+        log.warning(__name__, "%s: the program's operators outside the VGF model are not run: %s", file.path, others)
     models = [_parsed(Content(file, call.part.size_bytes, call.part.offset_bytes), file.path) for call in program.calls]
     if len(models) == 1:
         return in_program_order(program, models[0])

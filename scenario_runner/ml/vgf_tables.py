@@ -253,7 +253,7 @@ def _raw_constants(content: Content, section: Section, start: memoryview, path: 
     payload_size = section.size_bytes - _START_BYTES - count * _RECORD.size
     for i, (resource_index, sparsity, size, offset) in enumerate(_RECORD.iter_unpack(records)):
         if offset + size > payload_size:
-            message = f"the data are said to be bytes {offset} to {offset + size} of {payload_size}"
+            message = f"the record places the data at bytes {offset} to {offset + size} of {payload_size}"
             raise damaged(path, f"/constants/{i}", message, CUT)
         place = payload_offset + offset
         data = content.part(place, size) if isinstance(content.source, memoryview) else None

@@ -394,7 +394,7 @@ class BindingPlanner:
         what = f"resource {uid!r} is bound to set {binding.set}, binding {binding.id}, which {shaders} not use"
         slot = _meant(binding, missing, self._resources.get(uid))
         if slot is None:
-            self._problems.warn("SR-BIND-002", place, what, "nothing that is written here can depend on it")
+            self._problems.warn("SR-BIND-002", place, what, "no result of the command can depend on it")
             return
         missing.remove(slot)
         key, wrong, right = "id", binding.id, slot.binding

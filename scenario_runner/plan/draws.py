@@ -230,7 +230,7 @@ class _DrawPlanner:
                 message = f"{name} has the format {format.name}, which has no depth"
                 self._error("SR-ATTACH-006", place, message, "use a depth format such as VK_FORMAT_D32_SFLOAT")
             if image.group is not None:
-                message = f"{name} is in the memory group {image.group!r}, which no depth attachment can be"
+                message = f"{name} is a depth attachment, which cannot be in a memory group ({image.group!r})"
                 self._error("SR-ATTACH-011", place, message, "take the image out of the group")
             return
         if not attachment.declared:
@@ -256,7 +256,7 @@ class _DrawPlanner:
             elif lost:
                 message = f"{what} goes to the attachment {lost[0]}; the drawing has {len(attachments) or 'none'}"
                 help = "add an image to color_attachment_refs, or drop the output"
-                self._warn("SR-ATTACH-001", self._pointer, f"{message}, so that it is lost", help)
+                self._warn("SR-ATTACH-001", self._pointer, f"{message}, so it is lost", help)
         for index, attachment in enumerate(attachments):
             place = f"{self._pointer}/color_attachment_refs/{index}"
             outputs = written.get(index, {})

@@ -389,7 +389,7 @@ class Values:
         format, kind, error = row.known_format, _kind_of(row), self._problems.error
         if min(shape, default=1) < 0:
             what = f"{self._where} has a value of the shape {list(shape)} between its segments"
-            message = f"{what}, and nothing tells its dynamic dimensions"
+            message = f"{what}, and its dynamic dimensions are unknown"
             error("SR-GRAPH-007", self._pointer, message, "convert the model with fixed shapes")
             return None
         if format is None or not kind:

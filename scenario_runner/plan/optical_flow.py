@@ -137,7 +137,7 @@ class OpticalFlowResolver(CommandResolver):
             if name in ("search_image", "template_image"):
                 if (part.width, part.height) != (width, height):
                     message = f"{texels}; the optical flow has {width} x {height} texels"
-                    help = "width and height are those of the two images"
+                    help = "give the command the width and height of search_image and template_image"
                     self._problems.error("SR-FLOW-001", image.place, message, help)
             elif (part.width, part.height) != vectors:
                 flow = f"an optical flow of {width} x {height} texels with the grid size {grid}x{grid}"
@@ -174,8 +174,8 @@ class OpticalFlowResolver(CommandResolver):
         """Drop and warn of flags about a previous optical flow. A session's first optical flow has none."""
         for index, flag in enumerate(flags):
             if flag in _FLAGS_OF_FOLLOWING:
-                what = f"the flag {flag!r} is about the previous optical flow of the session"
+                message = f"the flag {flag!r} is ignored: the session has no previous optical flow"
                 help = "optical flows of equal size, grid size, performance level and formats share a session"
                 place = f"{pointer}/execution_flags/{index}"
-                self._problems.warn("SR-FLOW-006", place, f"{what}, and this one is the first; it is ignored", help)
+                self._problems.warn("SR-FLOW-006", place, message, help)
         return tuple(flag for flag in flags if flag not in _FLAGS_OF_FOLLOWING)

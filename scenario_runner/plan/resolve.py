@@ -312,7 +312,7 @@ def _ml_features(
             need(_TENSORS, "tensors", what, plan.pointer)
             need(_VULKAN_1_3, "synchronization2", what, plan.pointer)
             if plan.linear and (plan.strides is not None or plan.image is not None):
-                need(_TENSORS, "tensorNonPacked", f"{what}, whose elements are not packed,", plan.pointer)
+                need(_TENSORS, "tensorNonPacked", f"{what} with unpacked elements", plan.pointer)
     for graph in graphs:
         need(_GRAPHS, "dataGraph", graph.label, graph.pointer)
         if graph.kind == "graph":

@@ -169,7 +169,7 @@ def _check_sources(group: str, members: list[ResourcePlan], problems: Problems) 
     for plan, other in _collisions(plan for plan in members if plan.source is not None):
         paths = [getattr(resource.source, "path", None) for resource in (plan, other)]
         if paths[0] is None or paths[0] != paths[1] or plan.offset_bytes != other.offset_bytes:
-            message = f"the initial content of {plan.uid!r} overlaps that of {other.uid!r} in memory group {group!r}"
+            message = f"the initial contents of {plan.uid!r} and {other.uid!r} overlap in memory group {group!r}"
             problems.error("SR-MEMORY-001", f"{plan.pointer}/memory_group", message, "give one of them initial content")
 
 
@@ -371,5 +371,5 @@ def _encoded(values: list[float], dtype: str) -> bytes:
     if "float" in dtype:
         for value, rounded in zip(values, struct.unpack(f"<{len(values)}{STRUCT_CODES[dtype]}", data), strict=True):
             if type(value) is int and value != rounded:
-                raise ValueError(f"the nearest one to {value} is {int(rounded)}")
+                raise ValueError(f"the nearest float to {value} is {int(rounded)}")
     return data

@@ -128,8 +128,8 @@ def _shape(
 def report_unknown_shape(tensor: Any, pointer: str, problems: Problems) -> None:
     """Note an error for a tensor with open dimensions that no graph defines."""
     what = f"tensor {tensor.uid!r} has the shape {list(tensor.dims)}"
-    message = f"{what}, and no graph of the scenario tells its dimensions of 0 or less"
-    help = "give the shape, or bind the tensor to a graph whose shapes are fixed or follow from its inputs'"
+    message = f"{what}, but no graph of the scenario defines the dimensions of 0 or less"
+    help = "give the shape, or bind the tensor to a graph with fixed shapes, or shapes that follow from its inputs"
     problems.error("SR-TENSOR-006", f"{pointer}/dims", message, help)
 
 
@@ -163,7 +163,7 @@ def check_content(
             help = f"convert the data to {needed}, or give the tensor the format of the data"
             problems.warn("SR-TENSOR-007", place, message, help)
         else:
-            message = f"{what} has the format {format.name}, whose elements are {needed}, but {held}"
+            message = f"{what} has the format {format.name} ({needed}), but {held}"
             problems.error(code, place, message, "convert the data, or give the tensor the format of the data")
             good = False
     if array_shape is not None and array_shape != shape and not (shape in ((), (1,)) and array_shape in ((), (1,))):

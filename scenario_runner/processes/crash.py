@@ -18,7 +18,7 @@ _HELP: Final = (
     "a shader that reads or writes out of bounds is the usual cause: try --enable-robustness-features or --validation;"
     " scenario-runner reduce makes a small scenario for a report"
 )
-_HELP_OF_COMPILERS: Final = "the shaders may be too much for it, or another compiler may do better (--glslang)"
+_HELP_OF_COMPILERS: Final = "the shaders may be too large for this compiler: try another (--glslang)"
 _MOST_FRAMES: Final = 40
 _LIMIT_S: Final = 60.0
 _HANDLER: Final = "<signal handler called>"

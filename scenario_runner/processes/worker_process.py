@@ -212,7 +212,7 @@ class WorkerProcess:
     def start_error(self) -> DriverCrashError:
         """Make the error about a worker that ended before the first item."""
         work = progress.read(self._path(worker.PROGRESS)).what or "starting"
-        return DriverCrashError(f"a process that was to run scenarios {self.end} while {work}", help=_HELP_AT_START)
+        return DriverCrashError(f"a worker process {self.end} while {work}", help=_HELP_AT_START)
 
     def close_inherited(self) -> None:
         """Release this worker's descriptors in another worker, a fork of the pool."""

@@ -83,7 +83,7 @@ def pack(
     for name in packing.files:
         target = os.path.realpath(os.path.join(output, name))
         if target in inputs:
-            raise UsageError(f"--output {output}: {target!r} would be replaced, which is packed", help="choose another")
+            raise UsageError(f"--output {output}: the input {target!r} would be replaced", help="choose another")
         if not target.startswith(inside):
             raise UsageError(f"--output {output}: {name!r} is a link that leads out of the folder", help="remove it")
     with OutputSet() as files:

@@ -89,7 +89,7 @@ def check_files(plan: Plan, folder: str, listing: str, mark: str, files: Iterabl
     for path, uid, what in ((path_of_list, "", "the list of files"), *files):
         why = taken.get(os.path.realpath(path)) if taken else None
         if why is not None:
-            message = f"is where {what} would be written, but the scenario {why} this file"
+            message = f"cannot become {what}, because the scenario {why} this file"
             raise file_error(path, message, help="choose another folder")
         try:
             check_destination(path)
@@ -99,7 +99,7 @@ def check_files(plan: Plan, folder: str, listing: str, mark: str, files: Iterabl
             raise
     if os.path.exists(path_of_list) and read_list(path_of_list, mark) is None:
         kind = "the index of a dump" if mark.endswith("dump") else "a list of captures"
-        raise file_error(path_of_list, f"is not {kind}, which would replace it", help="choose another folder")
+        raise file_error(path_of_list, f"is not {kind}, and a run would replace it", help="choose another folder")
     check_folder_to_write(folder)
 
 

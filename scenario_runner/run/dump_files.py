@@ -306,7 +306,7 @@ def read_index(folder: str) -> DumpIndex:
         raise file_error(folder, "is a file, expected the folder of a dump", help=help)
     path, how = os.path.join(folder, INDEX), "--dump-all DIR writes one"
     if os.path.isdir(folder) and not os.path.lexists(path):
-        raise file_error(folder, f"has no {INDEX}, so that it is not a dump", help=how)
+        raise file_error(folder, f"has no {INDEX}, so it is not a dump", help=how)
     try:
         index = json.loads(read_file(path))
     except OSError as error:

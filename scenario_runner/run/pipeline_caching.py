@@ -205,7 +205,7 @@ def _read(path: str, physical: PhysicalDevice) -> bytes:
     content, modified_s = read_own(path, _MOST_BYTES)
     touch(path, modified_s)
     if len(content) < _HEADER.size:
-        raise ValueError(f"it has {len(content)} bytes, expected a header of {_HEADER.size} at least")
+        raise ValueError(f"it has {len(content)} bytes, expected at least the {_HEADER.size} bytes of a header")
     size, version, vendor, number, uuid = _HEADER.unpack_from(content)
     properties = physical.properties
     for what, value, expected in (

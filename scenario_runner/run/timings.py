@@ -80,7 +80,7 @@ class Timings:
         self.period_ns = device.physical.limits.timestampPeriod
         if not self.valid_bits:
             self.why_none = (
-                f"the queue of {self.device!r} has no timestamps (timestampValidBits is 0), so that times on the device"
+                f"the queue of {self.device!r} has no timestamps (timestampValidBits is 0), so times on the device"
                 " cannot be measured"
             )
             if self._warn:

@@ -62,11 +62,11 @@ def flattened(values: list[Json]) -> tuple[tuple[int, ...], list[Json]]:
     while any(isinstance(value, list) for value in values):
         lengths = {len(value) if isinstance(value, list) else -1 for value in values}
         if len(lengths) > 1:
-            raise ValueError("expected arrays of one length")
+            raise ValueError("expected arrays of the same length")
         shape += (lengths.pop(),)
         values = list(chain.from_iterable(values))
     if not values:
-        raise ValueError("expected a value or more")
+        raise ValueError("expected at least one value")
     return shape, values
 
 

@@ -350,7 +350,7 @@ class ClusterWorkers:
             return
         self._hosts[address] = about["host"]
         if about["program"] != self._program:
-            why = f"its scenario-runner {about['version']} differs from the local one, {version.__version__}"
+            why = f"its scenario-runner ({about['version']}) differs from this host's ({version.__version__})"
             self._not_used(address, Diagnostic("SR-CLUSTER-003", "error", None, why))
 
     def _received(self, shard: _Shard, reply: remote.Reply) -> Iterator[Result]:

@@ -226,8 +226,8 @@ def refused(updates: Iterable[tuple[Item, Iterable[Change]]]) -> tuple[list[Diag
             continue
         code, message = "SR-EXPECT-011", f"is an input of {inputs.get(path)!r:.200}, and would be overwritten"
         if path not in inputs:
-            code, message = "SR-EXPECT-006", f"is what {' and '.join(names.values())} must give, but they differ"
-        help = "expect different files of them, none of which is an input"
+            code, message = "SR-EXPECT-006", f"is expected by {' and '.join(names.values())}, but their results differ"
+        help = "give each output an expected file that no item reads as input"
         problems.append(Diagnostic(code, "error", None, message, help, path=changes_of_path[0][1].path))
         ids |= writers
     return problems, ids

@@ -139,7 +139,7 @@ def find_tests(paths: Iterable[str]) -> Iterator[FoundTest | ScenarioRunnerError
                 below.clear()
                 name = os.path.relpath(folder, root) if folder != root else os.path.basename(root)
                 if name in names:
-                    message = f"has the name {name!r} of the test in {names[name]}"
+                    message = f"has the same name {name!r} as the test in {names[name]}"
                     yield _wrong(folder, message, "import it into another suite")
                 else:
                     names[name] = folder

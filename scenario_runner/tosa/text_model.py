@@ -329,7 +329,7 @@ def _return(text: str, at: int) -> tuple[tuple[Value, ...], int]:
     while cursor.take("," if types else ":"):
         types.append(cursor.type())
     if len(types) != len(names):
-        raise NotUnderstoodError("a return whose numbers of values and types differ")
+        raise NotUnderstoodError("a return with different numbers of values and types")
     cursor.skip_location()
     return tuple(map(Value, names, types)), cursor.at
 
@@ -365,7 +365,7 @@ def _custom(text: str, match: re.Match[str], line: int) -> CustomOperation:
         raise NotUnderstoodError("a custom operation with attributes other than strings")
     domain, name, implementation = texts
     if len(operands) != len(operand_types) or len(names) != len(result_types):
-        raise NotUnderstoodError("a custom operation whose numbers of values and types differ")
+        raise NotUnderstoodError("a custom operation with different numbers of values and types")
     return CustomOperation(
         name=name.value,
         domain=domain.value,

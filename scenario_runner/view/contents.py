@@ -163,7 +163,7 @@ def read_content(
 def _no_level(path: str, count: int, level: int) -> FileError:
     has = f"{count} mip levels" if count > 1 else "one mip level"
     others = " and ".join(codec.extension for codec in CODECS if codec.holds_levels)
-    return file_error(path, f"has {has}, so that there is no level {level}", help=f"{others} files may have more")
+    return file_error(path, f"has {has}, but no level {level}", help=f"{others} files may have more")
 
 
 def _read_array(path: str, element: Element | None, shape: tuple[int, ...] | None) -> Content:

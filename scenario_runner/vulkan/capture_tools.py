@@ -285,7 +285,7 @@ def set_up_gfxreconstruct(path: str) -> None:
     check_folder_to_write(os.path.dirname(path))
     if os.path.isfile(path) and os.path.getsize(path) and not is_gfxr(path):
         help = "choose another file, or remove this one"
-        raise file_error(named, "is not a capture of gfxreconstruct, which would replace it", help=help)
+        raise file_error(named, "is not a capture of gfxreconstruct, and a run would replace it", help=help)
     present = next((layer for layer in available_layers() if layer[0] == GFXR_LAYER), None)
     if present is None:
         message = f"--gfxr needs gfxreconstruct: its layer {GFXR_LAYER} was not found"
@@ -293,7 +293,7 @@ def set_up_gfxreconstruct(path: str) -> None:
     if any(version in present[2] for version in _WITHOUT_FRAMES):
         log.warning(
             __name__,
-            "this gfxreconstruct (%s) records no frames of programs without a window, so that the whole run is one;"
+            "this gfxreconstruct (%s) records no frames without a window, so the whole run is a single frame;"
             " newer versions know frame boundaries",
             present[2].removeprefix("GFXReconstruct Capture Layer "),
         )

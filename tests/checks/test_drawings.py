@@ -130,7 +130,7 @@ def test_vertex_buffers(scene: Scene) -> None:
 
 def test_no_position(scene: Scene) -> None:
     """A vertex shader without gl_Position draws nobody knows what."""
-    message = "shader 'v' never writes a position (gl_Position), so that the draw is undefined"
+    message = "shader 'v' never writes a position (gl_Position), so the draw is undefined"
     vertex = VERTEX.replace("gl_Position = vec4(0);", "")
     assert found(drawing(scene, vertex)) == [f"SR-STAGE-007 warning /resources/0/shader: {message}"]
 

@@ -179,7 +179,7 @@ def test_damaged_dumps(scene: Scene, program: Program, tmp_path: Path, change: s
 def test_a_folder_without_a_dump(scene: Scene, program: Program, tmp_path: Path) -> None:
     """A folder that holds none, or is not there, and a file are errors."""
     for given, message in (
-        (".", ".: has no index.json, so that it is not a dump\n  help: --dump-all DIR writes one\n"),
+        (".", ".: has no index.json, so it is not a dump\n  help: --dump-all DIR writes one\n"),
         ("missing", "missing/index.json: cannot be read: no such file or directory\n"),
         ("a/index.json", "a/index.json: is a file, expected the folder of a dump\n  help: give its folder: a\n"),
     ):

@@ -24,7 +24,8 @@ def test_a_machine_that_lacks_a_compiler(tmp_path: Path, program: Program) -> No
     assert (ended.code, ended.out.splitlines()[-1]) == (17, "suite incomplete: 0 of 3 items unexpected")
     assert ": 3 MissingTool\n" in ended.out
     lacking = (
-        "3 items did not run, as this machine lacks a tool: shader 'double': the shader compiler 'no-such-compiler'"
+        "3 items did not run, because this machine lacks a tool:"
+        " shader 'double': the shader compiler 'no-such-compiler'"
     )
     sentence = f"error: {lacking} (named by --glslang) does not exist [SR-SUITE-016]"
     assert [line for line in ended.err.splitlines() if line.startswith("error: ")] == [sentence]
@@ -57,7 +58,7 @@ def test_a_machine_that_lacks_the_package_of_a_metric(tmp_path: Path, program: P
     sentence = "needs the package 'flip-evaluator', which is not installed"
     ended = program("test", "suite", env=environment)
     assert (ended.code, ended.out.splitlines()[-1]) == (17, "suite incomplete: 0 of 1 item unexpected")
-    assert f"error: 1 item did not run, as this machine lacks a tool: {sentence} [SR-SUITE-016]" in ended.err
+    assert f"error: 1 item did not run, because this machine lacks a tool: {sentence} [SR-SUITE-016]" in ended.err
     updated = program("test", "suite", "--update", env=environment).out
     assert "no change: MissingTool: " in updated
     assert sentence in updated

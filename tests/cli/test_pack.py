@@ -225,7 +225,7 @@ def test_generated_files(tmp_path: Path, program: Program) -> None:
         ("missing data", 4, "two.npy: cannot be opened: no such file or directory"),
         ("wrong scenario", 3, "the required key 'commands' is missing"),
         ("no scenario", 4, "none.json: cannot read the scenario: no such file or directory"),
-        ("own folder", 2, "scenario.json' would be replaced, which is packed"),
+        ("own folder", 2, "scenario.json' would be replaced"),
         ("a file as the folder", 4, "cannot be created"),
         ("a link in the folder", 2, "'scenario.json' is a link that leads out of the folder"),
         ("an include by a macro", 4, "includes a file through a macro: its text cannot be inserted"),

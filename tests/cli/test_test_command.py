@@ -58,7 +58,7 @@ def test_a_compiler_that_hangs(tmp_path: Path, program: Program) -> None:
         f"was killed, since it took more than 1 s (--timeout), while waiting for the shader compiler '{compiler}'"
         in ended.out
     )
-    assert "help: the shaders may be too much for it" in ended.out
+    assert "help: the shaders may be too large for this compiler" in ended.out
     assert "driver" not in ended.out
 
 
@@ -251,7 +251,7 @@ def test_a_file_that_two_items_expect(tmp_path: Path, program: Program) -> None:
     (sources,) = (tmp_path / "three").glob("*.npy")
     numpy.save(sources, numpy.ones(4, "uint32"))
     ended = program("test", "one", "three", "--update", "--dry-run", exit_code=1)
-    said = r"^error: common.npy: is what '.*' of '(one|three)/.* must give, but they differ \[SR-EXPECT-006\]$"
+    said = r"^error: common.npy: is expected by '.*' of '(one|three)/.*, but their results differ \[SR-EXPECT-006\]$"
     assert re.search(said, ended.err, re.M)
     assert ended.out == "0 expectations of 2 items would change\n"
     item(tmp_path / "four", "four", {"outputs": {"x": {"file": "own.npy"}}})

@@ -169,7 +169,7 @@ def test_a_file_that_does_not_fit_is_named_by_its_option(tmp_path: Path) -> None
     assert ended.code == FileError.exit_code
     problems = [line for line in ended.err.splitlines() if line.startswith("error")]
     assert problems == [
-        f"error: {model}: --input x: tensor 'x' has the format VK_FORMAT_R32_SFLOAT, whose elements are float32, but"
+        f"error: {model}: --input x: tensor 'x' has the format VK_FORMAT_R32_SFLOAT (float32), but"
         f" '{file}' holds int32 [SR-FILE-002]",
         f"error: {model}: --input x: tensor 'x' has the shape [1, 8, 8, 2], but '{file}' has the shape [4, 16]"
         " [SR-FILE-002]",

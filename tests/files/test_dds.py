@@ -240,7 +240,7 @@ def test_blocks_of_pillow_pass_through(tmp_path: Path, pixel_format: str, name: 
         (dds_bytes(b"a", dimension=4),
          "holds a resource of dimension 4 (three-dimensional), expected 3 (two-dimensional)"),
         (dds_bytes(b"a", array=6), "holds an array of 6 images, expected one"),
-        (dds_bytes(b"a", dxgi=27), "has texels of the DXGI_FORMAT 27, which no supported VkFormat equals"),
+        (dds_bytes(b"a", dxgi=27), "has the DXGI_FORMAT 27, which matches no supported VkFormat"),
         (dds_bytes(b"", width=0), "says it has 0x1 texels, expected at least one"),
         (dds_bytes(b"a", mips=2), "says it has 2 mip levels, but 1x1 texels have at most 1"),
         (dds_bytes(b"a", mips=0xFFFFFFFF), "says it has 4294967295 mip levels, but 1x1 texels have at most 1"),

@@ -203,7 +203,7 @@ def with_header(*fields: int) -> bytes:
         (GOOD[:33] + chunk(b"IDAT", b"yz") + END, "cannot be decoded as a PNG file: error -3 while decompressing data"),
         (GOOD[:33] + chunk(b"IDAT", zlib.compress(bytes(9))) + END, "has 9 bytes of rows, expected 18 of an image"),
         (png_bytes(5, 5, 8, 0, bytes(25), interlace=1), "has 30 bytes of rows, expected 36 of an image"),
-        (png_bytes(2, 2, 8, 3, bytes(4)), "has texels that are numbers of colours, but no chunk b'PLTE' that says"),
+        (png_bytes(2, 2, 8, 3, bytes(4)), "has texels that index colours, but no chunk b'PLTE' with"),
         (GOOD[:33] + chunk(b"ABCD", b"") + GOOD[33:], "has a chunk b'ABCD', which is essential for its texels and"),
         (with_header(2, 2, 3, 6, 0, 0, 0), "has a PNG header with bit depth 3, colour type 6,"),
         (with_header(2, 2, 8, 5, 0, 0, 0), "has a PNG header with bit depth 8, colour type 5,"),

@@ -316,7 +316,7 @@ def test_files_that_are_in_the_way(scene: Scene, runner: Runner, tmp_path: Path)
         runner.run_to_files(scene.write(), **everything(tmp_path / "dump"))
     assert (tmp_path / "dump" / "index.json").read_text() == "{}"
     scene.resources[2]["buffer"]["dst"] = str(tmp_path / "other" / "start" / "x.npy")
-    with pytest.raises(FileError, match="is where the dump would be written, but the scenario writes"):
+    with pytest.raises(FileError, match="cannot become the dump, because the scenario writes"):
         runner.run_to_files(scene.write(), **everything(tmp_path / "other"))
     assert not (tmp_path / "other").exists()
     for _ in range(2):

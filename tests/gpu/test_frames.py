@@ -170,7 +170,7 @@ def test_the_list_covers_the_folder(scene: Scene, runner: Runner) -> None:
 def test_a_list_of_somebody_else(scene: Scene, runner: Runner, content: str) -> None:
     """A manifest.json that is no list of captures is not replaced; the error comes before the run."""
     scene.file("captured/manifest.json", content)
-    with pytest.raises(FileError, match=r"manifest\.json: is not a list of captures, which would replace it"):
+    with pytest.raises(FileError, match=r"manifest\.json: is not a list of captures, and a run would replace it"):
         runner.run_to_files(adding(scene, 1).write(), capture_dir=scene.folder / "captured")
     assert (scene.folder / "captured/manifest.json").read_text(encoding="utf-8") == content
     assert sorted(path.name for path in (scene.folder / "captured").iterdir()) == ["manifest.json"]

@@ -96,7 +96,7 @@ def test_warnings_about_shaders_inside_a_model_are_shown(scene: Scene, shader_ca
     assert (warning.code, warning.pointer) == ("SR-BIND-002", "/commands/0/dispatch_graph")
     assert warning.message.startswith("segment 'compute_segment_0' of graph 'graph': resource ")
     assert warning.message.endswith("is bound to set 0, binding 0, which shader 'zeros' does not use")
-    assert warning.help == "nothing that is written here can depend on it"
+    assert warning.help == "no result of the command can depend on it"
 
 
 @pytest.mark.parametrize("size", [0, 100, 400, 700])
@@ -158,8 +158,8 @@ X = row("input", 4, 16, group=0)
             one_segment([X, row("intermediate", -1, 16)], [0, 1], {0: 0}),
             {0: "x"},
             "SR-GRAPH-007",
-            "graph 'graph' has a value of the shape [-1, 16] between its segments, and nothing tells its dynamic"
-            " dimensions",
+            "graph 'graph' has a value of the shape [-1, 16] between its segments, and its dynamic dimensions"
+            " are unknown",
         ),
         (
             one_segment([X, row("output", 4, 16, group=0)], [0], {0: 0}, {1: 1}),

@@ -138,10 +138,10 @@ def test_two_contents_for_one_memory(scene: Scene, runner: Runner) -> None:
     """Content for two members that overlap is an error, whether it comes from files or from arrays."""
     content = numpy.zeros((8, 16), numpy.float32)
     scene.image("x", "R32_SFLOAT", content, **group()).buffer("b", size=content.nbytes, **group())
-    with pytest.raises(ScenarioError, match=r"the initial content of '[bx]' overlaps that of '[bx]'"):
+    with pytest.raises(ScenarioError, match=r"the initial contents of '[bx]' and '[bx]' overlap"):
         runner.run(scene.write(), inputs={"b": content})
     scene.buffer("c", numpy.ones(4, numpy.float32), **group(256))
-    with pytest.raises(ScenarioError, match="overlaps"):
+    with pytest.raises(ScenarioError, match="overlap in memory group"):
         runner.run(scene.write())
 
 
@@ -156,7 +156,7 @@ def test_one_file_in_two_places(scene: Scene, runner: Runner, kind: str) -> None
             scene.buffer(uid, content, **group(offset))
     for resource in scene.resources:
         next(iter(resource.values()))["src"] = "x.npy"
-    with pytest.raises(ScenarioError, match="the initial content of 'y' overlaps that of 'x'"):
+    with pytest.raises(ScenarioError, match="the initial contents of 'y' and 'x' overlap"):
         runner.run(scene.write())
     for resource in scene.resources:
         next(iter(resource.values()))["memory_group"] = {"id": "g"}

@@ -24,7 +24,7 @@ def test_files_have_the_names_of_their_suite(tmp_path: Path) -> None:
     found = list(find_files([str(tests), str(tests / "one.b"), str(tests / "b/two.a"), str(tests / "one.a")], (".a",)))
     assert [each.name for each in found if isinstance(each, FoundTest)] == ["b/two.a", "one.a", "one.b", "two.a"]
     (error,) = [str(each) for each in found if isinstance(each, FileError)]
-    assert error == f"{tests / 'one.a'}: has the name 'one.a' of the test in {tests / 'one.a'}"
+    assert error == f"{tests / 'one.a'}: has the same name 'one.a' as the test in {tests / 'one.a'}"
 
 
 def test_paths_without_tests(tmp_path: Path) -> None:

@@ -159,8 +159,8 @@ def test_a_section_outside_the_file_is_refused(section: int, offset: int, size: 
     struct.pack_into("<QQ", content, 16 + 16 * section, offset, size)
     name = ("module", "model sequence", "model resource", "constant")[section]
     assert refusal(content) == (
-        f"model.vgf: /header: the {name} section is said to be bytes {offset} to {offset + size}, "
-        "but the file has 2400 bytes, the header's 128 included"
+        f"model.vgf: /header: the header places the {name} section at bytes {offset} to {offset + size}, "
+        "but the file has 2400 bytes, and the first 128 are the header"
     )
 
 
@@ -180,8 +180,8 @@ def test_an_empty_or_invalid_table_is_refused(section: int) -> None:
     [
         (8, struct.pack("<Q", 2**61), "/constants: 2305843009213693952 constants do not fit into the constant section"),
         (20, struct.pack("<i", -2), "/constants/0/sparsity_dimension: the sparsity dimension is -2, expected -1"),
-        (24, struct.pack("<Q", 2**40), "/constants/0: the data are said to be bytes 0 to 1099511627776 of 16"),
-        (32, struct.pack("<Q", 2**64 - 1), "/constants/0: the data are said to be bytes 18446744073709551615 to"),
+        (24, struct.pack("<Q", 2**40), "/constants/0: the record places the data at bytes 0 to 1099511627776 of 16"),
+        (32, struct.pack("<Q", 2**64 - 1), "/constants/0: the record places the data at bytes 18446744073709551615 to"),
     ],
 )
 def test_a_lying_constant_section_is_refused(position: int, value: bytes, message: str) -> None:

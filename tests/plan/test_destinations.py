@@ -136,7 +136,7 @@ def test_captures_do_not_overwrite_what_is_read(shader_cache: Path, adding: Scen
     path = adding.write()
     before = files_in(adding.folder)
     with Runner() as runner:
-        with pytest.raises(FileError, match="is where a frame of 'x' would be written, but the scenario reads this"):
+        with pytest.raises(FileError, match="cannot become a frame of 'x', because the scenario reads this"):
             runner.run(path, capture_dir=adding.folder)
         assert files_in(adding.folder) == before
         runner.run(path, capture_dir=adding.folder / "captured")

@@ -251,7 +251,7 @@ def test_a_file_that_is_no_capture(frames: Path, program: Program, scene: Scene)
     """--gfxr replaces captures only. Another file, such as an input, stays."""
     before = (scene.folder / "x.npy").read_bytes()
     done = program.fail(4, "--gfxr", "x.npy", frames.name)
-    assert "x.npy: is not a capture of gfxreconstruct, which would replace it" in done.err
+    assert "x.npy: is not a capture of gfxreconstruct, and a run would replace it" in done.err
     assert (scene.folder / "x.npy").read_bytes() == before
 
 

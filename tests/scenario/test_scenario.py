@@ -163,7 +163,7 @@ def test_two_contents_for_one_memory(tmp_path):
     """Two members of a memory group must not bring initial content for the same bytes."""
     resources = [group("x", 0, src="x.npy"), group("y", 32), group("z", 60, src="z.npy")]
     assert overlaps(tmp_path, resources) == [
-        ("/resources/2/buffer/memory_group", "the initial content of 'z' overlaps that of 'x' in memory group 'g'")
+        ("/resources/2/buffer/memory_group", "the initial contents of 'z' and 'x' overlap in memory group 'g'")
     ]
 
 

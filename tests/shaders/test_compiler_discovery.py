@@ -130,7 +130,7 @@ def test_dxc_comes_first_for_hlsl(program: MakeProgram, tmp_path: Path, monkeypa
     assert [one.flavour for one in find_compilers(language="HLSL")] == ["dxc"]
     assert [one.flavour for one in find_compilers(language="GLSL")] == ["glslang"]
     monkeypatch.setenv("SCENARIO_RUNNER_DXC", str(other))
-    with pytest.raises(CompilerNotFoundError, match="it is not a dxc"):
+    with pytest.raises(CompilerNotFoundError, match="it is not dxc"):
         find_compilers(language="HLSL")
 
 

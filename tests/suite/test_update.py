@@ -243,11 +243,11 @@ def test_one_file_for_two_outputs(scene: Scene, runners: Runners) -> None:
     assert update(item, runners) == []
     scene.npy("shared.npy", VALUES * 0)
     checked(scene, {"outputs": {name: {"file": "shared.npy"} for name in "xyz"}})
-    with pytest.raises(ExpectationError, match=r"is what '[xz]' of 'i' and 'y' of 'i' must give, but they differ"):
+    with pytest.raises(ExpectationError, match=r"is expected by '[xz]' of 'i' and 'y' of 'i', but their results"):
         update(item, runners)
     assert np.load(scene.folder / "shared.npy").tolist() == [0, 0, 0, 0]
     scene.npy("shared.npy", VALUES * 2)  # what is right for x is overwritten for no other
-    with pytest.raises(ExpectationError, match=r"is what '[xz]' of 'i' and 'y' of 'i' must give, but they differ"):
+    with pytest.raises(ExpectationError, match=r"is expected by '[xz]' of 'i' and 'y' of 'i', but their results"):
         update(item, runners)
     assert np.load(scene.folder / "shared.npy").tolist() == [2, 4, 6, 8]
 

@@ -185,7 +185,7 @@ def test_folders_without_tests(program: Program, tests: Path, tmp_path: Path) ->
     ended = program("import", "tosa", "tests", tests / RECIPROCAL, tests / RECIPROCAL, "--output", "suite")
     assert ended.code == FileError.exit_code
     assert (
-        f"{RECIPROCAL}: has the name 'reciprocal_2x3_f32' of the test in {tests / RECIPROCAL} [SR-TOSA-001]\n"
+        f"{RECIPROCAL}: has the same name 'reciprocal_2x3_f32' as the test in {tests / RECIPROCAL} [SR-TOSA-001]\n"
         in ended.err
     )
     assert "2 imported" in ended.out

@@ -34,7 +34,7 @@ MAX_LOG = 1 << 20
 _MAX_MODULE_BYTES = 64 << 20  # the most bytes that `Processes` lets a compiler write
 _FUNCTION_END = b"\x38\x00\x01\x00"  # SPIR-V's OpFunctionEnd, every shader's last instruction
 _UNSUPPORTED = "extension not supported"
-_TOO_MUCH = "the shader may be too much for it, or another compiler may do better"
+_TOO_MUCH = "the shader may be too large for this compiler: try another"
 
 
 def compile_jobs(

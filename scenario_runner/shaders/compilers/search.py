@@ -84,7 +84,7 @@ def _search(compiler: str | None, language: str | None, cache: ContentCache | No
         if named:
             usable = list(_probed(cache, [_named(named, by)], by))
             if variable == DXC_VARIABLE and not isinstance(usable[0], kinds):
-                raise _unknown(named, by, "it is not a dxc")
+                raise _unknown(named, by, "it is not dxc")
         else:
             paths = dict.fromkeys(path for kind in kinds for path in kind.candidates())
             usable = [candidate for candidate in _probed(cache, paths, None) if isinstance(candidate, kinds)]
@@ -118,7 +118,7 @@ def _probed(cache: ContentCache | None, paths: Iterable[str], named_by: str | No
             continue
         seen.add((status.st_dev, status.st_ino))
         key = f"compiler {status.st_size} {status.st_mtime_ns} {path}".encode("utf-8", "surrogateescape")
-        problem = "--version says nothing known"
+        problem = "the output of --version is unknown"
         if key not in _answers and cache is not None and (kept := cache.load(key)) is not None:
             _answers[key] = kept.decode().split("\t")
         if key in _answers:

@@ -65,7 +65,7 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
     """Report once for all scenarios that this machine lacks tools."""
     reasons = _lacking(config)
     if reasons:
-        message = f"error: {len(reasons)} scenarios did not run, as this machine lacks a tool: {reasons[0]}"
+        message = f"error: {len(reasons)} scenarios did not run, because this machine lacks a tool: {reasons[0]}"
         terminalreporter.write_line(f"{message}\n  help: 'scenario-runner doctor' shows all", red=True)
 
 

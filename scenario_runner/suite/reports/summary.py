@@ -135,7 +135,7 @@ def missing_tools(results: Sequence[Result]) -> MissingToolError | None:
         problem = last.diagnostics[0] if last.diagnostics else {}  # a journal may have been edited
         lacks.setdefault(str(problem.get("help") or ""), problem.get("message", last.reason))
     messages = "; ".join(list(lacks.values())[:_MOST_SHOWN])
-    message = f"{counted(len(results), 'item')} did not run, as this machine lacks a tool: {messages}"
+    message = f"{counted(len(results), 'item')} did not run, because this machine lacks a tool: {messages}"
     advice = "; ".join([*filter(None, list(lacks)[:_MOST_SHOWN]), "'scenario-runner doctor' shows all"])
     return MissingToolError(Diagnostic(MissingToolError.code, "error", None, message, advice))
 

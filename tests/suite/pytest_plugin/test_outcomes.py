@@ -22,7 +22,7 @@ def test_a_machine_that_lacks_a_tool(run_pytest: RunPytest, tmp_path: Path) -> N
     for arguments in ((), ("-n", "1")):
         ended = run_pytest("--scenarios", *arguments, env={"SCENARIO_RUNNER_GLSLANG": "no-such-compiler"})
         assert ended.code == 17, ended.out
-        assert ended.out.count("error: 2 scenarios did not run, as this machine lacks a tool: ") == 1
+        assert ended.out.count("error: 2 scenarios did not run, because this machine lacks a tool: ") == 1
         assert "2 skipped" in ended.out
 
 
