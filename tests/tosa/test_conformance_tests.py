@@ -81,7 +81,7 @@ def test_tests_become_items(program: Program, tests: Path, tmp_path: Path) -> No
     assert (suite / UNSIGNED_INPUT / rule["bounds"]).is_file()
 
     ended = program.succeed("test", "suite", "--verbose")
-    assert "11 in " in ended.out
+    assert "11 items in " in ended.out
     assert "9 Pass, 2 NotSupported" in ended.out
     assert f"NotSupported suite/{NOT_REFUSED}/scenario.json: {NOBODY_REFUSES}: Op input list" in ended.out
     reason = "NotSupported suite/cond_if/cond_if_binary_0_i8_cond0/scenario.json: the converter cannot lower this model"
