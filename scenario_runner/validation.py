@@ -173,7 +173,7 @@ def examine(scenario: Scenario, compiler: CompilerOptions, output_dir: str | Non
 
 
 def _beyond_reference(scenario: Scenario) -> Iterator[Diagnostic]:
-    """Yield a note that lists the scenario's keys which the reference runner lacks, at the first of them."""
+    """Yield a note that lists the keys which the reference runner lacks, at the place of the first key."""
     entries: list[tuple[str, Entry]] = []
     entries += [(scenario.resource_pointer(index), entry) for index, entry in enumerate(scenario.resources)]
     entries += [(scenario.command_pointer(index), entry) for index, entry in enumerate(scenario.commands)]

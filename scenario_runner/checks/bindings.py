@@ -290,8 +290,7 @@ def check_texels(variable: DescriptorBinding, shader: str, format: Format | None
 
 
 def declared_otherwise(declared: Image, format: Format) -> bool:
-    """Return whether the shader declares a storage image's format as other than ``format``, but with the same kind of
-    texels."""
+    """Return whether a storage image is declared with another format than ``format``, but the same kind of texels."""
     expected = format_of(declared.format)
     return expected is not None and expected is not format and _same_texels(declared, format)
 
@@ -328,7 +327,7 @@ def format_of(name: str) -> Format | None:
 def check_tensor(
     declared: Tensor, what: str, uid: str, shape: tuple[int, ...], format: Format, place: str
 ) -> list[Diagnostic]:
-    """Find problems in binding the tensor ``uid`` to ``what`` of the type ``declared``, at ``place``.
+    """Find problems in binding the tensor ``uid`` at ``place`` to the variable ``what`` of the type ``declared``.
 
     A dimension of 0 or less is unknown until the graph is read, so it matches any size.
     """

@@ -54,7 +54,7 @@ def find_entry_point(
 
 
 def refuse_errors(findings: Iterable[Diagnostic], path: str) -> None:
-    """Raise the errors among findings about a shader file, at the file."""
+    """Raise the errors among findings about the shader file ``path``. They point to the file."""
     errors = [finding._replace(pointer=None, path=path) for finding in findings if finding.severity == "error"]
     if errors:
         raise error_of(errors)

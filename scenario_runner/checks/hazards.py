@@ -240,7 +240,7 @@ def _stages(words: tuple[str, ...]) -> frozenset[str]:
 
 
 def _word(stage: str) -> str:
-    """Return the word of scenarios for a stage."""
+    """Return the word that scenarios use for a stage."""
     return "graphics" if stage in STAGES["graphics"] else stage
 
 

@@ -70,7 +70,7 @@ def _quoted(finding: Diagnostic) -> str:
 
 
 def keep_absolute_paths(words: Iterable[str]) -> None:
-    """Show absolute paths in messages if a word of the command line has one."""
+    """Show absolute paths in messages if the command line has an absolute path into the current folder."""
     global _folder
     with suppress(OSError):
         folder = os.path.join(os.getcwd(), "")
@@ -107,7 +107,7 @@ def show_table(
 ) -> None:
     """Print a table; the first row is the heading. Columns numbered ``right`` are right-aligned.
 
-    Below ``most`` rows, a line counts the rest.
+    After ``most`` rows, a last line counts the others.
     """
     shown = rows if most is None else rows[: most + 1]
     texts = [[one_line(str(cell)) for cell in row] for row in shown]

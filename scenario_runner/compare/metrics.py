@@ -284,9 +284,9 @@ def _picture(pairs: Sequence[Pair], side: int) -> Array:
 class Metric(NamedTuple):
     """A metric. ``value`` computes it from channel pairs, or raises ValueError with a reason.
 
-    A likeness is better the greater it is; other metrics are errors. ``defaults`` are bounds for a warning and a
-    failure; without them, the user must give bounds. A metric of ``images`` needs at least ``least_side`` texels on
-    each side. ``package`` must be installed.
+    A greater likeness is better; other metrics are errors. ``defaults`` are bounds for a warning and a failure; without
+    them, the user must give bounds. A metric of ``images`` needs at least ``least_side`` texels on each side.
+    ``package`` must be installed.
     """
 
     value: Callable[[Sequence[Pair]], float]

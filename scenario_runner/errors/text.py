@@ -60,7 +60,7 @@ def first_of(names: Sequence[str], most: int = 10) -> str:
 
 
 def distinct(value: float, bound: float) -> tuple[str, str]:
-    """Format a number and a bound with six digits, or with as many as make the two texts differ."""
+    """Format a number and a bound with six digits, or with more digits until the two texts differ."""
     texts = ((f"{value:.{digits}g}", f"{bound:.{digits}g}") for digits in range(6, 18))
     return next((pair for pair in texts if pair[0] != pair[1]), (repr(value), repr(bound)))
 
@@ -82,7 +82,7 @@ _MOST_ENTRIES = 5000  # in a folder
 
 
 def close_names(name: str, candidates: Iterable[str], *, most: int = 3, cutoff: float = 0.6) -> list[str]:
-    """Return the candidates most like ``name``, the nearest first. Upper and lower case are the same."""
+    """Return the candidates most like ``name``, the nearest first. Case does not matter."""
     return list(_close_names(name, tuple(candidates), most, cutoff))
 
 

@@ -48,7 +48,7 @@ _STALE_TEMPORARY_S = 3600
 
 
 class KeptFile(NamedTuple):
-    """A cached file; ``used_s`` is the time of the last use, to a day (seconds since 1970)."""
+    """A cached file; ``used_s`` is the time of the last use in seconds since 1970, accurate to a day."""
 
     used_s: float
     size_bytes: int
@@ -118,7 +118,7 @@ def remove(files: Collection[KeptFile]) -> list[str]:
 
 
 def limit_bytes() -> int | None:
-    """Read SCENARIO_RUNNER_CACHE_SIZE, such as 500M or 2G; None if it is unset or no size."""
+    """Read SCENARIO_RUNNER_CACHE_SIZE, such as 500M or 2G; None if it is unset or not a size."""
     text = os.environ.get(LIMIT_VARIABLE, "").strip()
     match = _SIZE.fullmatch(text)
     return int(match[1]) << _SHIFTS[match[2].lower()] if match else None
@@ -207,7 +207,7 @@ def _open_own(path: str, flags: int) -> int:
 
 
 def touch(path: str, modified_s: float) -> None:
-    """Note the use of a file, to a day. Files are evicted by their last use."""
+    """Note the use of a file, at most once a day. Eviction starts with the least recently used file."""
     if time.time() - modified_s > _TOUCH_AFTER_S:
         try:
             os.utime(path)

@@ -86,7 +86,7 @@ def create_image(
     *,
     create: CreateOutput = OutputFile,
 ) -> ContentWriter:
-    """Create a file for an image, to which the bytes are then written in order.
+    """Create a file for an image. The caller then writes the bytes in order.
 
     ``planes`` has the sizes in bytes of all parts: for each level the aspects of the format.
     """

@@ -174,9 +174,9 @@ class SourceFile:
             done += count
 
     def read(self, size_bytes: int, offset: int = 0) -> bytes:
-        """Read ``size_bytes`` bytes from ``offset`` on, or fewer at the end of the file as it was when opened.
+        """Read ``size_bytes`` bytes from ``offset`` on, or fewer at the end. The size at opening counts.
 
-        The first call also reads the rest of the first `START_BYTES`, which later calls do not read again.
+        A read from the start keeps the first `START_BYTES` in memory, so later calls do not read them again.
         """
         count = max(0, min(size_bytes, self.size_bytes - offset))
         if offset + count <= len(self._start):

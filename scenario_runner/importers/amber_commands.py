@@ -196,7 +196,7 @@ def _color(row: Statement, count: int) -> list[float]:
 
 
 def rectangle(rect: tuple[float, float, float, float], size: tuple[int, int]) -> tuple[float, ...]:
-    """Return the corners of a rectangle in texels for a strip: left and right, each bottom before top."""
+    """Return a rectangle in texels as a triangle strip: bottom left, top left, bottom right, top right."""
     left, top, right, bottom = _corners(rect, size)
     return left, bottom, left, top, right, bottom, right, top
 

@@ -104,8 +104,8 @@ def decoded(content: bytes) -> str:
 def find_files(paths: Iterable[str], extensions: tuple[str, ...]) -> Iterator[FoundTest | FileError]:
     """Yield each file, and the files with these extensions below each folder, sorted by name.
 
-    A file in a folder is named by the path below the folder. A name that a test has already is an error, as is a path
-    without tests. Folders of imported items are left out.
+    A file in a folder is named by the path below the folder. A repeated name is an error, and so is a path without
+    tests. Folders of imported items are left out.
     """
     names: dict[str, str] = {}
     for path in paths:
@@ -138,7 +138,8 @@ def import_tests(
 ) -> Iterator[Imported]:
     """Write a folder of the suite ``output`` for each test, and yield the outcomes as they come.
 
-    A folder appears complete or not at all. ``code`` is the code of errors from the system, and for folders in the way.
+    A folder appears complete or not at all. ``code`` is the error code if the system refuses a file, or if another
+    folder is in the way.
     """
     pool = ThreadPoolExecutor(jobs)
     try:

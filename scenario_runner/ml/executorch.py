@@ -189,7 +189,7 @@ def join_models(program: Program, models: Sequence[Vgf]) -> Vgf:
 
 
 def _resource(row: ModelResource, value: int | None, leader: int, written: set[int], program: Program) -> ModelResource:
-    """Return a row for the joined model. The row belongs to a value of the program, or (None) only to the model.
+    """Return a row for the joined model. ``value`` is the row's value in the program, None for an inner value.
 
     ``leader`` is the first row of the alias group.
     """

@@ -52,7 +52,7 @@ class Tables:
         return self.at(self.field(table, index))
 
     def vector(self, table: int, index: int) -> tuple[int, int]:
-        """Return the position and the number of a vector's elements."""
+        """Return the position of a vector's first element, and the number of elements."""
         vector = self.child(table, index)
         return vector + 4, self.number(vector) if vector else 0
 
@@ -86,7 +86,8 @@ class Tables:
 class Union(NamedTuple):
     """A field that may refer to several kinds of tables.
 
-    ``layouts`` has them by the number in the preceding field; kinds without an entry contain no references.
+    ``layouts`` maps the number in the preceding field to the table's layout. A number without an entry stands for a
+    table without references.
     """
 
     layouts: "Mapping[int, Layout]"

@@ -229,7 +229,7 @@ class BareModel:
                 raise UnsupportedError(message, help=f"{_WRITE_SCENARIO}, and the size of the buffer in it")
 
     def by_uid(self, inputs: Mapping[Any, ArrayLike] | tuple[ArrayLike, ...]) -> dict[str, ArrayLike]:
-        """Sort arrays by uid of resource; the caller gives them by position, name or binding number.
+        """Return arrays by uid of resource. The caller gives arrays by position, name or binding number.
 
         The input ``<shader>_push_constants`` has the push constants of a shader. Raises FileError and UsageError.
         """

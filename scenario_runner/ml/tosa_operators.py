@@ -189,7 +189,7 @@ def _windows(sizes: Sequence[int], kernel: Sequence[int], pad: Shape, stride: Sh
 
 
 def _with_bias(channels: int, bias: Shape) -> int:
-    """Return the channels of the result. The bias has as many numbers, or a single number for all."""
+    """Return the channels of the result. The bias has a number for each channel, or a single number."""
     (count,) = bias
     return channels if count == 1 else _equal(channels, count, "different numbers of channels in weight and bias")
 

@@ -173,7 +173,7 @@ class BoundaryResolver(CommandResolver):
 
 
 class TransferResolver(CommandResolver):
-    """Resolves fill and copy."""
+    """Resolves the commands fill and copy."""
 
     def __init__(self, context: CommandContext) -> None:
         super().__init__(context)

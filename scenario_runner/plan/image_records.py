@@ -135,7 +135,7 @@ class ShaderStagePlan(NamedTuple):
 
 
 class AttributePlan(NamedTuple):
-    """A vertex attribute: an input's location, the VkFormat and size of an element, and the way to the next one."""
+    """A vertex attribute: an input's location, and the VkFormat, size and stride of its elements."""
 
     location: int
     format: int
@@ -155,7 +155,9 @@ class DepthTest(NamedTuple):
 
 
 class GraphicsPipelinePlan(NamedTuple):
-    """A vertex and a fragment shader, and a VkFormat for each color attachment; equal `content`, same pipeline.
+    """A vertex and a fragment shader, and a VkFormat for each color attachment.
+
+    Plans with equal `content` share a pipeline.
 
     Both shaders see the push constants. ``write_masks`` (VkColorComponentFlags) tells which components the fragment
     shader writes in each attachment; the others keep their values. ``topology`` is a VkPrimitiveTopology, and
@@ -189,7 +191,7 @@ class Target(NamedTuple):
 
 
 def bytes_of(attribute: AttributePlan, count: int) -> int:
-    """Return the bytes from the start of an element to the end of the last of ``count`` elements."""
+    """Return the bytes from the start of the first of ``count`` elements to the end of the last element."""
     return (count - 1) * attribute.stride_bytes + attribute.size_bytes if count else 0
 
 
@@ -217,7 +219,10 @@ class Vertices(NamedTuple):
     vertex_offset: int = 0
 
     def elements(self, attribute: AttributePlan) -> tuple[int, int] | None:
-        """Return the first element that a draw reads for an attribute, and the number; None if indices decide."""
+        """Return the first element that a draw reads for an attribute, and the number of elements.
+
+        Return None if indices choose the elements.
+        """
         if 0 in (self.vertex_count, self.instance_count):
             return 0, 0
         if attribute.per_instance:

@@ -73,7 +73,7 @@ class FramePlan(NamedTuple):
 
     @property
     def title(self) -> str:
-        """The name in messages and tools: the frame, or the commands where no boundary ends the frame."""
+        """The name in messages and tools: the frame's id, or the commands of a frame without a boundary."""
         if self.boundary or not self.operations:
             return f"frame {self.frame_id}"
         first, last = self.operations[0].command, self.operations[-1].command

@@ -106,7 +106,8 @@ class Specialization(NamedTuple):
 class LayoutBinding(NamedTuple):
     """A VkDescriptorSetLayoutBinding with ``descriptor_count`` descriptors, and the shader stages with access.
 
-    Some descriptors of a ``partial`` array are not bound. A count of 0 stands for as many as a command binds.
+    Some descriptors of a ``partial`` array are not bound. With a count of 0, the bindings of a command decide the
+    number.
     """
 
     binding: int

@@ -400,8 +400,8 @@ def resolve_resources(context: ResourceContext) -> tuple[dict[str, ResourcePlan]
 def with_inputs(plan: Plan, scenario: Scenario, inputs: Mapping[str, ArrayLike]) -> Plan | None:
     """Replace content in a plan: buffers, tensors, images and raw_data, by uid.
 
-    Returns None if the content does not fit, or may change more than itself: shapes in graphs, push constants in their
-    shaders. Planning the scenario again then gives the plan or the error.
+    Returns None if the content does not fit, or if other parts of the plan may depend on it, such as shapes in graphs.
+    The caller then plans the scenario again, which gives the plan or the error.
     """
     resources = dict(plan.resources)
     push_constants: dict[str, bytes] = {}

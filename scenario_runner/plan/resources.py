@@ -57,7 +57,7 @@ class ResourceResolver:
     @staticmethod
     @abstractmethod
     def replaced(planned: Any, scenario: Scenario, data: ArrayLike) -> ResourcePlan | None:
-        """Return a planned resource without memory group with other content; None if a new plan is needed."""
+        """Replace the content of a planned resource outside of memory groups; None if a new plan is needed."""
 
 
 class BufferResolver(ResourceResolver):
@@ -210,7 +210,7 @@ def _join(
 
 
 def _mismatch(tensor: TensorPlan, image: ImagePlan) -> str | None:
-    """Tell why a tensor's elements are not the components in an image's texels; None where they are."""
+    """Explain why a tensor's elements differ from the components of an image's texels; None if they agree."""
     texel = image.format
     shape = tensor.dims
     expected = [image.height, image.width, texel.components]

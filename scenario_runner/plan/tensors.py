@@ -177,7 +177,10 @@ def check_content(
 
 
 def _array_of(source: Source, pointer: str) -> tuple[str | None, tuple[int, ...] | None, str, str, str]:
-    """Return initial content's type (``f4``) and shape, where known, and place, code and name for messages."""
+    """Return the type (``f4``) and shape of initial content, each None if unknown.
+
+    Also return the place, code and name for messages.
+    """
     if isinstance(source, NpySource):
         type = f"{source.header.kind}{source.header.item_size_bytes}"
         return type, source.header.shape, f"{pointer}/src", "SR-FILE-002", repr(source.path)

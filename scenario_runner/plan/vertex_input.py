@@ -149,7 +149,7 @@ def past_the_end(
     resources: Mapping[str, ResourcePlan],
     largest_index: int | None = None,
 ) -> Iterator[str]:
-    """Tell of elements that a draw reads behind the end of a buffer; with a ``largest_index``, only of indexed ones."""
+    """Describe elements that a draw reads past the end of a buffer. ``largest_index`` checks only indexed elements."""
     for attribute, (uid, offset) in zip(attributes, vertices.buffers, strict=True):
         elements = vertices.elements(attribute)
         if largest_index is not None:

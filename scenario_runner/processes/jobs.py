@@ -149,7 +149,7 @@ class WaitingJobs:
 
     @property
     def need_new_processes(self) -> bool:
-        """Return whether no repeated job can run in a process of other jobs."""
+        """Return whether every repeated job needs a process that has run nothing before."""
         return all(job.needs_new_process for job in self._repeated)
 
 

@@ -66,7 +66,7 @@ _GARBAGE_THRESHOLD: Final = 50_000  # allocations between two collections: modul
 def main(connection: socket, inherited: socket | None, modules: Sequence[str]) -> int:
     """Serve the user at the other end of a socket, and return the exit code.
 
-    A fork has ``inherited`` the user's end, and closes it. ``modules`` are imported before the options arrive.
+    ``inherited`` is the user's end in a fork, which closes it. ``modules`` are imported before the options arrive.
     """
     if inherited is not None:
         inherited.close()
@@ -284,7 +284,7 @@ class _Pool:
         return max(1, workers + 2 * sum(worker.advance for worker in self._workers))
 
     def _rest_s(self) -> float:
-        """Return how long no worker needs the pool: half of the work that each has in advance."""
+        """Return how long the pool may wait. Each busy worker has items in advance for at least twice this time."""
         busy = self._in_state("busy")
         if len(busy) < sum(device.jobs or 1 for device in self._devices if device.error is None):
             return 0.0
@@ -371,7 +371,7 @@ class _Pool:
     # The end of workers
 
     def _look(self, heard: float) -> None:
-        """Handle worker deadlines that had passed at the time ``heard``."""
+        """Handle the workers with a deadline before the time ``heard``."""
         self._next_look = time.monotonic() + _TICK_S
         for worker in list(self._workers):
             worker.look()

@@ -98,7 +98,7 @@ def doing(what: str, pointer: str = "", kind: str = "") -> None:
 
 
 def announce_crashes(subject: str) -> None:
-    """Write a line when this process crashes, with a file at its beginning. The signal still ends the process."""
+    """Write a line about ``subject`` when this process crashes. The signal still ends the process."""
     if sys.platform != "linux":
         return
     try:

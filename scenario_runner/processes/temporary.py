@@ -176,7 +176,7 @@ def remove_stale(folder: str, prefix: str = _PREFIX) -> None:
 
 
 def _is_over(rest: str, changed_s: float) -> bool:
-    """Return whether the process in a name without prefix has ended."""
+    """Return whether the process that made a temporary name has ended. ``rest`` is the name without the prefix."""
     parts = rest.split("-")
     if len(parts) != 4 or not (parts[1].isdecimal() and parts[2].isdecimal()):
         return False  # a name of another program

@@ -35,7 +35,7 @@ _HELP_AT_START: Final = (
 
 class WorkerProcess:
     """Life cycle: "starting" until it is ready; "idle" or "busy"; "hanging" after a request for the Python stack;
-    "killed"; closed after the end. Before ``deadline``, a change must happen.
+    "killed"; closed after the end. The state must change before ``deadline``.
     """
 
     def __init__(

@@ -36,7 +36,7 @@ def dump_on(device: str, scenario: str | ParameterizedFile, folder: str, argumen
     """Run a scenario on a device and dump everything after each command into ``folder``. No output is written.
 
     ``arguments`` are keyword arguments of Runner. A crash, a hang or another driver error is an outcome. Raises
-    NoDeviceError, and the errors of a scenario that no device, or not this device, can run.
+    NoDeviceError, and the errors of a scenario that cannot run on this device.
     """
     runner = {name: value for name, value in arguments.items() if name not in ("device", "timeout_s")}
     limit = arguments["timeout_s"]

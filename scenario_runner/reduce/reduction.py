@@ -58,7 +58,7 @@ class Counts(NamedTuple):
 
 
 def minimal(parts: Sequence[_Part], fails: Callable[[list[_Part]], bool]) -> list[_Part]:
-    """Remove parts as long as ``fails`` is true. Return the others: without any of them ``fails`` is false."""
+    """Remove parts while ``fails`` stays true. Return the remaining parts: ``fails`` needs them all."""
     kept, size = list(parts), len(parts)
     while size:
         at, before = 0, len(kept)
@@ -206,7 +206,7 @@ class Reduction:
                 os.unlink(self._check_path)
 
     def _expect_only(self, name: str) -> None:
-        """Drop the expectations of other outputs, of all outputs for "": they would keep resources in the scenario."""
+        """Drop the expectations of other outputs (for "": of all outputs), which would keep resources."""
         stored = expected_files(expected_folder(self.path))
         for output in self._outputs(self.tree):
             for path in stored.get(output.file_name, ()) if output.name != name else ():
@@ -299,7 +299,7 @@ class Reduction:
         return str(shader.text or read_source(path).decode("utf-8", "surrogateescape"))
 
     def _module(self, tree: Mapping[str, Json], index: int) -> bytes | None:
-        """Return the module of a shader, or None for a wrong text; a run would notice that ten times more slowly."""
+        """Return the module of a shader, or None for a wrong text. This check is ten times faster than a run."""
         with suppress(ScenarioRunnerError):
             scenario = self._scenario(tree)
             shader: Any = scenario.resources[index]

@@ -251,7 +251,7 @@ class CaptureFiles(ListedFiles):
             self._list(at_least=1)
 
     def _list(self, *, at_least: int) -> None:
-        """Write the manifest if it misses at least so many files. Existing files from earlier runs stay listed."""
+        """Write the manifest if it lacks ``at_least`` files or more. Existing files from earlier runs stay listed."""
         if len(self._entries) - self._listed < at_least:
             return
         path = os.path.join(self._folder, MANIFEST)

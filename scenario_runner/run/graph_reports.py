@@ -189,8 +189,8 @@ class InstrumentationFile:
     def __init__(self, path: str, replaced: FileVersion | None = None) -> None:
         """Start a file. Raise FileError if no file can be written to ``path``.
 
-        ``replaced`` is the file version to replace. Any other version is by a process which
-        crashed later, and the runs there stay.
+        ``replaced`` is the file version to replace. If the file has another version, a process that crashed later wrote
+        it, and the runs there stay.
         """
         check_destination(path)
         self.path = path

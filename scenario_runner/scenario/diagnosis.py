@@ -59,8 +59,8 @@ _SIZE_HELP = 'write the number of bytes, or give numbers in "src": { "values": [
 class Diagnosis:
     """The findings about data that does not follow the format exactly: warnings of dialects, and problems.
 
-    ``broken`` maps the uids of wrong resources to their indices and kinds. ``has_null`` tells of nulls in entries
-    without any other problem. ``in_code`` accepts the fields for code, and ``may_have_null`` looks for nulls.
+    ``broken`` maps the uids of wrong resources to their indices and kinds. ``has_null`` is true if an entry without any
+    other problem has a null. ``in_code`` accepts the fields for code, and ``may_have_null`` looks for nulls.
     """
 
     def __init__(self, *, in_code: bool, may_have_null: bool) -> None:

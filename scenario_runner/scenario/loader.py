@@ -133,7 +133,7 @@ def loads(
 
 
 class _Reading(NamedTuple):
-    """A scenario's entries and the findings about them. ``has_null`` tells of nulls, which no scenario has."""
+    """A scenario's entries and the findings about them. ``has_null`` is true if an entry has a forbidden null."""
 
     resources: Entries
     commands: Entries
@@ -184,7 +184,7 @@ def _scenario(
     text: str | None = None,
     parameters: Mapping[str, object] = _NO_PARAMETERS,
 ) -> Scenario:
-    """Build the scenario of right entries. Raises ScenarioError for wrong references and contradictions."""
+    """Build a scenario from right entries. Raises ScenarioError for wrong references and contradictions."""
     return Scenario(
         reading.resources.models,
         reading.commands.models,

@@ -68,7 +68,7 @@ class Uids:
     def make(self, name: str, binding: int | None = None) -> str:
         """Return a new uid like ``name``. A repeated name gets a number, from ``binding`` on.
 
-        The name may come from a file. The uid leads out of no folder, hides no file and is not endless.
+        The name may come from a file. So the uid has a limited length, only safe characters, and no dot at the start.
         """
         safe = "".join(c if c.isascii() and (c.isalnum() or c in "-_.") else "_" for c in name[:80]).lstrip(".-")
         uid = base = safe or "unnamed"

@@ -66,7 +66,7 @@ def sent_item(item: Item, expected: Expected) -> SentItem:
 
 
 def kept_path(hash: str) -> str:
-    """Return the path at which this host keeps the file with a hash."""
+    """Return this host's path for the kept file with a hash."""
     return os.path.join(default_cache_dir(), KIND, f"{hash}.content")
 
 

@@ -91,7 +91,7 @@ class Rules(NamedTuple):
         return attempts[-1].status == attempts[first].status and len(attempts) - 1 - first < self.retries
 
     def replayed(self, expected: Expected, attempts: tuple[Outcome, ...]) -> tuple[Outcome, ...] | None:
-        """Return as many earlier attempts as these rules want, or None if they want more."""
+        """Return the earlier attempts that these rules need, or None if there are too few."""
         ends = (count for count in range(1, len(attempts) + 1) if not self.again(expected, attempts[:count]))
         return next((attempts[:count] for count in ends), None)
 

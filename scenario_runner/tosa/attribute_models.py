@@ -172,7 +172,7 @@ class Reader:
         self._unknown: dict[str, str] = {}
 
     def read(self, tree: Json, operands: int | None, results: int | None) -> Attributes | None:
-        """Read attributes; None if there is an error. The operation has so many operands and results, if known."""
+        """Read attributes; None if there is an error. ``operands`` and ``results`` are numbers, if known."""
         if not isinstance(tree, dict):
             self._error("SR-JSON-005", "", f"expected an object with the attributes, got {shown(tree)}")
             return None

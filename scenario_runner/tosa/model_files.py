@@ -40,7 +40,7 @@ def first_block(file: Tables) -> int:
 def parse_flatbuffer(content: Content) -> tuple[Function, str]:
     """Read the function in a FlatBuffer, and the first operator that reads a value before it is made.
 
-    The converter fails on such an operator without a message; the second result is that message, or empty. The
+    The converter fails on such an operator without a message. The second result is a message about it, or empty. The
     ``attributes_span`` of a custom operation is the place of the reference to the attributes. Raises DamagedError.
     """
     file = Tables(content.part, content.size_bytes)

@@ -141,7 +141,7 @@ def _tables(data: bytes | bytearray) -> tuple[Tables, int]:
 
 
 def select(layers: Sequence[Layer], pattern: str, path: str) -> list[Layer]:
-    """Select layers by a ``pattern`` for names and operators. Raises UsageError if none does."""
+    """Select layers by a ``pattern`` for names and operators. Raises UsageError if no layer matches."""
     selected = []
     for layer in layers:
         names = (layer.name, layer.tensor, layer.operator)

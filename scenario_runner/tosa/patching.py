@@ -182,7 +182,7 @@ class _Patch:
         return listed
 
     def _resources(self, order: Sequence[int]) -> tuple[ModelResource, ...]:
-        """Return the rows, with an alias group for each value that has several."""
+        """Return the rows. Several rows of one value share an alias group."""
         numbers = [self._number.get(row) for row in order]
         shared = [number for number, rows in Counter(numbers).items() if number is not None and rows > 1]
         groups: dict[int | None, int] = {number: group for group, number in enumerate(shared)}
@@ -209,7 +209,7 @@ def skeleton_in(converted: Vgf, function: Function, simplified: Callable[[], Fun
 def _lacks_operands(skeleton: Skeleton) -> bool:
     """Return whether a placeholder lacks an operand.
 
-    The converter has then found two operands to be the same value; the simplified function tells which.
+    The converter has then found two operands to be the same value; the simplified function shows the merged operands.
     """
     for segment in skeleton.vgf.segments:
         if segment.type == "compute":

@@ -68,7 +68,7 @@ def check_agreement(
 def check_workgroup_sizes(attributes: Attributes, interface: Interface, types: Types | None) -> list[Diagnostic]:
     """Find a workgroup_sizes that probably means the local size.
 
-    Models run so many workgroups, although the description of the attributes calls the key a local size.
+    In a model, the key is the number of workgroups, although the description of the attributes calls it a local size.
     """
     counts, size = attributes.workgroup_sizes, interface.local_size()
     if size is None:

@@ -19,8 +19,8 @@ _MOST_COLORS = 3
 def shown_channels(content: Content) -> tuple[Channel, ...]:
     """Choose the channels that a picture shows.
 
-    A picture shows up to three channels, and alpha. Of four channels without alpha it shows the first three, of more
-    channels the first. The fourth channel of an array may be anything: as alpha it could hide the others.
+    A picture shows up to three channels, and alpha. For four channels without alpha it shows the first three, for more
+    channels only the first channel. The fourth channel of an array may be anything: as alpha it could hide the others.
     """
     channels = content.channels
     if len(channels) == _MOST_COLORS + 1:

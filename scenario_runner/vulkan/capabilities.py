@@ -205,7 +205,7 @@ class Enabled(NamedTuple):
         return cls(features, frozenset(brought | {*extensions}))
 
     def covers(self, other: Enabled) -> bool:
-        """Return whether a device opened with these gives the results of a device opened with ``other``."""
+        """Return whether a device opened with these gives the same results as a device opened with ``other``."""
         enough = other.features <= self.features and other.extensions <= self.extensions
         return enough and (self.graphics or not other.graphics) and self.altering == other.altering
 

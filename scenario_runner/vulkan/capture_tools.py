@@ -106,7 +106,7 @@ def _load() -> tuple[ctypes.CDLL, str]:
 
 
 def _of_layers() -> Iterator[str]:
-    """Find the libraries of RenderDoc's layer: the loader loads the same."""
+    """Find the libraries in the manifests of RenderDoc's layer. The Vulkan loader reads the same manifests."""
     for folder in _MANIFEST_FOLDERS:
         path = os.path.join(os.path.expanduser(folder), "vulkan", "implicit_layer.d", _MANIFEST)
         try:

@@ -36,7 +36,8 @@ _Object = TypeVar("_Object")
 
 
 class LruCache(Generic[_Object]):
-    """Objects created once per content: the ``most`` used last, with at most ``most_bytes`` together.
+    """Objects created once per content. The cache keeps the ``most`` last used objects, of at most ``most_bytes``
+    together.
 
     `get` creates an object with an ExitStack that destroys it. Only `drop`, `trim` and `close` destroy objects. Call
     them between runs, when no object is in use.

@@ -349,7 +349,7 @@ class Execution:
                 self._options.on_frame(iteration, frame, pieces)
 
     def _apply_layouts(self, frame: FramePlan) -> None:
-        """Tell images the layouts in which the barriers of a frame left them."""
+        """Tell each image its layouts after the barriers of a frame."""
         layouts = dict(frame.layouts)
         for uid in self._moved.union(layouts):
             self._resources[uid].set_layouts(layouts.get(uid))

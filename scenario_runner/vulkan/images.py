@@ -74,7 +74,7 @@ class Image(Resource):
 
     A LINEAR image that shares memory is filled through a buffer over the same bytes. After vkCmdClearColorImage and
     vkCmdCopyBufferToImage, the memory may hold a compressed form that the other members cannot read. On an NVIDIA H100
-    with driver 580, they read garbage, and storage images read their writes wrongly.
+    with driver 580, the other members read garbage, and storage images misread data that the other members wrote.
     """
 
     plan: ImagePlan

@@ -209,7 +209,8 @@ class Printer:
     def _truncated(self) -> None:
         """Warn of lost messages, and suggest a sufficient size.
 
-        The size assumes that each invocation prints as many messages as the busiest, of the average size so far.
+        The size assumes that every invocation prints as many messages as the busiest invocation, with the average size
+        so far.
         """
         messages, operation, plan = self.messages[self._first :], self._operation, self._plan
         size, invocations = self._size_bytes, 0

@@ -278,10 +278,10 @@ def _batches(resources: Sequence[Resource], sizes_bytes: Sequence[int], half_siz
 
 
 def _fill_in_place(resources: Sequence[Resource], populating: bool) -> None:
-    """Read sources into their mapped resources and clear the others; many bytes in parallel.
+    """Read sources into their mapped resources and clear the other resources; many bytes in parallel.
 
-    Both release the interpreter. On a software device, most time goes into touching pages for the first time, on every
-    core. ``populating`` means that the pages belong to this process, which can get them faster at once.
+    Reading and clearing release the interpreter. On a software device, most time goes into touching pages for the first
+    time, on every core. ``populating`` means that the pages belong to this process, which can get them faster at once.
     """
     jobs: list[Callable[[], None]] = []
     total = 0

@@ -214,7 +214,7 @@ known_types: dict[str, Handle] = {}
 def type_source(name: str) -> Handle:
     """Return the FFI object that declares the C type ``name``, such as ``VkTensorARM`` or ``PFN_vkCreateBuffer``.
 
-    Raises LookupError if neither does.
+    Raises LookupError if neither FFI object declares it.
     """
     source = known_types.get(name)
     if source is None:

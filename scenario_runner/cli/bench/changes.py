@@ -41,7 +41,7 @@ _SEED: Final = 1
 
 
 def chances(changes: Sequence[Sequence[float]]) -> list[float]:
-    """Return for each row the probability of such a difference by chance, in either direction.
+    """Return each row's probability that chance alone makes such a difference, in either direction.
 
     A row has a change for each pair of processes. In unchanged code, both signs of a change are equally likely. So the
     test flips the signs of whole pairs, in all ways or in a sample. The test counts how often the greatest signed-rank
@@ -60,8 +60,10 @@ def chances(changes: Sequence[Sequence[float]]) -> list[float]:
 
 
 class Change(NamedTuple):
-    """A measured row before and after: the two medians over processes, and the median ratio after/before of paired
-    processes."""
+    """A change in a measured row: the medians over processes, and the median ratio after/before.
+
+    Each process before the change is paired with a process after it. The ratios come from these pairs.
+    """
 
     row: Row
     before_ns: float
@@ -125,7 +127,10 @@ def compare_files(before_path: str, after_path: str, *, threshold_percent: float
 def show_changes(
     before: Sequence[ScenarioSamples], after: Sequence[ScenarioSamples], *, threshold_percent: float
 ) -> int:
-    """Print every change. Return 1 if anything is slower, else 0. Single scenarios form a pair under any name."""
+    """Print every change. Return 1 if anything is slower, else 0.
+
+    The names of scenarios must be equal, unless each side has a single scenario.
+    """
     if len(before) == len(after) == 1:
         pairs = [(before[0], after[0])]
         alone: set[str] = set()

@@ -125,7 +125,7 @@ class IsolatedRunner(AbstractContextManager["IsolatedRunner"]):
         self._workers.close()
 
     def run(self, files: Iterable[RunFile | None]) -> Iterator[FileEnd]:
-        """Run files. The worker prints how each ends; the caller prints crashes."""
+        """Run files. The worker prints the result of each file; the caller prints crashes."""
         for ended in self._workers.run_items((file, None) for file in files):
             if ended.left:
                 error = DriverCrashError(ended.left)

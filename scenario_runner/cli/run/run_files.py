@@ -216,7 +216,7 @@ class FileRunner(AbstractContextManager["FileRunner"]):
         return ()
 
     def run(self, files: Iterable[RunFile]) -> Iterator[FileEnd]:
-        """Run files. Print how each ends."""
+        """Run files. Print the result of each file."""
         return map(self.run_file, files)
 
     def run_file(self, file: RunFile) -> FileEnd:

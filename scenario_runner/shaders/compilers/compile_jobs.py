@@ -239,8 +239,8 @@ def _lines(source: ShaderSource, path: str) -> list[str]:
 def _quoted_line(message: _Message, lines_of: Callable[[str], list[str]]) -> tuple[list[str], int | None]:
     """Return a message's source line with a mark below the error, and the mark's column (from 1) if known.
 
-    There is nothing to quote if the file lacks the line. A compiler without columns mostly quotes the wrong word: the
-    word is marked if the line has it once, or near the column.
+    The list is empty if the file lacks the line. Most messages without a column name a word of the line. The mark goes
+    to this word if the line has it once, or to the word nearest to the column.
     """
     number, column = message.line or 0, message.column
     lines = lines_of(message.file) if message.file is not None else []

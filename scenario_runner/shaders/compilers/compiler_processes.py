@@ -122,7 +122,7 @@ def _limit(pid: int) -> None:
 
 
 def work_off(tasks: Sequence[Callable[[str], None]], prefix: str, count: int, processes: Processes) -> None:
-    """Do the tasks in ``count`` threads. Each gets the name of a folder that it may make.
+    """Do the tasks in ``count`` threads. Each task gets the name of a folder that it may make.
 
     Ctrl-C ends all ``processes``.
     """

@@ -68,9 +68,8 @@ class Declarations:
     ``specialization`` maps SpecIds to values. Other constants have their defaults; ids that the module lacks are
     ignored.
 
-    A request for an invalid declaration raises `SpirvError`: a type that uses a later type (as a type that contains
-    itself must), is nested deeper than `MAX_DEPTH` or has more than `MAX_PARTS` members; a value that does not fit the
-    constant.
+    A request for an invalid declaration raises `SpirvError`. A type must not use a later type or itself, be nested
+    deeper than `MAX_DEPTH`, or have more than `MAX_PARTS` members. A value must fit the constant.
     """
 
     def __init__(self, index: Index, specialization: Mapping[int, Literal] | None = None) -> None:

@@ -239,11 +239,11 @@ class Index:
         return "" if at is None else self.text(at, 3)
 
     def decorations_of(self, id: int) -> dict[int, int]:
-        """Return decoration → literal (1 without a literal), with OpGroupDecorate."""
+        """Return the literal of each decoration (1 without a literal), including OpGroupDecorate."""
         return self.decorations.get(id, {})
 
     def member_decorations_of(self, struct: int, member: int) -> dict[int, int]:
-        """Return decoration → literal (1 without a literal) of a member, with OpGroupMemberDecorate."""
+        """Return the literal of each decoration of a member (1 without a literal), including OpGroupMemberDecorate."""
         return self._member_decorations.get((struct, member), {})
 
     def execution_modes(self, function: int) -> list[int]:

@@ -283,7 +283,8 @@ def _kind(storage_class: int, type: Type | None) -> str | None:
 
 
 class ArrayUse(NamedTuple):
-    """The descriptors of an array that code picks: ``constants`` by constant indices, others by ``dynamic`` ones.
+    """The descriptors of an array that code picks. ``constants`` are the constant indices. ``dynamic`` means that code
+    also uses other indices.
 
     ``non_uniform`` means that invocations may pick different descriptors at once.
     """

@@ -200,7 +200,8 @@ def _scalar(type: Type) -> Scalar | None:
 
 
 def _locations(type: Type, taken: dict[int, int]) -> int:
-    """Count the locations of a type; 0 for a type that contains an empty structure, or a vector of 1 or more than 4.
+    """Count the locations of a type; 0 for a type that contains an empty structure, or a vector with 1 or more than 4
+    components.
 
     ``taken`` caches the locations of structures.
     """

@@ -277,8 +277,8 @@ def matrix_vectors(type: Matrix, row_major: bool) -> tuple[Vector, int]:
 def natural_size_and_alignment(type: Type) -> tuple[int, int]:
     """Return size and alignment in bytes under GLSL's std430 rules, with 32-bit Booleans and without decorations.
 
-    Workgroup memory without an explicit layout is counted so: Vulkan specification, "Shaders", section "Workgroup
-    memory" of "Memory Model".
+    Vulkan counts Workgroup memory without an explicit layout by these rules: Vulkan specification, "Shaders", section
+    "Workgroup memory" of "Memory Model".
     """
     if isinstance(type, Scalar):
         return type.size_bytes, type.size_bytes

@@ -297,7 +297,7 @@ Rules = Annotated[
 
 
 def rules_in(outputs: Mapping[str, Rules], name: str) -> tuple[Output, ...]:
-    """Return the rules of an output. An output without a rule has a plain one."""
+    """Return the rules of an output. An output without a rule gets a plain rule."""
     rules = outputs.get(name, _PLAIN)
     return rules if isinstance(rules, tuple) else (rules,)
 

@@ -210,9 +210,9 @@ def reason_for(result: Result) -> str:
 
 
 def attempt_groups(attempts: Sequence[Outcome]) -> Iterator[tuple[int, int, Outcome]]:
-    """Yield the first and the last number of successive attempts that are alike, and the last of them.
+    """Group successive attempts that are alike. Yield each group's first and last number, and the last attempt.
 
-    The last attempt of all is alone.
+    The last attempt of all forms a separate group.
     """
     first = 1
     for number, attempt in enumerate(attempts, 1):
