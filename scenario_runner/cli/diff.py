@@ -17,7 +17,7 @@ from scenario_runner.errors.text import counted, one_line
 from scenario_runner.files.input import is_model, is_stream
 from scenario_runner.files.output import check_destination
 from scenario_runner.processes.temporary import temporary_folder
-from scenario_runner.reduce.device_dumps import DeviceDump, dump_on
+from scenario_runner.reduce.failures import DeviceDump, dump_on
 from scenario_runner.run.dump_files import DumpEntry, DumpIndex, read_index
 from scenario_runner.suite.discovery import scenario_with
 

@@ -1,6 +1,6 @@
-"""Failures of a scenario, and trials that tell whether a smaller scenario still fails alike.
+"""Runs of a scenario in processes that may crash: trials for `reduce`, and dumps of all data for `diff`.
 
-Each run happens in a process that may crash: a worker of the pool, or the user's script.
+A trial tells whether a smaller scenario still fails alike. The process is a worker of the pool, or the user's script.
 """
 
 from __future__ import annotations
@@ -14,14 +14,26 @@ from contextlib import AbstractContextManager, ExitStack
 from functools import cached_property
 from typing import Final, NamedTuple
 
-from scenario_runner.errors import UsageError
-from scenario_runner.errors.text import Json
+from scenario_runner.errors import (
+    DeviceError,
+    FenceTimeoutError,
+    ScenarioRunnerError,
+    UsageError,
+    ValidationLayerError,
+    error_of,
+)
+from scenario_runner.errors.diagnostic import Diagnostic
+from scenario_runner.errors.text import Json, one_line
+from scenario_runner.files.input import ParameterizedFile
 from scenario_runner.plan.records import CompilerOptions
-from scenario_runner.processes.jobs import WorkerOptions
+from scenario_runner.processes.jobs import Device, WorkerOptions
 from scenario_runner.processes.programs import Program
+from scenario_runner.run.dump_files import INDEX, DumpIndex, DumpRequest, read_index
+from scenario_runner.suite.combinations import scenario_path
 from scenario_runner.suite.discovery import expected_folder, item_of
+from scenario_runner.suite.evaluation import of_error
 from scenario_runner.suite.outcomes import Item, Outcome
-from scenario_runner.suite.suite_workers import SuiteWorkers
+from scenario_runner.suite.suite_workers import SuiteWork, SuiteWorkers, suite_options
 from scenario_runner.suite.update import update_item
 from scenario_runner.suite.worker_task import Runners
 from scenario_runner.validation import Options, validate_file
@@ -167,7 +179,7 @@ class Trial(AbstractContextManager["Trial"]):
         return failure and failure._replace(text=failure.text.replace(temporary_folder, ""))
 
 
-_TASK: Final = f"{__name__}:expect_item"
+_EXPECT_TASK: Final = f"{__name__}:expect_item"
 
 
 def expect_item(item: Item, runners: Runners, _: None) -> Outcome:
@@ -185,7 +197,7 @@ class DevicesTrial(Trial):
 
     def __init__(self, options: WorkerOptions, devices: Sequence[str]) -> None:
         super().__init__(options._replace(devices=(devices[1],)))
-        work = options.task_options._replace(function=_TASK, options=None)
+        work = options.task_options._replace(function=_EXPECT_TASK, options=None)
         writing = options._replace(devices=(devices[0],), task_options=work)
         self._expecting = self._stack.enter_context(SuiteWorkers(writing))
 
@@ -225,3 +237,51 @@ class ScriptTrial(Trial):
             code = program.wait()
         self.says = f"the script {program.failure or f'ended with exit code {code}'}"
         return None if code else Failure("Script", self.says)
+
+
+_DUMP_TASK: Final = f"{__name__}:dump_item"
+
+
+class DeviceDump(NamedTuple):
+    """A run on a device, and the resources that it dumped before it ended or failed."""
+
+    device: Device
+    outcome: Outcome
+    dumped: DumpIndex
+
+    @property
+    def name(self) -> str:
+        """The device in messages: the user's index or name for it, and the device's own name."""
+        return one_line(f"device {self.device.choice} ({self.device.name})")
+
+
+def dump_on(device: str, scenario: str | ParameterizedFile, folder: str, arguments: Mapping[str, object]) -> DeviceDump:
+    """Run a scenario on a device and dump everything after each command into ``folder``. No output is written.
+
+    ``arguments`` are keyword arguments of Runner. A crash, a hang or another driver error is an outcome. Raises
+    NoDeviceError, and the errors of a scenario that cannot run on this device.
+    """
+    runner = {name: value for name, value in arguments.items() if name not in ("device", "timeout_s")}
+    limit = arguments["timeout_s"]
+    work = SuiteWork(_DUMP_TASK, folder, runner)
+    options = suite_options(work, devices=(device,), jobs=1, timeout_s=limit, timeout_origin="--timeout")
+    path, parameters = os.fspath(scenario), getattr(scenario, "parameters", {})
+    with SuiteWorkers(options) as workers:
+        outcome = workers.run_one(Item(path, os.path.abspath(path), parameters=parameters)).attempts[-1]
+        about = workers.devices[0]._replace(choice=device)
+    has_index = os.path.exists(os.path.join(folder, INDEX))
+    dump = DeviceDump(about, outcome, read_index(folder) if has_index else DumpIndex(folder, False, (), ()))
+    if outcome.status not in ("Pass", "Fail", "Crash", "Timeout"):
+        raise error_of(Diagnostic(**problem) for problem in outcome.diagnostics)
+    return dump
+
+
+def dump_item(item: Item, runners: Runners, folder: str) -> Outcome:
+    """Run an item with dumps (the task of a worker)."""
+    try:
+        runners.runner().run_to_files(scenario_path(item), dump=DumpRequest(folder, everything=True), write_files=False)
+    except (DeviceError, ValidationLayerError) as error:
+        return of_error(error, "Timeout" if isinstance(error, FenceTimeoutError) else "Fail")
+    except ScenarioRunnerError as error:
+        return of_error(error)
+    return Outcome("Pass")
