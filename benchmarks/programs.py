@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from scenario_runner.doctor.machine_report import gather
-from scenario_runner.errors.version import __version__
+from scenario_runner.errors.installation import __version__
 
 CHECKOUT = Path(__file__).resolve().parents[1]
 

@@ -22,7 +22,7 @@ from benchmarks.programs import CHECKOUT, describe_machine, ours, reference, ver
 from benchmarks.report import mebibytes, ratio_text, spread_text
 from benchmarks.workloads import all_workloads
 from scenario_runner.errors import MissingToolError
-from scenario_runner.errors.version import revision
+from scenario_runner.errors.installation import revision
 
 RECORDS = CHECKOUT / "benchmarks" / "records"
 WORKLOADS = (

@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from scenario_runner.cli.suites.python_suite import test as test
     from scenario_runner.errors import ScenarioRunnerError as ScenarioRunnerError
     from scenario_runner.errors.diagnostic import Diagnostic as Diagnostic
-    from scenario_runner.errors.version import __version__ as __version__
+    from scenario_runner.errors.installation import __version__ as __version__
     from scenario_runner.run.graph_reports import GraphReportFiles as GraphReportFiles
     from scenario_runner.run.pipeline_caching import PipelineCaching as PipelineCaching
     from scenario_runner.run.result import Frame as Frame
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from scenario_runner.vulkan.instance import devices as devices
 
 _HOME = {
-    "__version__": "errors.version",
+    "__version__": "errors.installation",
     "ConvertedModel": "tosa.conversion",
     "Diagnostic": "errors.diagnostic",
     "Frame": "run.result",

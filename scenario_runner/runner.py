@@ -17,7 +17,7 @@ from scenario_runner.files.sandbox import allowing, confined
 from scenario_runner.plan.plan import Plan
 from scenario_runner.plan.plan_cache import PlanCache
 from scenario_runner.plan.records import CompilerOptions
-from scenario_runner.processes import phases, progress
+from scenario_runner.processes import progress
 from scenario_runner.run.device_session import DeviceOptions, DeviceSession, RunTools, Validation
 from scenario_runner.run.output_files import OutputFiles, Sink
 from scenario_runner.vulkan.execute import RunOptions
@@ -261,7 +261,7 @@ class Runner(DeviceSession):
         options = RunOptions(repeat, keep_state, dry_run)
         with (
             self._reading(scenario, output_dir, capture_dir),
-            phases.measuring(measured.clock if measured else None),
+            progress.measuring(measured.clock if measured else None),
         ):
             prepared = self._prepare(scenario, (inputs, *more), outputs, output_dir)
             with prepared.placed_errors():
@@ -288,9 +288,9 @@ class Runner(DeviceSession):
         options = RunOptions(repeat, keep_state, dry_run)
         with (
             self._reading(scenario, output_dir, capture_dir, None if dump is None else dump.folder),
-            phases.measuring(timings.clock if timings else None),
+            progress.measuring(timings.clock if timings else None),
         ):
-            with phases.phase("plan"):
+            with progress.phase("plan"):
                 plan = self._plan_for_files(scenario, output_dir)
             if dump is None:
                 self._execute(plan, (OutputFiles(plan),), options, timings, capture_dir)
@@ -327,7 +327,7 @@ class Runner(DeviceSession):
         from scenario_runner.plan.resolve import resolve_to_keep
         from scenario_runner.scenario.loader import load, loads
 
-        with phases.phase("parse", "scenario"):
+        with progress.phase("parse", "scenario"):
             parameters = file.parameters if isinstance(file, ParameterizedFile) else None
             text, path = cache.text, os.fspath(file)
             loaded = load(file) if text is None else loads(text, path, parameters=parameters)

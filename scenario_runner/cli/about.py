@@ -13,8 +13,8 @@ from scenario_runner.cli.option_types import Parser
 from scenario_runner.cli.options import COMMANDS, KINDS_KEPT
 from scenario_runner.errors import FileError, UsageError
 from scenario_runner.errors.codes import CODES, FAMILIES
+from scenario_runner.errors.installation import __version__, revision, version_of
 from scenario_runner.errors.text import close_names, counted, did_you_mean, size_in_units
-from scenario_runner.errors.version import __version__, revision, version_of
 from scenario_runner.files.cache_folder import KINDS, LIMIT_VARIABLE, default_cache_dir, kept_files, limit_bytes, remove
 
 _SCENARIOS: Final = ("*.json", "*.vgf", "*.pte")

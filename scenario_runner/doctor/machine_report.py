@@ -23,7 +23,7 @@ from tempfile import TemporaryFile
 from scenario_runner.doctor import manifests, system
 from scenario_runner.doctor.advice import findings, ml_path
 from scenario_runner.doctor.manifests import EmulationLayers, Manifest
-from scenario_runner.errors import LimitError, version
+from scenario_runner.errors import LimitError, installation
 from scenario_runner.errors.text import Json
 from scenario_runner.files.cache_folder import default_cache_dir
 from scenario_runner.ml import vgf_tables
@@ -56,14 +56,14 @@ def gather(*, timeout_s: float = 30.0, compiler: str | None = None) -> dict[str,
         emulation = None if layers is None else Probe(stack, "ml", timeout_s, environ)
         report: dict[str, Json] = {
             "schema": SCHEMA,
-            "program": {"name": "scenario-runner", "version": version.__version__},
+            "program": {"name": "scenario-runner", "version": installation.__version__},
             "ready": False,
             **system.machine(environ),
             "compilers": system.compilers(compiler),
             "vgf": _vgf(),
             "converter": {
                 "path": model_converter.find_converter(),
-                "version": version.version_of(model_converter.PACKAGE),
+                "version": installation.version_of(model_converter.PACKAGE),
             },
             "cache": system.cache(default_cache_dir()),
         }
@@ -168,7 +168,7 @@ def _layers(
             "found": layers is not None,
             "works": emulation is not None and bool(emulation.first("instance")) and not emulation.failure,
             "source": layers.source if layers else None,
-            "version": version.version_of(PACKAGE) if is_packaged else None,
+            "version": installation.version_of(PACKAGE) if is_packaged else None,
             "graph_manifest": layers.graph.path if layers else None,
             "tensor_manifest": layers.tensor.path if layers else None,
             "library_folder": layers.library_folder if layers else None,
@@ -195,7 +195,7 @@ def _devices(
 
 def _vgf() -> dict[str, object]:
     """Describe the library that reads VGF files."""
-    installed, problem = version.version_of(vgf_tables.PACKAGE), None
+    installed, problem = installation.version_of(vgf_tables.PACKAGE), None
     try:
         import vgfpy  # noqa: F401
     except Exception as error:  # a wheel for another interpreter may raise anything

@@ -9,9 +9,8 @@ from collections.abc import Mapping
 from glob import glob
 
 from scenario_runner.errors import ScenarioRunnerError
-from scenario_runner.errors.installation import family_here, mixed_packages_problem
+from scenario_runner.errors.installation import family_here, mixed_packages_problem, version_of
 from scenario_runner.errors.text import Json
-from scenario_runner.errors.version import version_of
 from scenario_runner.files.cache_folder import KINDS, kept_files
 from scenario_runner.shaders.compilers.search import OFF, VALIDATOR_VARIABLE, find_compilers, find_validator
 from scenario_runner.shaders.compilers.table import GLSLANG_VARIABLE, Compiler

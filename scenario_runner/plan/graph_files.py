@@ -21,7 +21,7 @@ from scenario_runner.ml.vgf_model import Vgf
 from scenario_runner.plan.shader_modules import read_spirv
 from scenario_runner.plan.sources import ConstantData, FilePart
 from scenario_runner.plan.tensors import agrees, is_open, report_unknown_shape
-from scenario_runner.processes import phases
+from scenario_runner.processes import progress
 from scenario_runner.scenario import Binding, DispatchGraph, Graph, Scenario, Shader, Tensor
 from scenario_runner.scenario.inline_contents import file_of, shape_in
 from scenario_runner.scenario.scenario import Problems
@@ -58,7 +58,7 @@ class VgfGraph:
         self.graph = graph
         self.pointer = scenario.resource_pointer(graph.uid)
         self.identity: Identity | None = None
-        with phases.phase("parse", "VGF", graph.uid):
+        with progress.phase("parse", "VGF", graph.uid):
             if graph.data is not None:
                 self.path = f"<data of {graph.uid!r}>"
                 self.vgf: Vgf = parse_vgf(plain_bytes(graph.data, graph.uid), name=self.path)

@@ -14,13 +14,13 @@ from _pickle import dumps, loads  # pickle itself would import re: 5 ms
 from typing import NamedTuple
 
 from scenario_runner.errors import ScenarioRunnerError
-from scenario_runner.errors.version import program_version
+from scenario_runner.errors.installation import program_version
 from scenario_runner.files.cache_folder import ContentCache
 from scenario_runner.files.input import Identity, ParameterizedFile, SourceFile, file_identity
 from scenario_runner.plan.plan import Plan
 from scenario_runner.plan.records import CompilerOptions
 from scenario_runner.plan.sources import NpySource, content_of
-from scenario_runner.processes import phases
+from scenario_runner.processes import progress
 from scenario_runner.shaders.compile import compile_all
 from scenario_runner.shaders.compilers.search import find_validator
 from scenario_runner.shaders.source import CompileRequest
@@ -111,5 +111,5 @@ def _is_current(facts: Facts, compiler: CompilerOptions) -> bool:
     if not facts.sources:
         return True
     requests, codes = zip(*facts.sources, strict=True)
-    with phases.phase("compile", "shaders"):
+    with progress.phase("compile", "shaders"):
         return compile_all(requests, compiler=compiler.compiler, cache_dir=compiler.cache_dir) == list(codes)

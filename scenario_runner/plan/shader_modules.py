@@ -34,7 +34,7 @@ from scenario_runner.plan.records import (
     ShaderStage,
     Specialization,
 )
-from scenario_runner.processes import phases
+from scenario_runner.processes import progress
 from scenario_runner.scenario import Scenario, Shader
 from scenario_runner.scenario.inline_contents import ShaderText, file_of
 from scenario_runner.scenario.scenario import Problems
@@ -183,7 +183,7 @@ def _compiled(
     """Compile shaders and return modules by uid; note an error for each failed shader."""
     codes = {}
     requests = list(map(partial(compile_request, scenario), shaders))
-    with phases.phase("compile", "shaders"):
+    with progress.phase("compile", "shaders"):
         compiler, cache_dir, use_cache = options
         results = compile_each(requests, compiler=compiler, cache_dir=cache_dir, use_cache=use_cache)
     for shader, request, result in zip(shaders, requests, results, strict=True):

@@ -14,7 +14,7 @@ from scenario_runner.errors.diagnostic import Diagnostic
 from scenario_runner.errors.text import one_line
 from scenario_runner.plan.limits import NAMES, SUBGROUP_SIZE, Limits, exceeded_limits
 from scenario_runner.plan.plan import FramePlan, Plan
-from scenario_runner.processes import phases, progress
+from scenario_runner.processes import progress
 from scenario_runner.run.output_files import Sink, share
 from scenario_runner.vulkan.capabilities import Enabled, enabled_for, likely_features
 from scenario_runner.vulkan.device import Device
@@ -163,7 +163,7 @@ class DeviceSession:
                 sinks += (CaptureFiles(plan, os.fspath(capture_dir), options.repeat),)
             for sink in sinks:
                 sink.check()
-            with phases.phase("device"):
+            with progress.phase("device"):
                 objects = self._device_for(plan, None if timings is None else timings.required)
             if timings is not None:
                 timings.starting(plan, objects.device, options.repeat, options.dry_run)

@@ -18,7 +18,7 @@ from scenario_runner.files.codec import ArrayCodec, ContentWriter
 from scenario_runner.files.codec_table import codec_of, create_image
 from scenario_runner.files.output import CreateOutput, OutputSet, check_destination, marker_path
 from scenario_runner.plan.plan import FramePlan, Plan, ResourcePlan
-from scenario_runner.processes import phases
+from scenario_runner.processes import progress
 
 Receive: TypeAlias = Callable[[str, memoryview], None]
 """Takes a resource's uid and next bytes, which are valid during the call. All bytes for a resource come
@@ -100,7 +100,7 @@ class FileSink(Sink):
         """Write a resource's next bytes. Raise FileError with the resource's pointer."""
         resource = self._plan.resources[uid]
         try:
-            with phases.phase("store", "file", uid):
+            with progress.phase("store", "file", uid):
                 if not self._missing_bytes:
                     self._missing_bytes = resource.size_bytes
                     for file in self._create_files(uid):  # `__exit__` discards these if the next file fails
@@ -154,7 +154,7 @@ class OutputFiles(FileSink):
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         super().__exit__(kind)
-        with phases.phase("store", "names"):
+        with progress.phase("store", "names"):
             self._files.__exit__(kind)
 
 

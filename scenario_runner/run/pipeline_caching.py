@@ -32,7 +32,7 @@ from scenario_runner.files.cache_folder import (
 )
 from scenario_runner.files.sandbox import check_existing_folder
 from scenario_runner.plan.plan import Plan
-from scenario_runner.processes import phases, progress
+from scenario_runner.processes import progress
 from scenario_runner.vulkan.device import Device
 from scenario_runner.vulkan.physical_device import PhysicalDevice
 from scenario_runner.vulkan.pipeline import Creation, DriverCache, feedback_required
@@ -103,12 +103,12 @@ class PipelineCaching:
             _remove(path)
         folders = () if self._is_chosen else (self._root, self._folder)
         usable = all(map(is_trusted, folders))
-        with phases.phase("pipelines", "load"):
+        with progress.phase("pipelines", "load"):
             data = kept = _load(path, physical) if usable else b""
 
         def store(when: str) -> None:
             nonlocal kept
-            with phases.phase("pipelines", when):
+            with progress.phase("pipelines", when):
                 kept = _store(path, cache, kept, folders, physical)
 
         def created(cache: DriverCache) -> None:

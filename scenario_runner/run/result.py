@@ -23,7 +23,7 @@ from scenario_runner.plan.accesses import Accesses
 from scenario_runner.plan.plan import FramePlan, Plan
 from scenario_runner.plan.records import CompilerOptions
 from scenario_runner.plan.resolve import resolve, with_inputs
-from scenario_runner.processes import phases
+from scenario_runner.processes import progress
 from scenario_runner.run.output_files import OutputFiles, Receive, Sink
 from scenario_runner.run.timings import Timings
 from scenario_runner.scenario.loader import as_scenario
@@ -289,7 +289,7 @@ class Prepared:
             self._by_uid = model.by_uid
             self._scenario = model.scenario_with(model.by_uid(inputs), to_files=output_dir is not None)
         else:
-            with phases.phase("parse", "scenario"):
+            with progress.phase("parse", "scenario"):
                 self._scenario, self._inputs = as_scenario(scenario), by_uid(inputs)
         if outputs is None:
             accessed = self._scenario.resources
@@ -304,7 +304,7 @@ class Prepared:
 
     def _plan_with(self, inputs: Mapping[str, ArrayLike]) -> Plan:
         """Plan a run with other inputs."""
-        with phases.phase("plan"):
+        with progress.phase("plan"):
             inputs = {**self._inputs, **inputs}
             return resolve(self._scenario, inputs, self._outputs, self._output_dir, self._compiler)
 
@@ -365,7 +365,7 @@ class Prepared:
         options: RunOptions,
         timings: Timings | None,
     ) -> Result:
-        with phases.measuring(timings.clock if timings else None), allowing(capture_dir):
+        with progress.measuring(timings.clock if timings else None), allowing(capture_dir):
             changed = with_inputs(self._plan, self._scenario, inputs)
             plan = changed or self._plan_with(inputs)
             if changed is not None and self._ran:

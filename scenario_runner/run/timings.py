@@ -15,7 +15,7 @@ from scenario_runner.errors import FileError, UnsupportedError, UsageError, log
 from scenario_runner.errors.text import Json, counted
 from scenario_runner.files.output import OutputSet
 from scenario_runner.plan.plan import MEASURED, Barrier, Plan
-from scenario_runner.processes.phases import PHASES, Clock
+from scenario_runner.processes.progress import PHASES, Clock
 from scenario_runner.run.output_files import taken_files
 from scenario_runner.vulkan.device import Device
 from scenario_runner.vulkan.measurements import FrameTimes, Timestamps, calibration_required

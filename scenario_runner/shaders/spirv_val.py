@@ -12,7 +12,7 @@ from functools import partial
 
 from scenario_runner.errors import LimitError, SpirvError
 from scenario_runner.errors.diagnostic import Diagnostic
-from scenario_runner.errors.version import program_version
+from scenario_runner.errors.installation import program_version
 from scenario_runner.files.cache_folder import ContentCache
 from scenario_runner.processes.temporary import temporary_folder
 from scenario_runner.shaders.compilers.compiler_processes import Processes, work_off

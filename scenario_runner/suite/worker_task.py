@@ -19,7 +19,7 @@ from scenario_runner.errors import (
     LimitError,
     OutOfMemoryError,
 )
-from scenario_runner.errors.version import program_version
+from scenario_runner.errors.installation import program_version
 from scenario_runner.files.sandbox import distrusting
 from scenario_runner.processes import progress
 from scenario_runner.processes.jobs import Device, State, WorkerOptions

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from scenario_runner import errors
 from scenario_runner.errors import log
 from scenario_runner.plan.plan import FramePlan, Plan, ResourcePlan
-from scenario_runner.processes import phases, progress
+from scenario_runner.processes import progress
 from scenario_runner.vulkan import Handle
 from scenario_runner.vulkan._generated import constants as vk
 from scenario_runner.vulkan.device import CommandPool, Device, LruCache, Submission
@@ -156,7 +156,7 @@ class Execution:
         """Estimated memory for the resources and recorded commands."""
         progress.doing("creating its resources")
         create_each = device.instance.create_each
-        with phases.phase("create", "resources"):
+        with progress.phase("create", "resources"):
             self._resources = resources = create_resources(device, objects.memory, stack, plan.resources.values())
         if plan.declared:
             from scenario_runner.vulkan.image_support import with_declared_formats
@@ -173,7 +173,7 @@ class Execution:
         if device.driver_cache is not None:
             device.driver_cache.on_created(device.driver_cache)
         progress.doing("creating its descriptor sets")
-        with phases.phase("create", "descriptor sets"):
+        with progress.phase("create", "descriptor sets"):
             sets = allocate_sets(cache, stack, plan.descriptor_lists, resources)
         self.graphs = graphs
         self._flows: list[DataGraph] = [graph for graph in graphs if graph.kind == "optical_flow"]
@@ -218,7 +218,7 @@ class Execution:
 
     def run(self) -> None:
         """Fill, run and read back. Raises DeviceError, FileError and similar errors, with the place of the frame."""
-        options, timer = self._options, phases.current()
+        options, timer = self._options, progress.current_clock()
         self._joins = self._may_join()
         try:
             if options.capture is not None:
@@ -240,7 +240,7 @@ class Execution:
             if timer is not None:
                 timer.iteration = None
             if options.on_outputs is not None and not options.dry_run:
-                with phases.phase("readback", "outputs"), self._reading(self._outputs) as pieces:
+                with progress.phase("readback", "outputs"), self._reading(self._outputs) as pieces:
                     options.on_outputs(pieces)
             if options.capture is not None:
                 options.capture.end_run()
@@ -250,7 +250,7 @@ class Execution:
 
     def _fill(self, what: str) -> None:
         progress.doing(what)
-        with phases.phase("upload", "resources"):
+        with progress.phase("upload", "resources"):
             joined = self._copies if self._joins else None
             self._filling = self._transfer.fill(self._resources.values(), self._options.timeout_s, joined)
 
@@ -261,7 +261,7 @@ class Execution:
         """
         options, instance, frames = self._options, self._device.instance, self._plan.frames
         tools = (options.capture, self._labels, instance.printer, self.instrumentation, self.timestamps)
-        is_observed = phases.current() is not None or any(tool is not None for tool in tools)
+        is_observed = progress.current_clock() is not None or any(tool is not None for tool in tools)
         is_bounded = self._has_boundaries and any(frame.boundary for frame in frames)
         is_simple = options.repeat == 1 and not options.dry_run and bool(frames) and not self._flows
         return is_simple and not is_observed and not is_bounded
@@ -318,19 +318,19 @@ class Execution:
             if printer is not None:
                 printer.begin_operation(next(iter(part.operations), None), iteration)
             try:
-                with phases.phase("submit", "frame", str(index)):
+                with progress.phase("submit", "frame", str(index)):
                     batch = [*self._filling, commands, *(self._record_readback(frame) if self._joins else ())]
                     self._filling = []
                     present = self._objects._replace(plan=self._plan)
                     boundary = frame_boundary(present, iteration, frame) if ends else None
                     self._submission.submit(*batch, extra=boundary)
-                with phases.phase("wait", "frame", str(index)):
+                with progress.phase("wait", "frame", str(index)):
                     self._submission.wait(frame.title + "".join(work[0].partition(" (")[1:]), options.timeout_s)
                     if printer is not None:  # newer layers print on another thread; only this call waits for it
                         self._device.fn.vkQueueWaitIdle(self._device.queue)
                         printer.end_operation()
                 if self.timestamps is not None:
-                    with phases.phase("readback", "timestamps"):
+                    with progress.phase("readback", "timestamps"):
                         self.timestamps.collect(commands, iteration, index)
                 if capture is not None:
                     capture.end(part, last=is_last)
@@ -345,7 +345,7 @@ class Execution:
             self.instrumentation.collect(iteration, index, frame)
         if self._options.on_frame is not None and (frame.boundary or frame.captures):
             captured = [self._resources[uid] for uid in frame.captures]
-            with phases.phase("readback", "frame", str(index)), self._reading(captured) as pieces:
+            with progress.phase("readback", "frame", str(index)), self._reading(captured) as pieces:
                 self._options.on_frame(iteration, frame, pieces)
 
     def _apply_layouts(self, frame: FramePlan) -> None:
@@ -369,7 +369,7 @@ class Execution:
         else:
             self._spare = commands
         labels = self._labels
-        with phases.phase("record", "frame", str(index)), self._pool.recording(commands):
+        with progress.phase("record", "frame", str(index)), self._pool.recording(commands):
             if labels is not None:
                 labels.begin_frame(commands, frame)
             with nullcontext() if self.instrumentation is None else self.instrumentation.recording(commands, index):

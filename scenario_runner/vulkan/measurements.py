@@ -26,7 +26,7 @@ from typing import Final, NamedTuple
 
 from scenario_runner.errors import DeviceError, UnsupportedError
 from scenario_runner.plan.plan import MEASURED, FramePlan, Operation, Plan
-from scenario_runner.processes import phases
+from scenario_runner.processes import progress
 from scenario_runner.vulkan import Handle, ffi
 from scenario_runner.vulkan._generated import constants as vk
 from scenario_runner.vulkan.capabilities import Enabled
@@ -126,7 +126,7 @@ class Timestamps:
         """Begin a command buffer that will record these runs of operations."""
         timed = tuple(run for run in runs if run[0].kind in MEASURED)
         count = sum(len(run) + 1 for run in timed) if self._has_any else 0
-        with phases.phase("record", "reset query pool"):
+        with progress.phase("record", "reset query pool"):
             if count > self._size:
                 self._size = max(count, 2 * self._size)
                 info = new("VkQueryPoolCreateInfo", queryType=vk.QUERY_TYPE_TIMESTAMP, queryCount=self._size)

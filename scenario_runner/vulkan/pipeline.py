@@ -28,7 +28,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 from scenario_runner import errors
 from scenario_runner.errors import log
 from scenario_runner.plan.records import LayoutBinding, PipelinePlan
-from scenario_runner.processes import phases, progress
+from scenario_runner.processes import progress
 from scenario_runner.vulkan import Handle, ffi
 from scenario_runner.vulkan._generated import constants as vk
 from scenario_runner.vulkan.capabilities import Enabled
@@ -97,7 +97,7 @@ class PipelineCache:
 
         def make(stack: ExitStack) -> _Created:
             progress.doing(f"creating the pipeline of {label}", plan.pointer, f"creating a {kind} pipeline")
-            with phases.phase("pipelines", f"{kind} pipeline", name):
+            with progress.phase("pipelines", f"{kind} pipeline", name):
                 return create(self, plan, stack)
 
         cache = self.device.driver_cache

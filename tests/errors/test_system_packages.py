@@ -69,7 +69,7 @@ def test_the_distribution_is_read_from_os_release(tmp_path: Path, os_release: st
     assert family_here(tmp_path, "darwin") == "macos"
 
 
-PRINT = "import scenario_runner.errors.version as version; print(version.__version__, version.revision())"
+PRINT = "from scenario_runner.errors import installation as here; print(here.__version__, here.revision())"
 
 
 @pytest.fixture

@@ -30,8 +30,8 @@ from scenario_runner.errors import DeviceError, FileError, ScenarioRunnerError, 
 from scenario_runner.errors.text import one_line
 from scenario_runner.files.output import check_destination
 from scenario_runner.files.sandbox import check_folder_to_write
-from scenario_runner.processes import phases
-from scenario_runner.processes.phases import Clock
+from scenario_runner.processes import progress
+from scenario_runner.processes.progress import Clock
 from scenario_runner.run.timings import Timings
 from scenario_runner.runner import Runner
 from scenario_runner.scenario import load
@@ -139,8 +139,8 @@ def _measure(runner: Runner, path: str, options: argparse.Namespace) -> Scenario
     """Plan a scenario once, and run it many times on the same device."""
     samples = ScenarioSamples(path)
     before = Clock()
-    with phases.measuring(before):
-        with phases.phase("parse", "scenario"):
+    with progress.measuring(before):
+        with progress.phase("parse", "scenario"):
             scenario = load(scenario_with(path, dict(options.set)))
         written = [resource.uid for resource in scenario.resources if getattr(resource, "dst", None)]
         prepared = runner.prepare(scenario, outputs=written)

@@ -20,7 +20,7 @@ from scenario_runner.errors.text import one_line, reason_of
 from scenario_runner.files.input import read_file
 from scenario_runner.files.output import OutputFile
 from scenario_runner.plan.plan import Plan
-from scenario_runner.processes.phases import PHASES
+from scenario_runner.processes.progress import PHASES
 from scenario_runner.run.timings import Timings
 from scenario_runner.suite.hashes import file_hash
 
