@@ -14,7 +14,8 @@ from scenario_runner.cli.arguments import shared_arguments
 from scenario_runner.cli.console import live, terminal, write
 from scenario_runner.cli.options import REDUCE_TIMEOUT_S
 from scenario_runner.doctor.machine_report import gather
-from scenario_runner.errors import UsageError, installation
+from scenario_runner.errors import UsageError
+from scenario_runner.errors.installation import own_version
 from scenario_runner.errors.text import counted, one_line, size_in_units
 from scenario_runner.files.input import is_model
 from scenario_runner.files.sandbox import confined
@@ -93,7 +94,7 @@ def main(options: argparse.Namespace) -> int:
         def report(scenario: str, taken: set[str]) -> dict[str, bytes]:
             names = [free_name(name, taken) for name in ("failure.txt", "doctor.json")]
             run = f"to run it here: {_command(options, reduction, scenario)}"
-            about = f"scenario-runner {installation.__version__}; {names[1]} describes the machine"
+            about = f"scenario-runner {own_version()}; {names[1]} describes the machine"
             texts = ["\n".join((*lines, run, about)), json.dumps(gather(), indent=2)]
             beside = os.path.dirname(scenario)
             sources = {free_name(os.path.join(beside, name), taken): text for name, text in reduction.sources.items()}

@@ -10,7 +10,8 @@ from pathlib import Path
 from scenario_runner.cli.arguments import compiler_arguments
 from scenario_runner.cli.console import write_finding
 from scenario_runner.cli.watch import Files, check_watchable, watch
-from scenario_runner.errors import UsageError, file_error, installation
+from scenario_runner.errors import UsageError, file_error
+from scenario_runner.errors.installation import own_version
 from scenario_runner.errors.text import counted, one_line
 from scenario_runner.files.input import ParameterizedFile, is_model, is_stream
 from scenario_runner.files.output import check_destination
@@ -85,14 +86,14 @@ def _validate(options: argparse.Namespace) -> int:
         files = [validation.as_json() | more for validation, more in zip(validations, values, strict=True)]
         print(json.dumps({"schema": SCHEMA, "files": files}, indent=2))
     elif options.format == "sarif":
-        print(json.dumps(sarif(findings, installation.__version__), indent=2))
+        print(json.dumps(sarif(findings, own_version()), indent=2))
     if options.annotations is not None:
         for finding in findings:
             options.annotations.add(finding)
         valid = sum(not validation.exit_code for validation in validations)
         options.annotations.result = f"{valid} of {counted(len(validations), 'file')} valid"
     if options.sarif is not None:
-        write_file(options.sarif, findings, installation.__version__)
+        write_file(options.sarif, findings, own_version())
     return next((validation.exit_code for validation in validations if validation.exit_code), 0)
 
 

@@ -56,7 +56,7 @@ def gather(*, timeout_s: float = 30.0, compiler: str | None = None) -> dict[str,
         emulation = None if layers is None else Probe(stack, "ml", timeout_s, environ)
         report: dict[str, Json] = {
             "schema": SCHEMA,
-            "program": {"name": "scenario-runner", "version": installation.__version__},
+            "program": {"name": "scenario-runner", "version": installation.own_version()},
             "ready": False,
             **system.machine(environ),
             "compilers": system.compilers(compiler),

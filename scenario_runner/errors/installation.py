@@ -36,18 +36,18 @@ _DESCRIPTION = re.compile(r"v(?P<tag>[0-9].*)-(?P<commits>[0-9]+)-g(?P<hash>[0-9
 def revision() -> str:
     """Return git's description of the checkout, with "-dirty" for changed files. Without git, return the version."""
     named = _git("describe", "--tags", "--long", "--always", "--dirty", "--match=v[0-9]*")
-    return named or f"v{_version()}"
+    return named or f"v{own_version()}"
 
 
 def __getattr__(name: str) -> str:
     """Compute ``__version__``, which takes 15 to 50 ms."""
     if name != "__version__":
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return _version()
+    return own_version()
 
 
 @cache
-def _version() -> str:
+def own_version() -> str:
     """Return the version that setuptools-scm gives to a checkout. An editable installation stores an older version."""
     described = _git("describe", "--tags", "--long", "--always", "--match=v[0-9]*")
     if tagged := _DESCRIPTION.fullmatch(described):

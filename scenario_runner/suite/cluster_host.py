@@ -18,8 +18,9 @@ from typing import Final, NamedTuple, NoReturn
 
 from distributed import get_worker
 
-from scenario_runner.errors import NoDeviceError, ScenarioRunnerError, installation
+from scenario_runner.errors import NoDeviceError, ScenarioRunnerError
 from scenario_runner.errors.diagnostic import Diagnostic
+from scenario_runner.errors.installation import own_version
 from scenario_runner.errors.text import reason_of
 from scenario_runner.files.cache_folder import default_cache_dir, enforce_limits, reason_to_distrust, replace_own
 from scenario_runner.processes.jobs import Device, WorkerOptions
@@ -89,7 +90,7 @@ def _refuse_to_keep(path: str, reason: str) -> NoReturn:
 
 def describe() -> dict[str, str]:
     """Return this host's name, and the program's version and hash."""
-    return {"host": socket.gethostname(), "version": installation.__version__, "program": program_hash({})}
+    return {"host": socket.gethostname(), "version": own_version(), "program": program_hash({})}
 
 
 def missing(hashes: Iterable[str]) -> list[str]:

@@ -22,8 +22,9 @@ from typing import Any, Final, NamedTuple, NoReturn
 import dask
 from distributed import Client, Future, LocalCluster
 
-from scenario_runner.errors import ScenarioRunnerError, error_of, installation
+from scenario_runner.errors import ScenarioRunnerError, error_of
 from scenario_runner.errors.diagnostic import Diagnostic
+from scenario_runner.errors.installation import own_version
 from scenario_runner.errors.log import silence
 from scenario_runner.errors.text import Json
 from scenario_runner.files.input import read_file
@@ -350,7 +351,7 @@ class ClusterWorkers:
             return
         self._hosts[address] = about["host"]
         if about["program"] != self._program:
-            why = f"its scenario-runner ({about['version']}) differs from this host's ({installation.__version__})"
+            why = f"its scenario-runner ({about['version']}) differs from this host's ({own_version()})"
             self._not_used(address, Diagnostic("SR-CLUSTER-003", "error", None, why))
 
     def _received(self, shard: _Shard, reply: remote.Reply) -> Iterator[Result]:

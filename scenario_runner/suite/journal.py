@@ -21,7 +21,8 @@ from functools import cache, partial
 from socket import gethostname
 from typing import Annotated, Any, BinaryIO, Final, Literal, NamedTuple
 
-from scenario_runner.errors import FileError, installation
+from scenario_runner.errors import FileError
+from scenario_runner.errors.installation import own_version
 from scenario_runner.errors.text import Json, close_files_help, counted, reason_of
 from scenario_runner.files.input import MAX_BYTES, is_stream
 from scenario_runner.files.sandbox import check_path, open_file
@@ -80,7 +81,7 @@ class End(NamedTuple):
 
 def header(program_hash: str, **about: Any) -> Header:
     """Make the header of a suite that starts now on this machine."""
-    return Header(VERSION, installation.__version__, program_hash, gethostname(), time.time(), **about)
+    return Header(VERSION, own_version(), program_hash, gethostname(), time.time(), **about)
 
 
 class Journal:

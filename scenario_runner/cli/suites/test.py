@@ -19,14 +19,8 @@ from scenario_runner.cli.options import ITEM_TIMEOUT_S
 from scenario_runner.cli.suites.report import problem_text, report_paths, write_reports
 from scenario_runner.cli.suites.suite_display import SuiteDisplay, verdict_line
 from scenario_runner.cli.watch import watch_suite
-from scenario_runner.errors import (
-    FileError,
-    MissingToolError,
-    ScenarioRunnerError,
-    UsageError,
-    error_class,
-    installation,
-)
+from scenario_runner.errors import FileError, MissingToolError, ScenarioRunnerError, UsageError, error_class
+from scenario_runner.errors.installation import own_version
 from scenario_runner.errors.text import counted
 from scenario_runner.processes.temporary import temporary_folder
 from scenario_runner.shaders.compilers.search import find_validator
@@ -172,7 +166,7 @@ class _Suite:
             title=" ".join(map(_title, options.paths)),
             started=time.time(),
             host=gethostname(),
-            version=installation.__version__,
+            version=own_version(),
             command=("scenario-runner", "test", *options.argv),
             folder=os.getcwd(),
             is_temporary=options.results is None,
