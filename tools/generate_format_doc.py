@@ -14,9 +14,8 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))  # before a package that is installed
 
 from scenario_runner.scenario.entries import Model
-from scenario_runner.scenario.kinds import COMMANDS, RESOURCES
+from scenario_runner.scenario.kinds import COMMANDS, RESOURCES, json_schema
 from scenario_runner.scenario.resources import SPELLINGS as VALUES
-from scenario_runner.scenario.schema import json_schema
 
 DOCS = Path(__file__).resolve().parent.parent / "docs"
 EXAMPLES = DOCS / "format_examples.json"

@@ -14,7 +14,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))  # before a pack
 
 from scenario_runner.files.vk_formats import all_formats
 from scenario_runner.plan.tensors import is_format_of_tensors
-from scenario_runner.scenario.schema import json_schema
+from scenario_runner.scenario.kinds import json_schema
 from scenario_runner.suite.expectations.format import json_schema as of_expectations
 from scenario_runner.suite.expectations.format import suite_schema
 from scenario_runner.tosa.attribute_models import json_schema as of_custom_shader

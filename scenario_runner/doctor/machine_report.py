@@ -2,7 +2,7 @@
 
 1. Three processes start. The first asks the drivers as a run does, the second asks them with the ML emulation layers,
    the third loads the validation layer.
-2. Meanwhile this process looks at manifests, compilers, packages and the cache.
+2. Meanwhile this process looks at manifests, compilers, packages, the system, the environment and the cache.
 3. If the first process crashed or hung, doctor tries the drivers without layers, then each driver alone, and so finds
    the driver that fails.
 4. The ML path of each device and the findings follow from these facts.
@@ -14,21 +14,27 @@ from __future__ import annotations
 
 import json
 import os
+import platform
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
+from glob import glob
 from tempfile import TemporaryFile
 
-from scenario_runner.doctor import manifests, system
+from scenario_runner.doctor import manifests
 from scenario_runner.doctor.advice import findings, ml_path
 from scenario_runner.doctor.manifests import EmulationLayers, Manifest
-from scenario_runner.errors import LimitError, installation
+from scenario_runner.errors import LimitError, ScenarioRunnerError
+from scenario_runner.errors.installation import family_here, mixed_packages_problem, own_version, version_of
 from scenario_runner.errors.text import Json
-from scenario_runner.files.cache_folder import default_cache_dir
+from scenario_runner.files.cache_folder import KINDS, default_cache_dir, kept_files
 from scenario_runner.ml import vgf_tables
 from scenario_runner.processes.programs import Program
 from scenario_runner.processes.signals import signal_name
+from scenario_runner.shaders.compilers.search import OFF, VALIDATOR_VARIABLE, find_compilers, find_validator
+from scenario_runner.shaders.compilers.table import GLSLANG_VARIABLE, Compiler
+from scenario_runner.shaders.spirv_val import validator_version
 from scenario_runner.tosa import model_converter
 from scenario_runner.vulkan.layers import PACKAGE, VALIDATION_LAYER
 
@@ -56,16 +62,16 @@ def gather(*, timeout_s: float = 30.0, compiler: str | None = None) -> dict[str,
         emulation = None if layers is None else Probe(stack, "ml", timeout_s, environ)
         report: dict[str, Json] = {
             "schema": SCHEMA,
-            "program": {"name": "scenario-runner", "version": installation.own_version()},
+            "program": {"name": "scenario-runner", "version": own_version()},
             "ready": False,
-            **system.machine(environ),
-            "compilers": system.compilers(compiler),
+            **_machine(environ),
+            "compilers": _compilers(compiler),
             "vgf": _vgf(),
             "converter": {
                 "path": model_converter.find_converter(),
-                "version": installation.version_of(model_converter.PACKAGE),
+                "version": version_of(model_converter.PACKAGE),
             },
-            "cache": system.cache(default_cache_dir()),
+            "cache": _cache_folder(default_cache_dir()),
         }
         for probe in (started, validation, emulation):
             if probe is not None:
@@ -168,7 +174,7 @@ def _layers(
             "found": layers is not None,
             "works": emulation is not None and bool(emulation.first("instance")) and not emulation.failure,
             "source": layers.source if layers else None,
-            "version": installation.version_of(PACKAGE) if is_packaged else None,
+            "version": version_of(PACKAGE) if is_packaged else None,
             "graph_manifest": layers.graph.path if layers else None,
             "tensor_manifest": layers.tensor.path if layers else None,
             "library_folder": layers.library_folder if layers else None,
@@ -195,7 +201,7 @@ def _devices(
 
 def _vgf() -> dict[str, object]:
     """Describe the library that reads VGF files."""
-    installed, problem = installation.version_of(vgf_tables.PACKAGE), None
+    installed, problem = version_of(vgf_tables.PACKAGE), None
     try:
         import vgfpy  # noqa: F401
     except Exception as error:  # a wheel for another interpreter may raise anything
@@ -276,3 +282,112 @@ class Probe:
             return f"the process {self.failure} in the step: {self.facts['step'][-1]}"
         error = self.first("error")
         return error["message"] if error else ""
+
+
+PACKAGES = (
+    "vulkan", "cffi", "numpy", "pydantic", "imageio", "rich", "ml_dtypes", "ai_ml_sdk_vgf_library",
+    "ai_ml_emulation_layer_for_vulkan", "tosa-tools",
+)  # fmt: skip
+# Prefixes of variables that choose or change loader, drivers and layers. Shorter prefixes would match credentials such
+# as NVIDIA_API_KEY, and people publish this report.
+_VARIABLES = (
+    "DYLD_LIBRARY_PATH", "LD_LIBRARY_PATH", "LD_PRELOAD", "LP_", "LVP_", "MESA_VK_", "NVIDIA_DRIVER_CAPABILITIES",
+    "NVIDIA_VISIBLE_DEVICES", "SCENARIO_RUNNER_", "VK_ADD_", "VK_DRIVER_FILES", "VK_ICD_FILENAMES",
+    "VK_IMPLICIT_LAYER_PATH", "VK_INSTANCE_LAYERS", "VK_LAYER_", "VK_LOADER_", "VMEL_", "XDG_CONFIG_DIRS",
+    "XDG_DATA_DIRS",
+)  # fmt: skip
+_GPU_NODES = ("/dev/dri/renderD*", "/dev/nvidiactl*", "/dev/kfd*", "/dev/mali*")
+
+
+def _machine(environ: Mapping[str, str]) -> dict[str, object]:
+    """Describe the operating system, the interpreter, packages, and environment variables that matter here."""
+    try:
+        release = platform.freedesktop_os_release()
+    except OSError:
+        release = {}
+    paths = [path for pattern in _GPU_NODES for path in sorted(glob(pattern))]
+    return {
+        "system": {
+            "os": platform.system(),
+            "release": platform.release(),
+            "machine": platform.machine(),
+            "distribution": release.get("PRETTY_NAME"),
+            "family": family_here(),
+            "gpu_nodes": [{"path": path, "accessible": os.access(path, os.R_OK | os.W_OK)} for path in paths],
+        },
+        "python": {
+            "version": platform.python_version(),
+            "implementation": platform.python_implementation(),
+            "executable": sys.executable,
+        },
+        "packages": {name: version_of(name) for name in PACKAGES},
+        "mixed_packages": mixed_packages_problem(),
+        "environment": {
+            name: value for name, value in sorted(environ.items()) if value and name.startswith(_VARIABLES)
+        },
+    }
+
+
+def _cache_folder(folder: str) -> dict[str, object]:
+    """Describe the cache folder: the size, and whether files can be written there."""
+    files = [file for kind in KINDS for file in kept_files(folder, kind)]
+    problem = _write_problem(folder)
+    return {
+        "path": folder,
+        "exists": os.path.isdir(folder),
+        "files": len(files),
+        "size_bytes": sum(file.size_bytes for file in files),
+        "writable": problem is None,
+        "problem": problem,
+    }
+
+
+def _write_problem(folder: str) -> str | None:
+    """Explain why a folder is not writable; return None if it is writable. A missing folder is not created."""
+    parent = os.path.abspath(folder)
+    while not os.path.lexists(parent) and os.path.dirname(parent) != parent:
+        parent = os.path.dirname(parent)
+    if not os.path.isdir(parent):
+        return f"{parent!r} is not a folder"
+    return None if os.access(parent, os.W_OK | os.X_OK) else f"{parent!r} cannot be written"
+
+
+def _compilers(named: str | None = None) -> dict[str, Json]:
+    """Describe the compilers by language, preferred compilers first.
+
+    ``problems`` explains by language why a compiler that the user named is unusable. ``named`` is that GLSL compiler.
+    """
+    by_language: dict[str, Json] = {"GLSL": [], "HLSL": []}
+    problems: dict[str, Json] = {"GLSL": None, "HLSL": None}
+    for language, described in by_language.items():
+        try:
+            # Without the cache: doctor asks the programs themselves.
+            described += map(_describe, find_compilers(named, language=language, use_cache=False))  # type: ignore[arg-type]
+        except ScenarioRunnerError as error:
+            problems[language] = {"message": str(error), "help": error.problems[0].help}
+    named = named or os.environ.get(GLSLANG_VARIABLE) or None
+    return {**by_language, "problems": problems, "named": named, "spirv_val": _spirv_val()}
+
+
+def _spirv_val() -> dict[str, object]:
+    """Describe spirv-val: path, version, and the problem with it."""
+    try:
+        validator = find_validator()
+    except ScenarioRunnerError as error:
+        return {"path": None, "version": None, "problem": str(error)}
+    if validator is None:
+        off = os.environ.get(VALIDATOR_VARIABLE) == OFF
+        return {"path": None, "version": None, "problem": f"{VALIDATOR_VARIABLE} is {OFF!r}" if off else None}
+    return {"path": validator.path, "version": validator_version(validator), "problem": None}
+
+
+def _describe(compiler: Compiler) -> dict[str, object]:
+    return {
+        "path": compiler.path,
+        "flavour": compiler.flavour,
+        "version": compiler.version,
+        "languages": list(compiler.languages),
+        "tensors": compiler.knows_tensors,
+        "renames_entry": compiler.renames_entry,
+        "batches": compiler.many_at_once,
+    }

@@ -28,6 +28,7 @@ from scenario_runner.importers.script import (
     Copy,
     Dispatch,
     Draw,
+    Expectations,
     Pipeline,
     SameContent,
     Script,
@@ -35,7 +36,6 @@ from scenario_runner.importers.script import (
     Texels,
     Values,
 )
-from scenario_runner.importers.script_expectations import Expectations
 
 _EXTENSIONS: Final = {"compute": ".comp", "vertex": ".vert", "fragment": ".frag"}
 _WRITTEN_KINDS: Final = ("storage", "storage_texel_buffer", "storage_image")

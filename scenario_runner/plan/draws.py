@@ -12,7 +12,7 @@ from operator import attrgetter
 from typing import Final, NamedTuple
 
 from scenario_runner.checks.bindings import KIND_WORDS, TEXEL_KINDS
-from scenario_runner.checks.stages import Stage, check_stages, writes_point_size
+from scenario_runner.checks.entry_points import Stage, check_stages, writes_point_size
 from scenario_runner.plan.command_parts import BindingPlanner, CommandContext, CommandResolver, declared_by
 from scenario_runner.plan.image_records import DepthTest, Draw, GraphicsPipelinePlan, ImagePlan, ShaderStagePlan, Target
 from scenario_runner.plan.plan import ResourcePlan, span_of

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from scenario_runner.checks.bindings import KIND_WORDS, TEXEL_KINDS
-from scenario_runner.checks.stages import described
+from scenario_runner.checks.entry_points import described
 from scenario_runner.errors.diagnostic import Diagnostic, warning
 from scenario_runner.errors.text import counted
 from scenario_runner.files.vk_formats import Format

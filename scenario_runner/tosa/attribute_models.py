@@ -29,7 +29,7 @@ from scenario_runner.ml.vgf_model import COMBINED_IMAGE_SAMPLER, DESCRIPTOR_TYPE
 from scenario_runner.ml.vgf_model import Sampler as Settings
 from scenario_runner.scenario.entries import U32, build
 from scenario_runner.scenario.json_model import ModelBase, findings, shown
-from scenario_runner.scenario.schema import without_null
+from scenario_runner.scenario.kinds import without_null
 from scenario_runner.shaders.source import own_include
 from scenario_runner.shaders.spirv.index import MAGIC
 from scenario_runner.tosa.model import Attributes, PushConstant, View

@@ -14,7 +14,7 @@ from scenario_runner import Runner, Scenario, ScenarioRunnerError, from_dict, lo
 from scenario_runner.errors import ScenarioError
 from scenario_runner.scenario import Buffer, Image, RawData, Shader, Tensor
 from scenario_runner.scenario.entries import Model
-from scenario_runner.scenario.schema import json_schema
+from scenario_runner.scenario.kinds import json_schema
 from tests.scenes import assemble, error_of, glsl
 
 CHECKOUT = Path(__file__).resolve().parents[2]

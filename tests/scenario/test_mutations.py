@@ -16,7 +16,7 @@ from scenario_runner import Runner, ScenarioRunnerError
 from scenario_runner.errors import ScenarioError
 from scenario_runner.errors.diagnostic import Diagnostic
 from scenario_runner.scenario import loads
-from scenario_runner.scenario.schema import json_schema
+from scenario_runner.scenario.kinds import json_schema
 from tests.scenes import Scene, glsl
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "docs" / "format_examples.json"

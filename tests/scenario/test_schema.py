@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from jsonschema import Draft202012Validator
 
-from scenario_runner.scenario.schema import json_schema
+from scenario_runner.scenario.kinds import json_schema
 
 ROOT = Path(__file__).resolve().parents[2]
 FOLDER = ROOT / "scenario_runner" / "schemas"

@@ -18,7 +18,7 @@ from scenario_runner.files.parameters import is_value
 from scenario_runner.scenario.entries import RequiredPath, built, wrong
 from scenario_runner.scenario.inline_contents import NO_NUMBER, numbers_in
 from scenario_runner.scenario.json_model import ARRAY, OBJECT, ModelBase
-from scenario_runner.scenario.schema import without_null
+from scenario_runner.scenario.kinds import without_null
 
 VERSION: Final = 1
 SOURCES: Final = ("file", "values", "sha256", "tosa", "equals")
