@@ -241,7 +241,8 @@ class _Scanner:
         if word == "null":
             self._add(at, pointer, _NULL, "leave the key out to get its default", code="SR-JSON-005")
         elif word in _NUMBER_NAMES:
-            self._add(at, pointer, f"{word} is not valid JSON", f'in "values", write "{_NUMBER_NAMES[word]}"')
+            help = f'write "{_NUMBER_NAMES[word]}"' if "/values/" in pointer else "write a number"
+            self._add(at, pointer, f"{word} is not valid JSON", help)
         elif word not in ("true", "false"):
             self._unexpected(at, "a value" if self._open else "an object")
         return at + len(word)

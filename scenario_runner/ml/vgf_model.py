@@ -255,8 +255,8 @@ class Vgf(NamedTuple):
         return (index, *(i for i in others if i != index))
 
 
-def find_port(ports: Sequence[Port], key: str | int) -> Port:
-    """Find a port by binding number or name. A name has priority over a number that is written as text.
+def find_port(ports: Sequence[Port], key: str | int, direction: Literal["input", "output"] = "input") -> Port:
+    """Find an input or output by binding number or name. A name has priority over a number that is written as text.
 
     Raises FileError with the existing ports if none or several match.
     """
@@ -267,8 +267,8 @@ def find_port(ports: Sequence[Port], key: str | int) -> Port:
         return matches[0]
     known = ", ".join(port.label for port in (matches or ports)) or "none"
     if matches:
-        raise FileError(f"several are called {key!r}: {known}", help="say which one by its binding number")
-    raise FileError(f"the model has no {key!r} here; it has: {known}")
+        raise FileError(f"several {direction}s are called {key!r}: {known}", help="say which one by its binding number")
+    raise FileError(f"the model has no {direction} {key!r}; its {direction}s: {known}")
 
 
 def describe(vgf: Vgf) -> dict[str, Any]:

@@ -163,11 +163,12 @@ class PushConstants(NamedTuple):
             self.problems.error("SR-PUSH-005", place, message, "remove push_data_ref")
         elif source.size_bytes > most:
             takes = f"the push_constants_size of {names} is" if size else f"the push constants of {names} have"
-            help = f"set push_constants_size to {-(-source.size_bytes // 4) * 4}, or give less data"
+            size = -(-source.size_bytes // 4) * 4
+            help = f'give at most {most} bytes, or write "push_constants_size": {size} in the shader'
             self.problems.error("SR-PUSH-002", place, f"{has}, but {takes} {most}", help)
         elif source.size_bytes < read:
             message = f"{has}, but {read} bytes of push constants are read by {names}"
-            self.problems.error("SR-PUSH-002", place, message, "give as much data as the shader reads")
+            self.problems.error("SR-PUSH-002", place, message, f"give at least {read} bytes")
         else:
             data = self._content(uid, source)
             return data + bytes(-len(data) % 4)  # vkCmdPushConstants takes multiples of 4 bytes

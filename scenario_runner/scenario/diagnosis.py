@@ -97,6 +97,7 @@ class Diagnosis:
                 problems.append(at((key,), f"unknown key {shown(key)}{hint}", advice, code="SR-JSON-003"))
                 if len(problems) > 4 * MAX_PROBLEMS:
                     break
+        self.problems = _without_misspelt(problems)
         return {name: tree[name] if isinstance(tree.get(name), list) else [] for name in _ROOT}
 
     def read_refused(self, name: str, entries: Sequence[Json], found: Entries) -> None:
@@ -206,7 +207,17 @@ def _read_body(model: type[Model], body: object, in_code: bool) -> _ReadEntry:
                 break
     if tells_shape(body.get("src")) and any((problem.pointer or "").startswith("/src") for problem in wrong):
         wrong = [problem for problem in wrong if not _follows_from_src(problem, body)]
-    return _ReadEntry(body, "", None, warnings, wrong)
+    return _ReadEntry(body, "", None, warnings, _without_misspelt(wrong))
+
+
+def _without_misspelt(problems: Sequence[Diagnostic]) -> list[Diagnostic]:
+    """Drop the missing keys that an unknown key beside them resembles. The problem of the unknown key names both."""
+    meant = set()
+    for problem in problems:
+        if problem.code == "SR-JSON-003":
+            name = problem.message.partition(" (did you mean ")[2].removesuffix("?)")
+            meant.add(((problem.pointer or "").rpartition("/")[0], f"the required key {name} is missing"))
+    return [problem for problem in problems if (problem.pointer or "", problem.message) not in meant]
 
 
 def _follows_from_src(problem: Diagnostic, body: Mapping[str, object]) -> bool:

@@ -153,6 +153,7 @@ def _read(tree: Json, *, in_code: bool = False, may_have_null: bool = False) -> 
     ``in_code`` accepts the fields for code, which no file has. ``may_have_null`` looks for nulls in the entries.
     """
     diagnosis: Diagnosis | None = None
+    has_resources = isinstance(tree, dict) and "resources" in tree
     if not (type(tree) is dict and tree.keys() == _ROOT and all(type(part) is list for part in tree.values())):
         diagnosis = _new_diagnosis(in_code, may_have_null)
         tree = diagnosis.read_root(tree)
@@ -165,7 +166,7 @@ def _read(tree: Json, *, in_code: bool = False, may_have_null: bool = False) -> 
     if diagnosis is None:
         return _Reading(resources, commands)
     problems = diagnosis.problems
-    if problems:
+    if problems and has_resources:  # else every reference would be wrong, too
         broken = diagnosis.broken
         problems += check_entries(resources.models, commands.models, resources.keys, commands.keys, broken)[0]
     return _Reading(resources, commands, diagnosis.warnings, problems[: 4 * MAX_PROBLEMS], diagnosis.has_null)

@@ -83,7 +83,9 @@ def _compiled(
                     yield text, re.compile(re.escape(text)), place
                     continue
                 with problems.holding():
-                    refuse("SR-SUITE-001", place.path, f"invalid pattern {text!r}: {error}", line=place.line)
+                    message = f"{text!r} is not a regular expression: {error}"
+                    help = "put a backslash before (, [ or + to mean the character"
+                    refuse("SR-SUITE-001", place.path, message, help, place.line)
         elif os.path.realpath(path) in including:
             with problems.holding():
                 message = f"the list {text!r} includes itself through this line"

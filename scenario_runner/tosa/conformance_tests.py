@@ -275,7 +275,9 @@ def write_scenario(folder: str, description: Description, target: str) -> dict[s
         body["src"] = os.path.basename(file_name)
         copy_array(os.path.join(folder, file_name), os.path.join(target, body["src"]), body["format"], "u")
     write_json(target, SCENARIO_FILE, scenario)
-    return {name: bodies[bindings[find_port(vgf.output_ports, name).binding]] for name in description.ofm_name}
+    return {
+        name: bodies[bindings[find_port(vgf.output_ports, name, "output").binding]] for name in description.ofm_name
+    }
 
 
 def copy_array(source: str, target: str, format: str, kind: Literal["i", "u"]) -> None:

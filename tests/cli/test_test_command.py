@@ -290,7 +290,7 @@ def test_an_update_overwrites_no_input(tmp_path: Path, program: Program, reader:
     "arguments, code, message",
     [
         ("empty", 2, "error: no scenario was found in 'empty'"),
-        ("suite --strict --skips bad", 2, "error: bad:1: invalid pattern 'a('"),
+        ("suite --strict --skips bad", 2, "error: bad:1: 'a(' is not a regular expression"),
         ("suite --strict --skips none --list", 2, "error: none:1: 'nowhere' matches no scenario of the suite"),
         ("suite --strict", 3, "error: suite/unknown.check.json:1:19: /outputs/y: 'y' is not an output of the scenario"),
         ("suite --skips gone", 4, "error: gone: the list does not exist"),

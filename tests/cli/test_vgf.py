@@ -114,14 +114,14 @@ def test_a_model_runs_with_a_shader_of_the_users(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "arguments, error",
     [
-        ((), "error: no file is given for the input 'x' (binding 0)\n  help: --input x=FILE.npy\n"),
+        ((), "error: placeholder.vgf: no file is given for the input 'x' (binding 0)\n  help: --input x=FILE.npy\n"),
         (
             ("--input", "x"),
             "error: argument --input: 'x': expected NAME=FILE\n  help: scenario-runner run --help shows all options\n",
         ),
         (
             ("--input", "x=x.npy"),
-            "error: the model has no code for the shader 'graph_partition_1'\n"
+            "error: placeholder.vgf: the model has no code for the shader 'graph_partition_1'\n"
             "  help: --shader graph_partition_1=FILE\n",
         ),
         (("--input", "x=x.npy", "--input", "0=x.npy"), "error: --input: 'x' (binding 0) is given twice\n"),

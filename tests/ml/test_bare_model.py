@@ -41,7 +41,7 @@ def test_inputs_that_are_not_right(runner: Runner) -> None:
     picture = numpy.load(MODELS / "classifier" / "picture.npy")
     with pytest.raises(UsageError, match=r"model\.vgf: no array is given for the input 'picture'$"):
         runner.run(path)
-    with pytest.raises(FileError, match=r"the model has no 'pictur' here; it has: 'picture' \(binding 0\)"):
+    with pytest.raises(FileError, match=r"the model has no input 'pictur'; its inputs: 'picture' \(binding 0\)"):
         runner.run(path, {"pictur": picture})
     with pytest.raises(UsageError, match=r"inputs: 'picture' \(binding 0\) is given twice"):
         runner.run(path, {"picture": picture, "0": picture})

@@ -266,14 +266,14 @@ def test_names_are_not_trusted_when_they_do_not_match_the_slots() -> None:
     ports = model("unused").input_ports
     assert [(port.binding, port.names) for port in ports] == [(1, ()), (2, ())]
     assert find_port(ports, "2") is ports[1]
-    with pytest.raises(FileError, match=r"^the model has no 'z' here; it has: binding 1, binding 2$"):
+    with pytest.raises(FileError, match=r"^the model has no input 'z'; its inputs: binding 1, binding 2$"):
         find_port(ports, "z")
 
 
 def test_a_name_that_several_inputs_have_must_be_a_number() -> None:
     """Two inputs of one name are told apart by their bindings."""
     ports = model("ends")._replace(input_names=("x", "x")).input_ports
-    with pytest.raises(FileError, match=r"^several are called 'x': 'x' \(binding 0\), 'x' \(binding 1\)$"):
+    with pytest.raises(FileError, match=r"^several inputs are called 'x': 'x' \(binding 0\), 'x' \(binding 1\)$"):
         find_port(ports, "x")
     assert find_port(ports, "1") is ports[1]
 

@@ -218,10 +218,10 @@ def test_a_wrong_pattern(tmp_path: Path) -> None:
     path = written(tmp_path / "skips", "a\nbad(\nc[\n")
     with pytest.raises(UsageError) as caught, problems.together():
         read_patterns([path], problems)
-    reasons = ["'bad(': missing ), unterminated subpattern at position 3"]
-    reasons.append("'c[': unterminated character set at position 1")
+    reasons = ["'bad(' is not a regular expression: missing ), unterminated subpattern at position 3"]
+    reasons.append("'c[' is not a regular expression: unterminated character set at position 1")
     assert [str(each) for each in caught.value.problems] == [
-        f"{path}:{line}: invalid pattern {reason}" for line, reason in enumerate(reasons, 2)
+        f"{path}:{line}: {reason}" for line, reason in enumerate(reasons, 2)
     ]
     assert {each.code for each in caught.value.problems} == {"SR-SUITE-001"}
 

@@ -75,7 +75,7 @@ def test_push_constants_without_their_size(scene: Scene) -> None:
     problem = single(scene)
     assert (problem.code, problem.pointer) == ("SR-PUSH-002", "/commands/0/dispatch_compute/push_data_ref")
     assert problem.message == "raw_data 'p' holds 12 bytes, but the push constants of shader 's' have 8"
-    assert problem.help == "set push_constants_size to 12, or give less data"
+    assert problem.help == 'give at most 8 bytes, or write "push_constants_size": 12 in the shader'
 
 
 def test_push_constants_for_a_shader_without_any(scene: Scene) -> None:

@@ -118,7 +118,7 @@ def _read_model(paths: Sequence[str], options: argparse.Namespace) -> RunFile:
         kind = lacks[0].kind
         file = "FILE" if kind == "shader" else "FILE.npy"
         help = " ".join(f"{_MODEL_OPTIONS[kind]} {lack.name}={file}" for lack in lacks if lack.kind == kind)
-        raise UsageError(lacks[0].message, help=help)
+        raise UsageError(f"{path}: {lacks[0].message}", help=help)
     return RunFile(path, model.scenario(), options.output or ".", options.capture_dir)
 
 

@@ -79,7 +79,7 @@ def test_wrong_options_end_pytest_before_anything_runs(run_several: RunSeveral, 
     (suite / "list.txt").write_text("(\n")
     messages = {
         "scenario_baseline=list.txt": "list.txt:1: the status is missing",
-        "scenario_skips=list.txt": "list.txt:1: invalid pattern '('",
+        "scenario_skips=list.txt": "list.txt:1: '(' is not a regular expression",
         "scenario_flakes=none.txt": "none.txt: the list does not exist",
         "scenario_timeout=-1": "scenario_timeout is '-1', expected seconds above 0",
     }
