@@ -8,7 +8,7 @@ import pytest
 from scenario_runner import Runner
 from scenario_runner.errors import CompileError, UnsupportedError
 from scenario_runner.vulkan.capabilities import lacks_capability, lacks_feature
-from tests.scenes import Scene, assemble, glsl, kernel
+from tests.scenes import Scene, assemble, error_of, glsl, kernel
 
 ONE = "layout(set = 0, binding = 0) buffer B { uint a[]; };\n"
 # What devices of one vendor have, so that no device has all of it: extension, its name in GLSL, a variable that it
@@ -59,15 +59,14 @@ def test_too_many_workgroups(scene: Scene, runner: Runner) -> None:
     """More workgroups than the device takes are refused by the name of the limit, along each axis."""
     limits = runner.physical_device.limits.maxComputeWorkGroupCount
     scene.shader("s", glsl("", ONE)).buffer("x", size=4).dispatch("s", ["x"], [limits[0] + 1, limits[1] + 7])
-    with pytest.raises(UnsupportedError) as caught:
-        runner.run(scene.write())
+    error = error_of(UnsupportedError, runner.run, scene.write())
     name = runner.physical_device.name
-    assert [problem.message for problem in caught.value.problems] == [
+    assert [problem.message for problem in error.problems] == [
         f"{limits[axis] + extra} workgroups along {letter}; maxComputeWorkGroupCount[{axis}] of {name!r}"
         f" is {limits[axis]}"
         for axis, letter, extra in ((0, "x", 1), (1, "y", 7))
     ]
-    assert all(problem.pointer == "/commands/0/dispatch_compute/rangeND" for problem in caught.value.problems)
+    assert all(problem.pointer == "/commands/0/dispatch_compute/rangeND" for problem in error.problems)
 
 
 @pytest.mark.parametrize("size", [1, 2, 3, 5, 6, 7, 10, 13])
@@ -93,9 +92,7 @@ def test_missing_capability_is_named(scene: Scene, runner: Runner) -> None:
     )
     text = f"#extension {vendor} : require\n" + ONE
     scene.shader("s", glsl(f"a[0] = {variable};", text)).buffer("x", size=8).dispatch("s", ["x"])
-    with pytest.raises(UnsupportedError) as caught:
-        runner.run(scene.write())
-    messages = [problem.message for problem in caught.value.problems]
+    messages = [problem.message for problem in error_of(UnsupportedError, runner.run, scene.write()).problems]
     name = runner.physical_device.name
     assert f"shader 's' needs the capability {capability}; {name!r} lacks {feature}" in messages
 
@@ -107,9 +104,8 @@ def test_an_unused_capability_is_explained(scene: Scene, runner: Runner) -> None
     if not lacks_capability(runner.physical_device, "GroupNonUniformPartitionedNV"):
         runner.run(path)
         return
-    with pytest.raises(UnsupportedError) as caught:
-        runner.run(path)
-    problem = next(problem for problem in caught.value.problems if "the capability Group" in problem.message)
+    error = error_of(UnsupportedError, runner.run, path)
+    problem = next(problem for problem in error.problems if "the capability Group" in problem.message)
     assert problem.help == "no instruction uses it; spirv-opt --trim-capabilities removes it"
 
 
@@ -231,9 +227,7 @@ def test_shader_that_does_not_compile(scene: Scene, runner: Runner) -> None:
     """A failed compile shows file and line with the compiler's own message, for every such shader."""
     scene.shader("first", glsl("a[0] = missing;", ONE)).shader("second", glsl("a[0] += ;", ONE))
     scene.buffer("x", size=4).dispatch("first", ["x"]).dispatch("second", ["x"])
-    with pytest.raises(CompileError) as caught:
-        runner.run(scene.write())
-    text = str(caught.value)
+    text = str(error_of(CompileError, runner.run, scene.write()))
     assert re.search(r"first\.comp:6:8: .*'missing' : undeclared identifier", text)
     assert re.search(r"second\.comp:6:(\d+:)? .*syntax error", text)
 

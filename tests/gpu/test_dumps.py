@@ -21,7 +21,7 @@ from tests.gpu.ml_scenes import mixed_model, random
 from tests.gpu.test_tensors_groups import TWICE, add_shader, optimal_image
 from tests.left_out import VGF_LIBRARY, needs
 from tests.program import files_in
-from tests.scenes import Scene, at_level, glsl
+from tests.scenes import Scene, at_level, error_of, glsl
 
 ONE = "layout(set = 0, binding = 0) buffer A { uint a[]; };\n"
 START = numpy.array([0, 10, 20, 30], numpy.uint32)
@@ -300,9 +300,8 @@ def test_optical_flow(ml: Runner, scene: Scene, tmp_path: Path) -> None:
 )
 def test_what_does_not_exist(scene: Scene, runner: Runner, tmp_path: Path, wanted: Any, message: str) -> None:
     """Unknown commands and resources are errors before the run."""
-    with pytest.raises(UsageError) as error:
-        runner.run_to_files(counting(scene).write(), **after(tmp_path / "dump", wanted))
-    assert str(error.value).endswith(message)
+    error = error_of(UsageError, runner.run_to_files, counting(scene).write(), **after(tmp_path / "dump", wanted))
+    assert str(error).endswith(message)
     assert not (tmp_path / "dump").exists()
     assert not (scene.folder / "x.out.npy").exists()
 

@@ -11,7 +11,7 @@ from scenario_runner import Runner
 from scenario_runner.errors import ScenarioError, ScenarioRunnerError, ShaderError, UnsupportedError
 from tests.gpu.fragment_scenes import draw, fragment, grid, output, target, vertex
 from tests.gpu.image_scenes import per_texel, storage
-from tests.scenes import Scene, bound, glsl
+from tests.scenes import Scene, bound, error_of, glsl
 
 SIZE = (24, 16)
 PUSHED = "layout(push_constant) uniform P { uint n; };\n"
@@ -256,10 +256,9 @@ def test_refusals(
     if "three" in attachments:
         target(scene, "three", "R8G8B8_UNORM", size=(8, 8))
     draw(scene.raw_data("d", numpy.zeros(2, "u4")), attachments, **keys)
-    with pytest.raises(kind) as caught:
-        runner.run(scene.write())
-    first = caught.value.problems[0]
+    error = error_of(kind, runner.run, scene.write())
+    first = error.problems[0]
     assert code is None or first.code == code
     assert place is None or first.pointer == COMMAND + place
     assert first.pointer
-    assert caught.value.exit_code in {ScenarioError.exit_code, ShaderError.exit_code, UnsupportedError.exit_code}
+    assert error.exit_code in {ScenarioError.exit_code, ShaderError.exit_code, UnsupportedError.exit_code}

@@ -9,7 +9,7 @@ from scenario_runner import Runner
 from scenario_runner.errors import FileError, UnsupportedError, UsageError
 from scenario_runner.files.vk_formats import all_formats
 from tests.gpu.image_scenes import LAYOUTS, fetched, per_texel, storage, texels
-from tests.scenes import Scene, at_level
+from tests.scenes import Scene, at_level, error_of
 
 # Formats that every Vulkan device must be able to sample, blit and store (specification, "Required Format Support").
 REQUIRED = [name for name in LAYOUTS if name not in ("R16_SFLOAT",)]
@@ -146,9 +146,7 @@ def test_arrays_go_in_and_come_out(scene: Scene, both: Runner) -> None:
 def test_arrays_that_do_not_fit(scene: Scene, runner: Runner, given: Any, message: str) -> None:
     """An array of another shape, type or size is refused in a sentence."""
     scene.image("src", "R32_SFLOAT", size=(6, 4))
-    with pytest.raises(UsageError) as caught:
-        runner.run(scene.write(), inputs={"src": given})
-    assert message in str(caught.value)
+    assert message in str(error_of(UsageError, runner.run, scene.write(), inputs={"src": given}))
 
 
 @pytest.mark.parametrize(

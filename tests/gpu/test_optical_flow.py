@@ -24,7 +24,7 @@ from tests.gpu.flow_scenes import (
     two_pictures,
 )
 from tests.program import Program
-from tests.scenes import Scene, glsl
+from tests.scenes import Scene, error_of, glsl
 
 MOTION = (3, -2)
 
@@ -206,12 +206,11 @@ COMMAND = "/commands/0/dispatch_optical_flow"
 
 
 def refused(runner: Runner, scene: Scene) -> list[tuple[str, str, str]]:
-    """(code, pointer, message) of each problem that a run ends with; each has a line and a column."""
-    with pytest.raises(UnsupportedError) as caught:
-        runner.run(scene.write())
-    assert all(each.line and each.column for each in caught.value.problems)
+    """Return code, pointer and message of each problem of a failed run. Each problem has a line and a column."""
+    error = error_of(UnsupportedError, runner.run, scene.write())
+    assert all(each.line and each.column for each in error.problems)
     device = runner.physical_device.name
-    return [(each.code, each.pointer or "", each.message.replace(repr(device), "it")) for each in caught.value.problems]
+    return [(each.code, each.pointer or "", each.message.replace(repr(device), "it")) for each in error.problems]
 
 
 def test_without_the_extension(program: Program, scene: Scene) -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from scenario_runner import Runner
 from scenario_runner.errors import ScenarioError, ScenarioRunnerError, UnsupportedError
-from tests.scenes import Scene, glsl
+from tests.scenes import Scene, error_of, glsl
 
 PUSHED = "layout(push_constant) uniform P { uint n; float x; } p;\nlayout(binding = 0) buffer B { float a[]; };\n"
 SUM = glsl("a[gl_WorkGroupID.x] += p.x + float(p.n);", PUSHED)
@@ -184,12 +184,11 @@ def test_value_has_the_declared_type(scene: Scene, runner: Runner, kind: str, va
 def test_value_that_does_not_fit(scene: Scene, runner: Runner, kind: str, value: Any, reason: str) -> None:
     """A value that the declared type cannot hold is an error with its place, before anything runs."""
     specialized(scene, kind, value)
-    with pytest.raises(ScenarioRunnerError) as caught:
-        runner.run(scene.write())
-    (problem,) = caught.value.problems
+    error = error_of(ScenarioRunnerError, runner.run, scene.write())
+    (problem,) = error.problems
     assert problem.pointer == "/resources/0/shader/specialization_constants/0/value"
     assert problem.message == f"specialization constant 5 'C': {reason}"
-    assert caught.value.exit_code in (3, 5)
+    assert error.exit_code in (3, 5)
 
 
 def test_workgroup_size_and_array_length(scene: Scene, runner: Runner) -> None:

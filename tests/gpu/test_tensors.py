@@ -7,10 +7,10 @@ import numpy
 import pytest
 
 from scenario_runner import Runner
-from scenario_runner.errors import FileError, ScenarioError, UnsupportedError, UsageError
+from scenario_runner.errors import FileError, ScenarioError, ScenarioRunnerError, UnsupportedError, UsageError
 from tests.gpu.ml_scenes import HEAD, SPIRV, random
 from tests.program import Program
-from tests.scenes import Scene
+from tests.scenes import Scene, error_of
 
 
 def run(runner: Runner, scene: Scene, uid: str = "t") -> Any:
@@ -101,11 +101,9 @@ def test_a_frame_captures_tensors(ml: Runner, scene: Scene) -> None:
     assert (frame["t"] == array).all()
 
 
-def problem(scene: Scene, kind: type[Exception], **inputs: Any) -> str:
-    """The message of the error that planning the scenario ends with."""
-    with pytest.raises(kind) as caught:
-        Runner().plan(scene.write(), inputs or None)
-    return str(caught.value).replace(f"{scene.folder}/", "")
+def problem(scene: Scene, kind: type[ScenarioRunnerError], **inputs: Any) -> str:
+    """Return the message of the error that planning the scenario raises."""
+    return str(error_of(kind, Runner().plan, scene.write(), inputs or None)).replace(f"{scene.folder}/", "")
 
 
 @pytest.mark.parametrize(
@@ -171,10 +169,9 @@ def test_more_elements_than_the_device_takes_are_refused(ml: Runner, scene: Scen
         pytest.skip(f"maxTensorElements is {limit}: no address space holds more, so that no scenario can ask for it")
     scene.tensor("t", dims=[limit // 4096 + 1, 4096], format="VK_FORMAT_R8_UINT")
     found = (limit // 4096 + 1) * 4096
-    with pytest.raises(UnsupportedError) as caught:
-        ml.run(scene.write())
+    error = error_of(UnsupportedError, ml.run, scene.write())
     message = f"tensor 't' has {found} elements; maxTensorElements of {physical.name!r} is {limit}"
-    assert message in [problem.message for problem in caught.value.problems]
+    assert message in [problem.message for problem in error.problems]
 
 
 # y = 2 x + b[column]

@@ -9,6 +9,7 @@ import pytest
 from scenario_runner.errors import FileError, UsageError
 from scenario_runner.suite.discovery import Discovery, looks_like_scenario
 from scenario_runner.suite.suite_run import Lists, Patterns, given_patterns, read_baselines, read_patterns
+from tests.scenes import error_of
 from tests.suite.collected import Collected
 from tests.tables import cases
 
@@ -251,9 +252,7 @@ def test_lists_that_include_each_other(tmp_path: Path) -> None:
     """A circle is a problem at the line that closes it."""
     problems = Collected()
     first, second = written(tmp_path / "a.txt", "x\nb.txt\n"), written(tmp_path / "b.txt", "y\na.txt\n")
-    with pytest.raises(UsageError) as caught:
-        read_patterns([first], problems)
-    (problem,) = caught.value.problems
+    (problem,) = error_of(UsageError, read_patterns, [first], problems).problems
     assert (problem.code, str(problem)) == (
         "SR-SUITE-005",
         f"{second}:2: the list 'a.txt' includes itself through this line",
@@ -266,9 +265,8 @@ def test_a_list_that_does_not_exist(tmp_path: Path) -> None:
     with pytest.raises(FileError, match="the list does not exist") as caught:
         read_patterns([str(tmp_path / "skip.list")], Collected())
     assert "skips.list" in (caught.value.problems[0].help or "")
-    with pytest.raises(FileError) as caught:
-        read_patterns([written(tmp_path / "skips", "\ngone.txt\n")], Collected())
-    assert (caught.value.problems[0].path, caught.value.problems[0].line) == (str(tmp_path / "gone.txt"), None)
+    error = error_of(FileError, read_patterns, [written(tmp_path / "skips", "\ngone.txt\n")], Collected())
+    assert (error.problems[0].path, error.problems[0].line) == (str(tmp_path / "gone.txt"), None)
 
 
 def test_a_list_that_is_no_text(tmp_path: Path) -> None:
@@ -303,6 +301,5 @@ def test_a_wrong_baseline(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text:
     """A line without a status and a name that stands there twice are errors with their place."""
     monkeypatch.chdir(tmp_path)
     written(tmp_path / "b", json.loads(text))
-    with pytest.raises(UsageError) as caught:
-        read_baselines(["b"], Collected())
-    assert (caught.value.problems[0].code, str(caught.value)) == (code, message)
+    error = error_of(UsageError, read_baselines, ["b"], Collected())
+    assert (error.problems[0].code, str(error)) == (code, message)

@@ -20,6 +20,7 @@ from scenario_runner.suite.journal import FILE_NAME, End, Ended, Journal, Merged
 from scenario_runner.suite.outcomes import Hashes, Item, Outcome, OutputCheck, Result
 from scenario_runner.suite.suite_run import Limits, Lists, Session, given_patterns, selected
 from scenario_runner.suite.verdicts import Expected, Rules, expected_status, judged, listed
+from tests.scenes import error_of
 from tests.suite.collected import Collected
 from tests.tables import cases
 
@@ -156,10 +157,9 @@ def test_files_that_are_no_journals(tmp_path: Path, text: str, message: str) -> 
     """Another file, a journal of another version, and one that is empty, are errors."""
     path = tmp_path / "j.jsonl"
     path.write_text(text)
-    with pytest.raises(FileError) as caught:
-        verdicts(path)
-    assert str(caught.value).startswith(f"{path}:{'1:' * bool(text)} {message}")
-    assert caught.value.problems[0].code == "SR-SUITE-011"
+    error = error_of(FileError, verdicts, path)
+    assert str(error).startswith(f"{path}:{'1:' * bool(text)} {message}")
+    assert error.problems[0].code == "SR-SUITE-011"
 
 
 def test_a_journal_that_does_not_exist(tmp_path: Path) -> None:

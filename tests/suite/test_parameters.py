@@ -21,6 +21,7 @@ from scenario_runner.suite.outcomes import Item, Result
 from scenario_runner.suite.reports.summary import Repeat
 from scenario_runner.suite.worker_task import Runners
 from tests.program import Program
+from tests.scenes import error_of
 from tests.suite.cluster.hosts import placed_elsewhere
 from tests.suite.collected import Collected, found
 
@@ -173,18 +174,16 @@ def test_python(tmp_path: Path) -> None:
 )
 def test_wrong_values(tmp_path: Path, parameters: Any, message: str) -> None:
     """A wrong value is an error at the place of its name, with the values."""
-    with pytest.raises(ScenarioError) as raised:
-        load(write(tmp_path), parameters)
-    assert message in str(raised.value)
-    assert {problem.code for problem in raised.value.problems} <= {"SR-JSON-011", "SR-JSON-005"}
+    error = error_of(ScenarioError, load, write(tmp_path), parameters)
+    assert message in str(error)
+    assert {problem.code for problem in error.problems} <= {"SR-JSON-011", "SR-JSON-005"}
 
 
 def test_without_values(tmp_path: Path) -> None:
     """Each name is one error; that its text is no number is not another one."""
     buffer = {"uid": "b", "size": "${n}", "shader_access": "read${m}", "dst": "${n}.npy"}
-    with pytest.raises(ScenarioError) as raised:
-        load(write(tmp_path, {"resources": [{"buffer": buffer}], "commands": []}, None))
-    messages = [problem.message for problem in raised.value.problems]
+    error = error_of(ScenarioError, load, write(tmp_path, {"resources": [{"buffer": buffer}], "commands": []}, None))
+    messages = [problem.message for problem in error.problems]
     assert messages == [f"the parameter {name!r} is not set" for name in "nm"]
 
 

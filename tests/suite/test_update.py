@@ -17,7 +17,7 @@ from scenario_runner.suite.outcomes import Item
 from scenario_runner.suite.update import Change, update
 from scenario_runner.suite.worker_task import Runners
 from tests.image_files import write_image
-from tests.scenes import Scene, glsl
+from tests.scenes import Scene, error_of, glsl
 from tests.tables import cases
 
 DOUBLE = glsl("x[gl_GlobalInvocationID.x] *= 2.0;", "layout(set=0,binding=0) buffer X { float x[]; };", local_size=4)
@@ -261,9 +261,8 @@ def test_values_without_a_type(scene: Scene, runners: Runners) -> None:
 
 def test_an_input_is_not_overwritten(scene: Scene, runners: Runners) -> None:
     """An expected file that the scenario reads stays."""
-    with pytest.raises(ExpectationError) as caught:
-        update(checked(scene, {"outputs": {"x": {"file": "x.npy"}}}), runners)
-    (problem,) = caught.value.problems
+    error = error_of(ExpectationError, update, checked(scene, {"outputs": {"x": {"file": "x.npy"}}}), runners)
+    (problem,) = error.problems
     assert (problem.code, problem.path) == ("SR-EXPECT-011", str(scene.folder / "x.npy"))
     assert problem.message == "is an input of 'i', and would be overwritten"
     assert np.load(scene.folder / "x.npy").tolist() == VALUES.tolist()
@@ -273,9 +272,7 @@ def test_nan_that_are_an_error(scene: Scene, runners: Runners) -> None:
     """No expectation of them can pass."""
     scene.buffer("n", np.full(4, np.nan, "f4"))
     given = {"x": {"unchecked": True}, "n": {"dtype": "float32", "nan": "error"}}
-    with pytest.raises(ExpectationError) as caught:
-        update(checked(scene, {"outputs": given}), runners)
-    (problem,) = caught.value.problems
+    (problem,) = error_of(ExpectationError, update, checked(scene, {"outputs": given}), runners).problems
     assert (problem.code, problem.pointer) == ("SR-EXPECT-012", "/outputs/n")
     assert problem.message.startswith("this run fails even if its own content is expected: 4 of 4 elements")
 

@@ -13,6 +13,7 @@ from scenario_runner.errors import ScenarioError
 from scenario_runner.ml.vgf_model import Sampler
 from scenario_runner.tosa.attribute_parsing import examine_attributes, parse_attributes
 from scenario_runner.tosa.model import PushConstant
+from tests.scenes import error_of
 from tests.tables import cases
 from tests.tosa.attributes import ATTRIBUTES, SOURCE, examined, messages, resource, text_of
 
@@ -149,9 +150,7 @@ def test_counts(change: dict[str, Any], operands: int | None, results: int, expe
 )
 def test_not_json(text: str, expected: str) -> None:
     """Text that is not JSON, or not an object, is one error that names the operation and the place in the text."""
-    with pytest.raises(ScenarioError) as caught:
-        parse_attributes(text, operation="scale")
-    assert str(caught.value) == expected
+    assert str(error_of(ScenarioError, parse_attributes, text, operation="scale")) == expected
 
 
 @pytest.mark.parametrize(
@@ -180,10 +179,9 @@ def test_unknown_keys_are_allowed() -> None:
 
 
 def test_a_file() -> None:
-    """With a path, messages begin with it; several problems are one error, in the order of the text."""
-    with pytest.raises(ScenarioError) as caught:
-        parse_attributes(text_of({"workgroup_sizes": 1, "input_0_binding": "a"}), operation="scale", path="a.json")
-    assert str(caught.value) == (
+    """Messages begin with a given path. Several problems are one error, in the order of the text."""
+    text = text_of({"workgroup_sizes": 1, "input_0_binding": "a"})
+    assert str(error_of(ScenarioError, parse_attributes, text, operation="scale", path="a.json")) == (
         "a.json:3:22: /workgroup_sizes: expected an array, got 1\n"
         "a.json:9:22: /input_0_binding: expected an integer, got 'a'"
     )

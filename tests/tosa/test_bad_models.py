@@ -16,6 +16,7 @@ from scenario_runner.tosa.model_converter import VARIABLE
 from scenario_runner.tosa.model_files import open_source
 from tests.left_out import VGF_LIBRARY, needs
 from tests.program import executable
+from tests.scenes import error_of
 from tests.tables import cases
 from tests.tosa.models import BRANCH, BUFFER, GRID, TENSOR, add, attributes, custom, function, linear, shader
 from tests.tosa.test_reading_models import FIXTURES, flatbuffer
@@ -77,10 +78,9 @@ def test_bad_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, shader_cache
     monkeypatch.chdir(tmp_path)
     content, (code, *lines) = MODELS[name], MESSAGES[name]
     Path("model.mlir").write_bytes(content if isinstance(content, bytes) else content.encode())
-    with pytest.raises(ScenarioRunnerError) as caught:
-        convert("model.mlir", "model.vgf")
-    assert matches(str(caught.value), "\n".join(lines)), str(caught.value)
-    assert code in (caught.value.problems[0].code, "...")
+    error = error_of(ScenarioRunnerError, convert, "model.mlir", "model.vgf")
+    assert matches(str(error), "\n".join(lines)), str(error)
+    assert code in (error.problems[0].code, "...")
     assert os.listdir() == ["model.mlir"]
 
 
@@ -88,9 +88,8 @@ def test_bad_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, shader_cache
 def test_code_that_does_not_compile(shader_cache: Path) -> None:
     """A failed compilation shows the compiler's message with the line of the code."""
     text = changed(shader_code="#version 450\nlayout(local_size_x = 8) in;\nvoid main() { y = 1; }\n")
-    with pytest.raises(ScenarioRunnerError) as caught:
-        convert(text.encode())
-    assert str(caught.value).startswith("<memory>: <shader_code of 'Scale'>:3:15: 'y' : undeclared identifier")
+    error = error_of(ScenarioRunnerError, convert, text.encode())
+    assert str(error).startswith("<memory>: <shader_code of 'Scale'>:3:15: 'y' : undeclared identifier")
     assert convert(text.encode(), check=False).findings == ()
 
 
@@ -98,9 +97,8 @@ def test_all_problems_at_once(shader_cache: Path) -> None:
     """The problems of all shaders travel in one error; shaders of one name are told apart by their lines."""
     one = custom("%1", ["%x"], RIGHT | {"entry_point": 3})
     other = custom("%2", ["%1"], RIGHT | {"workgroup_sizes": [0, 1, 1]})
-    with pytest.raises(ScenarioRunnerError) as caught:
-        convert(model(one, other).encode())
-    assert [str(problem).split(">:")[1] for problem in caught.value.problems] == [
+    error = error_of(ScenarioRunnerError, convert, model(one, other).encode())
+    assert [str(problem).split(">:")[1] for problem in error.problems] == [
         " <attributes of 'shader, line 2'",
         " <attributes of 'shader, line 3'",
     ]
@@ -114,9 +112,7 @@ def test_another_domain(shader_cache: Path) -> None:
         "<memory>:2: the custom operation 'Other' of the domain 'com.arm.Other' is not a Vulkan shader: it is left to"
         " the converter"
     )
-    with pytest.raises(UnsupportedError) as caught:
-        convert(text.encode())
-    refusal, reason = caught.value.problems
+    refusal, reason = error_of(UnsupportedError, convert, text.encode()).problems
     assert (refusal.code, reason.code, str(reason)) == ("SR-CUSTOM-032", "SR-CUSTOM-035", left)
     assert str(refusal).startswith("<memory>: the converter cannot lower this model: failed to legalize operation")
     options = ["--custom-op-domain-to-opcode", "com.arm.Other:7"]
@@ -153,10 +149,9 @@ def test_views_of_different_sizes(shader_cache: Path) -> None:
     """Formats that the converter changes for graphs must fit the shaders' formats."""
     formats = {"input_0_vkformat": "VK_FORMAT_R64_SINT", "output_0_vkformat": "VK_FORMAT_R64_SINT"}
     body = [custom("%1", ["%x"], attributes([TENSOR], [TENSOR], None, **formats)), add("%2", "%x", "%1")]
-    with pytest.raises(ScenarioRunnerError) as caught:
-        convert(function(["x"], body, ["%2"]).replace("f32", "i64").encode())
-    assert caught.value.problems[0].code == "SR-CUSTOM-036"
-    assert str(caught.value).startswith("<memory>: the shaders do not fit together: /resources/")
+    error = error_of(ScenarioRunnerError, convert, function(["x"], body, ["%2"]).replace("f32", "i64").encode())
+    assert error.problems[0].code == "SR-CUSTOM-036"
+    assert str(error).startswith("<memory>: the shaders do not fit together: /resources/")
 
 
 @needs(VGF_LIBRARY)
@@ -193,9 +188,7 @@ def test_cycles_of_a_flatbuffer(tmp_path: Path) -> None:
     damaged = bytearray(content)
     for at in names[operand][:1]:
         damaged[at : at + len(operand)] = result
-    with pytest.raises(FileError) as caught:
-        convert(bytes(damaged))
-    assert str(caught.value) == (
+    assert str(error_of(FileError, convert, bytes(damaged))) == (
         "<memory>: is not a valid TOSA model: operator 2 (custom operation 'Mix') reads 'layer_2', which no operator"
         " before it makes"
     )
@@ -211,9 +204,7 @@ def test_the_converters_own_reason(tmp_path: Path) -> None:
         f"(tensor<1x4x4x3xf32>, {filter}, tensor<2xf32>, {zero}, {zero}) -> tensor<1x4x4x2xf32>\n"
         "  return %1 : tensor<1x4x4x2xf32>\n}\n"
     )
-    with pytest.raises(UnsupportedError) as caught:
-        convert(flatbuffer(text, tmp_path))
-    assert str(caught.value).startswith(
+    assert str(error_of(UnsupportedError, convert, flatbuffer(text, tmp_path))).startswith(
         "<memory>: the converter cannot lower this model: cannot retrieve the zero points from op; "
     )
 
@@ -282,9 +273,7 @@ def test_without_the_converter(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, 
     monkeypatch.setattr("scenario_runner.tosa.model_converter.find_spec", lambda name: None)
     monkeypatch.setenv("PATH", str(tmp_path))
     assert convert(changed().encode(), check=False).content
-    with pytest.raises(UnsupportedError) as caught:
-        convert(model(add("%1", "%x", "%x")).encode())
-    (problem,) = caught.value.problems
+    (problem,) = error_of(UnsupportedError, convert, model(add("%1", "%x", "%x")).encode()).problems
     assert problem.code == "SR-CUSTOM-031"
     assert str(problem) == (
         "<memory>: the converter of machine-learning operations (package ai_ml_sdk_model_converter) is not installed"
@@ -305,10 +294,9 @@ def test_without_the_converter(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, 
 def test_a_converter_that_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, program: str, expected: str) -> None:
     """A crash, an end without a reason and no result are told apart."""
     monkeypatch.setenv(VARIABLE, fake_converter(tmp_path, program))
-    with pytest.raises(ScenarioRunnerError) as caught:
-        convert(model(add("%1", "%x", "%x")).encode())
-    assert (caught.value.problems[0].code, caught.value.exit_code) == ("SR-CUSTOM-033", 6)
-    assert str(caught.value).startswith(expected)
+    error = error_of(ScenarioRunnerError, convert, model(add("%1", "%x", "%x")).encode())
+    assert (error.problems[0].code, error.exit_code) == ("SR-CUSTOM-033", 6)
+    assert str(error).startswith(expected)
 
 
 def test_a_converter_that_cannot_be_started(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -20,7 +20,7 @@ from scenario_runner.suite.outcomes import Item, Outcome
 from scenario_runner.suite.verdicts import Expected
 from tests.crash import crash_shader
 from tests.program import COMMAND, Program
-from tests.scenes import Scene, glsl
+from tests.scenes import Scene, error_of, glsl
 from tests.suite.cluster.hosts import Cluster, cluster_of
 
 DATA = "layout(binding = 0) buffer B { uint a[]; };\n"
@@ -247,9 +247,7 @@ def test_files_that_the_host_lacks(tmp_path: Path, store: None, is_absolute: boo
     sent = sent_item(item, Expected())
     receive({hash: Path(path).read_bytes() for path, hash in sent.files.items() if path != str(data)})
     data.write_text("changed")
-    with pytest.raises(FileError) as caught:
-        Layout(str(tmp_path / "scratch")).place(sent)
-    (problem,) = caught.value.problems
+    (problem,) = error_of(FileError, Layout(str(tmp_path / "scratch")).place, sent).problems
     assert (problem.code, problem.path) == (code, item.path if is_absolute else str(data))
     assert problem.message.endswith(message)
 
@@ -259,7 +257,5 @@ def test_a_cache_that_is_no_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     cache = tmp_path / "cache"
     cache.write_text("no folder")
     monkeypatch.setenv("SCENARIO_RUNNER_CACHE", str(cache))
-    with pytest.raises(FileError) as caught:
-        missing([hash_of(b"x")])
-    (problem,) = caught.value.problems
+    (problem,) = error_of(FileError, missing, [hash_of(b"x")]).problems
     assert (problem.code, problem.path) == ("SR-CLUSTER-008", str(cache))

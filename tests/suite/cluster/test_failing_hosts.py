@@ -22,7 +22,7 @@ from scenario_runner.suite.outcomes import EvaluationOptions, Item, Result
 from scenario_runner.suite.problems import SuiteProblems
 from scenario_runner.suite.suite_workers import SuiteWork, suite_options
 from scenario_runner.suite.verdicts import Expected
-from tests.scenes import Scene
+from tests.scenes import Scene, error_of
 from tests.suite.cluster.hosts import Cluster, cluster_of, full_disk
 
 OPTIONS = suite_options(SuiteWork(options=EvaluationOptions(None)), jobs=1)
@@ -60,10 +60,8 @@ def items(tmp_path: Path) -> list[Item]:
 
 
 def failure(running: Iterator[Result]) -> Diagnostic:
-    """The error that a suite ends with."""
-    with pytest.raises(ScenarioRunnerError) as caught:
-        next(running)
-    return caught.value.problems[0]
+    """Return the first problem of the error that ends a suite."""
+    return error_of(ScenarioRunnerError, next, running).problems[0]
 
 
 def test_no_worker_and_then_no_scheduler(items: list[Item], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

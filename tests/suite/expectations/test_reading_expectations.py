@@ -18,6 +18,7 @@ from scenario_runner.suite.evaluation import lacking
 from scenario_runner.suite.expectations.format import Condition, Needs
 from scenario_runner.suite.expectations.reading import Expectations, driver_version, load, matches, of_text
 from scenario_runner.suite.outcomes import Item
+from tests.scenes import error_of
 from tests.tables import cases
 
 
@@ -26,11 +27,10 @@ def read(given: Any) -> Expectations:
 
 
 def problems(given: Any) -> list[tuple[str, str]]:
-    """Code, and the whole text of each problem."""
-    with pytest.raises(ExpectationError) as caught:
-        read(given)
-    assert caught.value.exit_code == 3
-    return [(each.code, str(each)) for each in caught.value.problems]
+    """Return the code and the whole text of each problem."""
+    error = error_of(ExpectationError, read, given)
+    assert error.exit_code == 3
+    return [(each.code, str(each)) for each in error.problems]
 
 
 def test_files_are_found_by_the_name_of_the_scenario(tmp_path: Path) -> None:

@@ -19,7 +19,7 @@ from scenario_runner.suite.outcomes import Item, Outcome
 from scenario_runner.suite.update import update
 from scenario_runner.suite.worker_task import Runners
 from tests.program import Program
-from tests.scenes import Scene, glsl
+from tests.scenes import Scene, error_of, glsl
 
 Run = Callable[..., Outcome]
 RANDOM = np.random.default_rng(7)
@@ -278,9 +278,7 @@ def test_updates_of_regions(scene: Scene, runners: Runners, rule: Any) -> None:
     scene.file("check.json", json.dumps({"outputs": {"x": rule, "y": {"unchecked": True}}}))
     path = str(scene.write())
     item = Item("i", path, expectations_file(path))
-    with pytest.raises(ExpectationError) as caught:
-        update(item, runners)
-    (problem,) = caught.value.problems
+    (problem,) = error_of(ExpectationError, update, item, runners).problems
     assert (problem.code, problem.line) == ("SR-EXPECT-012", 1)
     assert problem.message.startswith("an update writes no rule with 'equals', 'at', 'rect' or other regions: ")
     rules = [{"values": [1, 2], "dtype": "float32"}, {"values": [9, 9], "dtype": "float32"}]

@@ -11,7 +11,7 @@ from scenario_runner.scenario import load, loads
 from scenario_runner.suite.discovery import expectations_file
 from scenario_runner.suite.expectations import reading
 from scenario_runner.suite.outcomes import Item
-from tests.scenes import Scene
+from tests.scenes import Scene, error_of
 
 
 def with_key(scene: Scene, expect: object) -> Path:
@@ -57,9 +57,7 @@ def test_it_means_the_same_as_a_file(scene: Scene) -> None:
 def test_problems_have_their_place_in_the_scenario(scene: Scene) -> None:
     """Line, column and pointer lead into the scenario."""
     path = with_key(scene, {"outputs": {"x": {"atoll": 1}}})
-    with pytest.raises(ExpectationError) as caught:
-        reading.load(Item("i", str(path)))
-    (problem,) = caught.value.problems
+    (problem,) = error_of(ExpectationError, reading.load, Item("i", str(path))).problems
     assert str(problem) == f"{path}:7:5: /expect/outputs/x/atoll: unknown key 'atoll' (did you mean 'atol'?)"
     assert problem.code == "SR-EXPECT-002"
 
