@@ -16,7 +16,7 @@ from scenario_runner.errors import ScenarioError, ScenarioRunnerError
 from scenario_runner.errors.diagnostic import Diagnostic
 from scenario_runner.validation import Options, validate_file
 
-Raised = TypeVar("Raised", bound=ScenarioRunnerError)
+Raised = TypeVar("Raised", bound=Exception)
 Binding = str | Mapping[str, Any]
 Bindings = Sequence[Binding] | Mapping[tuple[int, int], Binding]
 _FORMATS = {"f2": "R16_SFLOAT", "f4": "R32_SFLOAT", "i1": "R8_SINT", "i2": "R16_SINT", "i4": "R32_SINT",

@@ -12,7 +12,7 @@ from scenario_runner import Runner
 from scenario_runner.errors import ScenarioError, ScenarioRunnerError, ShaderError
 from scenario_runner.validation import Options, validate_file
 from tests.program import Program
-from tests.scenes import ADD, Scene, glsl
+from tests.scenes import ADD, Scene, error_of, glsl
 
 
 def refused(program: Program, scene: Scene, code: int, message: str, *files: str) -> None:
@@ -355,9 +355,7 @@ def test_a_warning_ends_the_run(
     assert [(each.code, each.severity) for each in validation.findings] == [(code, "error")]
     with Runner(strict=True) as runner:
         for run in (runner.run, runner.run_to_files):
-            with pytest.raises(kind) as caught:
-                run(path)
-            (problem,) = caught.value.problems
+            (problem,) = error_of(kind, run, path).problems
             assert (problem.code, problem.severity, problem.path) == (code, "error", str(path))
             assert problem.line
     assert not output.exists()

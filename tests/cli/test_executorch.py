@@ -13,6 +13,7 @@ from scenario_runner.errors import FileError, ScenarioError, ScenarioRunnerError
 from scenario_runner.ml.vgf_file import read_vgf
 from tests.left_out import VGF_LIBRARY, needs
 from tests.program import Program
+from tests.scenes import error_of
 
 CHECKOUT = Path(__file__).resolve().parents[2]
 PROGRAMS = CHECKOUT / "tests" / "ml" / "programs"
@@ -125,10 +126,9 @@ def test_a_model_in_memory_has_to_be_lowered() -> None:
     classifier = type("Classifier", (module,), {})
     message = "expected a path, a Scenario or a mapping, got an object of type "
     with Runner() as runner:
-        with pytest.raises(UsageError) as caught:
-            runner.run(classifier(), X)
-        assert str(caught.value) == f"{message}Classifier: a model of PyTorch has to be lowered to VGF first"
-        assert caught.value.problems[0].help is not None
+        error = error_of(UsageError, runner.run, classifier(), X)
+        assert str(error) == f"{message}Classifier: a model of PyTorch has to be lowered to VGF first"
+        assert error.problems[0].help is not None
         with pytest.raises(UsageError, match=f"{message}int$"):
             runner.run(5)
 

@@ -17,7 +17,7 @@ from scenario_runner.cli.suites.test import main
 from scenario_runner.errors import UsageError
 from scenario_runner.suite.journal import Journal
 from tests.program import COMMAND, Program, executable
-from tests.scenes import Scene, glsl
+from tests.scenes import Scene, error_of, glsl
 
 DATA = "layout(set = 0, binding = 0) buffer Data { uint data[]; };"
 
@@ -130,9 +130,7 @@ def test_a_path_that_leads_nowhere(suite: Path, program: Program, path: str, cod
 
 def test_the_code_of_an_empty_suite(tmp_path: Path) -> None:
     """An empty suite is an error of its own."""
-    with pytest.raises(UsageError) as caught:
-        main(parse(["test", str(tmp_path), "--list"]))
-    (problem,) = caught.value.problems
+    (problem,) = error_of(UsageError, main, parse(["test", str(tmp_path), "--list"])).problems
     assert (problem.code, problem.message) == ("SR-SUITE-009", f"no scenario was found in '{tmp_path}'")
 
 

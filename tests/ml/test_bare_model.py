@@ -13,6 +13,7 @@ from scenario_runner.errors import FileError, ScenarioRunnerError, UsageError
 from scenario_runner.files.input import array_of
 from tests.gpu.ml_scenes import MODELS
 from tests.ml.vgf_samples import model_of_two_inputs
+from tests.scenes import error_of
 
 FIXTURES = Path(__file__).parent / "fixtures"
 
@@ -169,9 +170,7 @@ def test_inputs_that_are_not_taken(runner: Runner, two: Path, inputs: tuple[Any,
     """A run and a prepared model refuse unknown inputs and list their own."""
     prepared = runner.prepare(two, X, H)
     for run in (lambda: runner.run(two, *inputs), lambda: prepared.run(*inputs)):
-        with pytest.raises(UsageError) as caught:
-            run()
-        assert str(caught.value) == f"{two}: {message}"
+        assert str(error_of(UsageError, run)) == f"{two}: {message}"
 
 
 def test_only_models_have_positions(runner: Runner) -> None:
@@ -208,6 +207,4 @@ def test_every_model_runs_or_says_why_not(runner: Runner) -> None:
 
 def test_missing_model(runner: Runner, tmp_path: Path) -> None:
     """A model that does not exist is Python's FileNotFoundError too."""
-    with pytest.raises(FileNotFoundError) as caught:
-        runner.run(tmp_path / "none.vgf")
-    assert caught.value.filename == str(tmp_path / "none.vgf")
+    assert error_of(FileNotFoundError, runner.run, tmp_path / "none.vgf").filename == str(tmp_path / "none.vgf")

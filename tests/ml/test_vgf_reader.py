@@ -23,14 +23,14 @@ from scenario_runner.errors import FileError
 from scenario_runner.files.input import SourceFile
 from scenario_runner.ml.vgf_file import parse_vgf, read_open_vgf, read_vgf
 from scenario_runner.ml.vgf_model import GraphConstant, ModelResource
+from tests.scenes import error_of
 
 
 def refusal(content: bytes) -> str:
-    """The message that a file is refused with."""
-    with pytest.raises(FileError) as caught:
-        parse_vgf(content, name="model.vgf")
-    assert caught.value.problems[0].code in ("SR-FILE-013", "SR-FILE-014")
-    return str(caught.value)
+    """Return the message that refuses a file."""
+    error = error_of(FileError, parse_vgf, content, name="model.vgf")
+    assert error.problems[0].code in ("SR-FILE-013", "SR-FILE-014")
+    return str(error)
 
 
 @pytest.mark.parametrize("name, version", [("conv", (0, 5, 0)), ("conv_0_4", (0, 4, 0))])
@@ -209,9 +209,7 @@ def test_a_missing_file_a_directory_and_a_pipe_are_refused(tmp_path: Path) -> No
         "empty": "/header: the file has 0 bytes, but a VGF file begins with a header of 128 bytes",
     }.items():
         path = tmp_path / name
-        with pytest.raises(FileError) as caught:
-            read_vgf(path)
-        assert str(caught.value) == f"{path}: {reason}"
+        assert str(error_of(FileError, read_vgf, path)) == f"{path}: {reason}"
 
 
 def test_without_the_library_the_error_says_what_to_install() -> None:

@@ -23,7 +23,7 @@ from scenario_runner.plan.sources import ArraySource, FilePart, NpySource, in_me
 from scenario_runner.run.reported_device import read_device
 from scenario_runner.scenario import load
 from scenario_runner.validation import Options, validate_file
-from tests.scenes import Scene, glsl
+from tests.scenes import Scene, error_of, glsl
 
 TWO = "layout(binding = 0) buffer A { uint a[]; };\nlayout(binding = 1) buffer B { uint b[]; };\n"
 
@@ -65,12 +65,11 @@ def test_everything_wrong_is_reported_together(scene: Scene) -> None:
     scene.buffer("x", numpy.zeros(3, numpy.uint32), size=16).buffer("y", size=16, src="missing.npy")
     scene.resource("raw_data", uid="p", src="also missing.npy").buffer("z", numpy.zeros(4, numpy.uint8))
     path = scene.write()
-    with pytest.raises(ScenarioRunnerError) as caught:
-        resolve(load(path))
-    pointers = [problem.pointer for problem in caught.value.problems]
+    error = error_of(ScenarioRunnerError, resolve, load(path))
+    pointers = [problem.pointer for problem in error.problems]
     assert pointers == ["/resources/0/buffer/size", "/resources/1/buffer/src", "/resources/2/raw_data/src"]
-    assert all(problem.path == str(path) and problem.line for problem in caught.value.problems)
-    assert caught.value.exit_code == 4
+    assert all(problem.path == str(path) and problem.line for problem in error.problems)
+    assert error.exit_code == 4
 
 
 def test_mistakes_of_dispatches_are_reported_together(scene: Scene) -> None:
@@ -78,14 +77,13 @@ def test_mistakes_of_dispatches_are_reported_together(scene: Scene) -> None:
     push = "layout(push_constant) uniform P { uvec2 n; } p;\n"
     scene.shader("s", glsl("b[0] = a[0];", TWO)).shader("t", glsl("b[0] = p.n.y;", TWO + push), push_constants_size=4)
     scene.buffer("x", size=16).dispatch("s", ["x"]).dispatch("t", ["x", "x"]).dispatch("s", [])
-    with pytest.raises(ScenarioRunnerError) as caught:
-        resolve(load(scene.write()))
-    assert {problem.pointer for problem in caught.value.problems} == {
+    error = error_of(ScenarioRunnerError, resolve, load(scene.write()))
+    assert {problem.pointer for problem in error.problems} == {
         "/commands/0/dispatch_compute/bindings",
         "/resources/1/shader/push_constants_size",
         "/commands/2/dispatch_compute/bindings",
     }
-    assert len(caught.value.problems) == 4  # the last command lacks both bindings
+    assert len(error.problems) == 4  # the last command lacks both bindings
 
 
 def test_planning_leaves_the_scenario_alone(scene: Scene) -> None:
@@ -169,9 +167,7 @@ def test_arrays(data: Any, expected: bytes, piece: int | None) -> None:
 )
 def test_what_is_no_array(data: Any, message: str) -> None:
     """Content without plain bytes is a UsageError with the input's name."""
-    with pytest.raises(UsageError) as caught:
-        ArraySource(data, "x")
-    assert str(caught.value) == message
+    assert str(error_of(UsageError, ArraySource, data, "x")) == message
 
 
 LARGE_BYTES = 65 << 20

@@ -18,7 +18,7 @@ from scenario_runner.run.result import Collector
 from scenario_runner.vulkan import pipeline
 from tests.gpu.ml_scenes import VGF, bindings, random
 from tests.left_out import VGF_LIBRARY, needs
-from tests.scenes import Scene, glsl
+from tests.scenes import Scene, error_of, glsl
 
 ONE = "layout(binding = 0) buffer A { uint a[]; };\n"
 TWO = f"{ONE}layout(binding = 1) buffer B {{ uint b[]; }};\n"
@@ -246,14 +246,11 @@ def test_inputs_of_another_size_fail_as_ever(own: Runner, scene: Scene) -> None:
     """Inputs of another size are refused with the message of a first run, and the next run is right."""
     double = glsl("a[gl_WorkGroupID.x] *= 2u;", ONE)
     path = scene.shader("double", double).buffer("x", X, dst=None).dispatch("double", ["x"], [4]).write()
-    with pytest.raises(ScenarioRunnerError) as expected:
-        own.run(path, {"x": X[:3]})
+    expected = error_of(ScenarioRunnerError, own.run, path, {"x": X[:3]})
     prepared = own.prepare(path)
     for _ in range(3):
         assert (prepared.run({"x": X}).array("x", "u4") == 2 * X).all()
-        with pytest.raises(ScenarioRunnerError) as error:
-            prepared.run({"x": X[:3]})
-        assert str(error.value) == str(expected.value)
+        assert str(error_of(ScenarioRunnerError, prepared.run, {"x": X[:3]})) == str(expected)
 
 
 def test_content_comes_and_goes(own: Runner, scene: Scene) -> None:

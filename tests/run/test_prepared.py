@@ -10,7 +10,7 @@ from scenario_runner import Runner, ScenarioRunnerError, from_dict
 from scenario_runner.run import result
 from tests.gpu.ml_scenes import VGF, random
 from tests.left_out import VGF_LIBRARY, needs
-from tests.scenes import Scene, glsl
+from tests.scenes import Scene, error_of, glsl
 
 TWO = "layout(binding = 0) buffer A { float a[]; };\nlayout(binding = 1) buffer B { float b[]; };\n"
 SCALE = glsl(
@@ -97,12 +97,10 @@ def test_tensors_change_without_a_new_plan(runner: Runner, plans: list[object]) 
 @pytest.mark.parametrize("inputs", [{"x": numpy.zeros(5, "f4")}, {"q": b""}, {"x": [1, 2]}, {"first": "text"}])
 def test_what_does_not_fit_is_the_error_of_a_run(runner: Runner, scale: Path, inputs: dict[str, Any]) -> None:
     """Wrong inputs raise the error of Runner.run, and the next run is right."""
-    with pytest.raises(ScenarioRunnerError) as expected:
-        runner.run(scale, inputs)
+    expected = error_of(ScenarioRunnerError, runner.run, scale, inputs)
     prepared = runner.prepare(scale)
-    with pytest.raises(ScenarioRunnerError) as found:
-        prepared.run(inputs)
-    assert (type(found.value), str(found.value)) == (type(expected.value), str(expected.value))
+    found = error_of(ScenarioRunnerError, prepared.run, inputs)
+    assert (type(found), str(found)) == (type(expected), str(expected))
     assert prepared.run().array("y", "f4").tolist() == [1, 2, 3, 4]
 
 
@@ -184,14 +182,10 @@ def test_keys_are_completed_and_unknown_ones_explained(runner: Runner) -> None:
     result = runner.run(scenario())
     assert result._ipython_key_completions_() == ["squares", "picture"]
     for look in (result.__getitem__, result.array, result.level):
-        with pytest.raises(KeyError) as caught:
-            look("square_")
-        assert caught.value.args == (
+        assert error_of(KeyError, look, "square_").args == (
             "'square_' does not exist (did you mean 'squares'?); there are: 'squares', 'picture'",
         )
-        with pytest.raises(KeyError) as caught:
-            look("values")
-        assert caught.value.args[0].startswith("'values' was not read back (outputs=[...] does)")
+        assert error_of(KeyError, look, "values").args[0].startswith("'values' was not read back (outputs=[...] does)")
     with pytest.raises(KeyError, match="1: expected the uid of a resource"):
         result[1]  # type: ignore[index]
     assert "values" not in result

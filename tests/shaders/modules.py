@@ -3,14 +3,12 @@
 import struct
 from collections.abc import Callable
 
-import pytest
-
 from scenario_runner.errors import CompileError, ScenarioRunnerError
 from scenario_runner.errors.diagnostic import Diagnostic
 from scenario_runner.shaders.compile import compile_all
 from scenario_runner.shaders.source import CompileRequest
 from scenario_runner.shaders.spirv import DescriptorBinding, EntryPoint, Module, read_module
-from tests.scenes import assemble, kernel
+from tests.scenes import assemble, error_of, kernel
 
 Compile = Callable[..., bytes]
 Entry = Callable[..., EntryPoint]
@@ -38,9 +36,7 @@ def problem_of(
     request: CompileRequest, kind: type[ScenarioRunnerError] = CompileError, compiler: str | None = None
 ) -> Diagnostic:
     """Return the only problem of a failed compilation."""
-    with pytest.raises(kind) as caught:
-        compile_all([request], compiler=compiler)
-    (problem,) = caught.value.problems
+    (problem,) = error_of(kind, compile_all, [request], compiler=compiler).problems
     return problem
 
 

@@ -15,6 +15,7 @@ from scenario_runner.shaders.compilers.table import DXC_PACKAGE
 from scenario_runner.shaders.source import CompileRequest
 from scenario_runner.shaders.spirv import read_module
 from tests.left_out import DXC_LIBRARY, needs
+from tests.scenes import error_of
 from tests.shaders.modules import holds, problem_of
 
 pytestmark = needs(DXC_LIBRARY)
@@ -186,9 +187,8 @@ def test_words_of_dxc_are_part_of_the_cache_key(tmp_path: Path) -> None:
 )
 def test_other_options_are_refused_by_name(options: str, words: str) -> None:
     """Options that name files, the entry point or another output are errors."""
-    with pytest.raises(ScenarioError) as caught:
-        compile_all([hlsl(source(1.25), build_options=options)])
-    assert (caught.value.problems[0].code, caught.value.problems[0].message[: len(words) + 15]) == (
+    error = error_of(ScenarioError, compile_all, [hlsl(source(1.25), build_options=options)])
+    assert (error.problems[0].code, error.problems[0].message[: len(words) + 15]) == (
         "SR-SHADER-014",
         f"build_options: {words}",
     )
@@ -211,9 +211,7 @@ def test_unused_partitions_are_removed() -> None:
 def test_an_error_has_file_line_column_and_source_line() -> None:
     """An error of DXC reads as one of glslang: place, words, the line and a mark; further errors follow."""
     text = BAD.replace("nope;", "nope;\n  int2 z = float3(1, 2, 3)")
-    with pytest.raises(CompileError) as caught:
-        compile_all([hlsl(text, label="s")])
-    assert str(caught.value).splitlines() == [
+    assert str(error_of(CompileError, compile_all, [hlsl(text, label="s")])).splitlines() == [
         "a.hlsl:3:10: shader 's': use of undeclared identifier 'nope'",
         "    3 |   o[0] = nope;",
         "      |          ^~~~",

@@ -15,6 +15,7 @@ from scenario_runner.shaders.compile import compile_all, compile_each
 from scenario_runner.shaders.compilers.search import Compiled
 from scenario_runner.shaders.source import CompileRequest
 from tests.program import executable
+from tests.scenes import error_of
 from tests.shaders.modules import holds, made_by, version
 
 SHADERC, GLSLANG = 13, 8  # the tools that made a module, by SPIR-V's registry of generators
@@ -126,12 +127,9 @@ def test_a_batch_with_a_bad_shader(sizes: Sizes, glslang: str) -> None:
     """A shader that does not compile is reported in the words, and with the line, that it has when compiled alone."""
     bad = CompileRequest(source=BAD, name="bad.comp", label="bad")
     good = sources(1.25, 2.25, 3.25)
-    with pytest.raises(CompileError) as alone:
-        compile_all([bad], compiler=glslang)
-    with pytest.raises(CompileError) as caught:
-        compile_all([*good, bad], jobs=1)
-    assert str(caught.value) == str(alone.value)
-    assert str(alone.value).splitlines()[0] == "bad.comp:5:3: shader 'bad': 'nope' : undeclared identifier"
+    alone = str(error_of(CompileError, compile_all, [bad], compiler=glslang))
+    assert str(error_of(CompileError, compile_all, [*good, bad], jobs=1)) == alone
+    assert alone.splitlines()[0] == "bad.comp:5:3: shader 'bad': 'nope' : undeclared identifier"
     assert sizes() == [4]
     assert [made_by(module) for module in compile_all(good)] == [SHADERC] * 3
     assert sizes() == [4], "the good ones were kept"

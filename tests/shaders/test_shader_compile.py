@@ -16,6 +16,7 @@ from scenario_runner.shaders.compile import compile_all
 from scenario_runner.shaders.source import CompileRequest
 from scenario_runner.shaders.spirv import read_module
 from tests.program import process_state, wait_until
+from tests.scenes import error_of
 from tests.shaders.modules import MINIMAL, holds, problem_of, version
 
 TENSOR = (
@@ -87,9 +88,8 @@ def test_entry_of_glsl(compile_text: Callable[..., bytes]) -> None:
 
 def test_macro_that_the_compiler_refuses(compile_text: Callable[..., bytes]) -> None:
     """An error in a macro names build_options, not a line of the source."""
-    with pytest.raises(CompileError) as caught:
-        compile_text(MINIMAL, build_options="-UGL_x", label="s")
-    assert str(caught.value).startswith("shader.comp: shader 's': in build_options: '#undef' : names beginning with")
+    error = error_of(CompileError, compile_text, MINIMAL, build_options="-UGL_x", label="s")
+    assert str(error).startswith("shader.comp: shader 's': in build_options: '#undef' : names beginning with")
 
 
 def test_failures_together(tmp_path: Path) -> None:
@@ -98,16 +98,15 @@ def test_failures_together(tmp_path: Path) -> None:
     paths[0].write_text("#version 450\nvoid main() {\n  nope = 1;\n}\n")
     paths[1].write_text(MINIMAL)
     paths[2].write_text("#version 450\nvoid f();\nvoid main() { f(); }\n")
-    with pytest.raises(CompileError) as caught:
-        compile_all([CompileRequest(path=str(path), label=path.stem) for path in paths])
-    assert str(caught.value).splitlines() == [
+    error = error_of(CompileError, compile_all, [CompileRequest(path=str(path), label=path.stem) for path in paths])
+    assert str(error).splitlines() == [
         f"{paths[0]}:3:3: shader '0': 'nope' : undeclared identifier",
         "    3 |   nope = 1;",
         "      |   ^~~~",
         f"{paths[2]}: shader '2': Linking compute stage: No function definition (body) found:",
         "  f(",
     ]
-    assert len(caught.value.problems) == 2
+    assert len(error.problems) == 2
 
 
 def test_failures_of_different_kinds(tmp_path: Path) -> None:
@@ -117,9 +116,8 @@ def test_failures_of_different_kinds(tmp_path: Path) -> None:
         CompileRequest(source=MINIMAL, build_options="-bad", label="b"),
         CompileRequest(source="#version 450\nx\n", label="c"),
     ]
-    with pytest.raises(MissingFileError) as caught:
-        compile_all(requests)
-    assert [problem.message[:10] for problem in caught.value.problems] == ["shader 'a'", "shader 'b'", "shader 'c'"]
+    error = error_of(MissingFileError, compile_all, requests)
+    assert [problem.message[:10] for problem in error.problems] == ["shader 'a'", "shader 'b'", "shader 'c'"]
 
 
 @pytest.mark.parametrize("entry", ["", "-x", "a\0b"])
@@ -158,10 +156,10 @@ def test_tensors_need_a_newer_compiler(script: Callable[[str], str]) -> None:
 )
 def test_compilers_that_misbehave(script: Callable[[str], str], commands: str, message: str) -> None:
     """A compiler that crashes, writes nothing, writes garbage or never stops writing is an error of ours."""
-    with pytest.raises(CompileError) as caught:
-        compile_all([CompileRequest(source=MINIMAL, name="a.comp", label="s")], compiler=script(commands), timeout_s=60)
-    assert str(caught.value).startswith("a.comp: shader 's': ")
-    assert message in str(caught.value)
+    request = CompileRequest(source=MINIMAL, name="a.comp", label="s")
+    error = error_of(CompileError, compile_all, [request], compiler=script(commands), timeout_s=60)
+    assert str(error).startswith("a.comp: shader 's': ")
+    assert message in str(error)
 
 
 def is_bound(pid: int) -> bool:

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from scenario_runner.errors import FileError, ScenarioError
 from scenario_runner.shaders.compile import compile_all
 from scenario_runner.shaders.source import MAX_BYTES, BuildOptions, CompileRequest, assemble, parse_build_options
+from tests.scenes import error_of
 from tests.shaders.modules import holds, problem_of
 
 HEAD = "layout(local_size_x = 1) in;\nlayout(set = 0, binding = 0) buffer Out { float v[]; };\n"
@@ -156,10 +157,9 @@ def test_sources_that_cannot_be_read(tmp_path: Path) -> None:
     with big.open("wb") as file:
         file.truncate(MAX_BYTES + 1)
     paths = [str(tmp_path / "no.comp"), str(tmp_path), "a\0b", "/dev/zero", str(big)]
-    with pytest.raises(FileError) as caught:
-        compile_all([CompileRequest(path=path, label="s") for path in paths])
-    assert [problem.path for problem in caught.value.problems] == paths
-    assert str(caught.value).splitlines()[0] == (f"{paths[0]}: shader 's': cannot be opened: no such file or directory")
+    error = error_of(FileError, compile_all, [CompileRequest(path=path, label="s") for path in paths])
+    assert [problem.path for problem in error.problems] == paths
+    assert str(error).splitlines()[0] == (f"{paths[0]}: shader 's': cannot be opened: no such file or directory")
 
 
 OPTIONS: dict[str, BuildOptions] = {
@@ -224,10 +224,8 @@ UNKNOWN = (
     ],
 )  # fmt: skip
 def test_refused(text: str, message: str) -> None:
-    """Every option that cannot be used is named in the error."""
-    with pytest.raises(ScenarioError) as caught:
-        parse_build_options(text)
-    assert str(caught.value) == message
+    """The error names each option that cannot be used."""
+    assert str(error_of(ScenarioError, parse_build_options, text)) == message
 
 
 @given(st.text(alphabet=st.sampled_from("-DUIOg=AB 1'\"\\\n/*()\t\0é"), max_size=30))

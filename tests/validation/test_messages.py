@@ -13,7 +13,7 @@ from scenario_runner.scenario import load
 from scenario_runner.validation import validate_file
 from tests.gpu.ml_scenes import bindings, random
 from tests.left_out import VGF_LIBRARY, needs
-from tests.scenes import Scene, glsl
+from tests.scenes import Scene, error_of, glsl
 
 DATA = "layout(set = 0, binding = 0) buffer Data { uint data[]; };"
 MORE = "layout(set = 0, binding = 1) buffer More { uint more[]; };"
@@ -142,9 +142,8 @@ def test_wrong_input_of_a_model_of_open_sizes(
     problem = single(scene)
     assert problem.pointer == "/commands/0/dispatch_graph/bindings/0/resource_ref"
     assert cause in problem.message
-    with pytest.raises(ScenarioRunnerError) as caught:
-        resolve(load(scene.write()))
-    assert [each.message for each in caught.value.problems] == [problem.message]
+    error = error_of(ScenarioRunnerError, resolve, load(scene.write()))
+    assert [each.message for each in error.problems] == [problem.message]
 
 
 def test_missing_file_of_a_resource(scene: Scene) -> None:

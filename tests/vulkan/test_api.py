@@ -17,6 +17,7 @@ from scenario_runner.vulkan._generated.features import ALIASES, CORE_FEATURES, F
 from scenario_runner.vulkan._generated.results import RESULTS
 from scenario_runner.vulkan.physical_device import PhysicalDevice
 from scenario_runner.vulkan.vulkan_api import check, error_class, new, result_name
+from tests.scenes import error_of
 
 VERSION_1_3 = 1 << 22 | 3 << 12
 
@@ -189,10 +190,9 @@ def test_every_error(number: int) -> None:
     expected = CLASSES.get(name.removeprefix("VK_ERROR_"), errors.DeviceError)
     assert error_class(number) is expected
     assert result_name(number) == name
-    with pytest.raises(errors.ScenarioRunnerError) as caught:
-        check(number, "vkDoSomething", "for a test")
-    assert type(caught.value) is expected
-    assert str(caught.value) == f"vkDoSomething failed with {name} (for a test)"
+    error = error_of(errors.ScenarioRunnerError, check, number, "vkDoSomething", "for a test")
+    assert type(error) is expected
+    assert str(error) == f"vkDoSomething failed with {name} (for a test)"
 
 
 def test_unknown_number() -> None:

@@ -10,6 +10,7 @@ import pytest
 
 from scenario_runner.errors import SpirvError
 from scenario_runner.shaders.spirv import Scalar, Tensor, read_module
+from tests.scenes import error_of
 from tests.shaders.modules import Bindings, Compile, Entry, kernel_entry
 
 
@@ -321,6 +322,4 @@ def test_graphs_that_contradict_themselves_are_refused(opcode: int, word: int, v
     while words[at] & 0xFFFF != opcode:
         at += words[at] >> 16
     words[at + word] = value
-    with pytest.raises(SpirvError) as caught:
-        read_module(struct.pack(f"<{len(words)}I", *words))
-    assert str(caught.value) == message
+    assert str(error_of(SpirvError, read_module, struct.pack(f"<{len(words)}I", *words))) == message

@@ -12,7 +12,7 @@ from scenario_runner.errors import SpirvError
 from scenario_runner.shaders.spirv import read_module
 from scenario_runner.shaders.spirv.describe import describe
 from scenario_runner.shaders.spirv.index import without_idle_partitions
-from tests.scenes import assemble, kernel
+from tests.scenes import assemble, error_of, kernel
 from tests.shaders.modules import Compile
 
 COMPUTE = (
@@ -115,9 +115,7 @@ def test_big_endian_modules_are_read(glsl: Compile) -> None:
 def test_bytes_that_are_no_module_are_refused(data: bytes, message: str) -> None:
     """Every way not to be a module has its sentence, after the module's name if it has one."""
     for name, start in (("", ""), ("add.spv", "add.spv: ")):
-        with pytest.raises(SpirvError) as caught:
-            read_module(data, name=name)
-        assert str(caught.value) == f"{start}{message}"
+        assert str(error_of(SpirvError, read_module, data, name=name)) == f"{start}{message}"
 
 
 def test_an_entry_point_is_found_by_name_and_stage() -> None:
