@@ -138,7 +138,8 @@ class BarrierResolver(CommandResolver):
                 barriers += layouts.barriers(scenario.resource(uid), scenario.resource_pointer(uid))
         for uid in command.tensor_barrier_refs:
             barrier = scenario.resource(uid)
-            barriers.append(TensorBarrier(_scope(barrier), barrier.tensor_resource))
+            if barrier.tensor_resource in resources:
+                barriers.append(TensorBarrier(_scope(barrier), barrier.tensor_resource))
         return (Barrier(tuple(barriers), index),) if barriers else ()
 
 

@@ -12,7 +12,7 @@ from scenario_runner.validation import Options, validate_file
 from tests.drawings import drawing, image
 from tests.gpu.ml_scenes import SPIRV, bindings, random
 from tests.left_out import VGF_LIBRARY, needs
-from tests.scenes import Scene, at_level, glsl
+from tests.scenes import Scene, at_level, findings_of, glsl
 
 VERTEX = "layout(set = 0, binding = 0) readonly buffer D { vec4 d[]; };\nvoid main() { gl_Position = d[0]; }"
 FRAGMENT = """
@@ -185,6 +185,18 @@ def test_a_command_that_cannot_be_planned_still_orders(scene: Scene, shader_cach
     scene.shader("bad", "#version 450\nvoid main() { nonsense; }")
     scene.dispatch("fill", ["x"], implicit_barrier=False).dispatch("bad", []).dispatch("fill", ["x"])
     assert missing_barriers(scene.write()) == []
+
+
+@pytest.mark.parametrize("kind", ["buffer", "image", "tensor"])
+def test_barriers_over_a_resource_with_an_error(scene: Scene, kind: str) -> None:
+    """A missing input file is the only finding, also if a barrier names the resource."""
+    keys = {"dims": [1, 4, 4, 1], "format": "VK_FORMAT_R8_SINT"} if kind != "buffer" else {"size": 16}
+    scene.resource(kind, uid="x", src="missing.npy", shader_access="readwrite", **keys)
+    more = {"buffer": {"size": 16}, "image": {"old_layout": "general", "new_layout": "general"}, "tensor": {}}[kind]
+    access = {"src_access": "memory_write", "dst_access": "memory_read"}
+    scene.resource(f"{kind}_barrier", uid="b", **{f"{kind}_resource": "x"}, **access, **more)
+    scene.command("dispatch_barrier", **{f"{kind}_barrier_refs": ["b"]})
+    assert [finding.code for finding in findings_of(scene.write(), hazards=True)] == ["SR-FILE-006"]
 
 
 def certain(scene: Scene) -> list[str]:
