@@ -13,11 +13,14 @@ from scenario_runner.shaders.spirv import Interface
 from scenario_runner.shaders.spirv._generated import enumerants as spv
 from scenario_runner.shaders.spirv._generated import opcodes as op
 from scenario_runner.shaders.spirv.constants import VALUES, Value, compute
+from scenario_runner.shaders.spirv.interface import variable_type
 from scenario_runner.shaders.spirv.types import Array, RuntimeArray, Scalar, Struct, Type, Vector
 
 _IDS: Final = frozenset({26, 27, 28, 29})
 """The built-ins WorkgroupId, LocalInvocationId, GlobalInvocationId and LocalInvocationIndex."""
 _MOST_INSTRUCTIONS: Final = 10_000
+_MOST_TOUCHES: Final = 16
+"""Most reads, and most writes, of a variable."""
 _LOOP_MERGE: Final = 246
 _SELECTION_MERGE: Final = 247
 _LAST_OF_BLOCKS: Final = range(251, 256)
@@ -37,22 +40,26 @@ class Touch(NamedTuple):
 
 
 def certain_touches(interface: Interface) -> frozenset[Touch]:
-    """Return the accesses of the first invocation that every run of the entry point makes."""
+    """Return the first accesses of the first invocation that every run of the entry point makes."""
     invocation = _Invocation(interface)
     with suppress(SpirvError, LookupError, TypeError):  # spirv-val reports damaged code
         invocation.follow()
-    return frozenset(invocation.touches)
+    return frozenset().union(*invocation.touches.values())
 
 
 class _Invocation:
     """The state of an invocation: known values by id, and the content of the function's own variables."""
 
     def __init__(self, interface: Interface) -> None:
-        self.touches: set[Touch] = set()
+        self.touches: dict[tuple[int, bool], set[Touch]] = {}
         self._declarations = interface.declarations
         self._index = index = interface.declarations.index
         self._function = interface.function
-        self._resources = {binding.variable: binding for binding in interface.bindings if binding.count == 1}
+        self._resources = {
+            binding.variable: binding
+            for binding in interface.bindings
+            if not isinstance(variable_type(self._declarations, binding.variable), Array | RuntimeArray)
+        }
         self._ids = {id for id in index.variables if index.decorations_of(id).get(spv.BUILT_IN) in _IDS}
         self._values: dict[int, Value | None] = {}
         self._types: dict[int, Type] = {}
@@ -185,10 +192,15 @@ class _Invocation:
             else:
                 return
         if isinstance(type, Scalar | Vector):
-            self.touches.add(Touch(variable, (start,), type.size_bytes, writes))
+            self._note(Touch(variable, (start,), type.size_bytes, writes))
 
     def _touch_texel(self, image: int, place: Value | None, *, writes: bool) -> None:
         numbers = place if isinstance(place, tuple) else (place,)
-        texel = tuple([number for number in numbers if isinstance(number, int)])
+        texel = tuple([number for number in numbers if isinstance(number, int) and number >= 0])
         if image in self._handles and len(texel) == len(numbers):
-            self.touches.add(Touch(self._handles[image], texel, 0, writes))
+            self._note(Touch(self._handles[image], texel, 0, writes))
+
+    def _note(self, touch: Touch) -> None:
+        alike = self.touches.setdefault((touch.variable, touch.writes), set())
+        if len(alike) < _MOST_TOUCHES:
+            alike.add(touch)

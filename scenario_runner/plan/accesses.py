@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Hashable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from scenario_runner.checks.first_invocation import Touch, certain_touches
 from scenario_runner.checks.hazards import Use, find_hazards
@@ -24,6 +24,9 @@ from scenario_runner.plan.shader_modules import LoadedShader
 from scenario_runner.scenario import Copy, Fill, Scenario
 from scenario_runner.shaders.spirv import DescriptorBinding, read_module
 from scenario_runner.shaders.spirv.types import Array, RuntimeArray, Scalar, Struct, Vector
+
+_MOST_USES: Final = 250
+"""Most uses before another one that the search for certain hazards compares."""
 
 _Variables = dict[tuple[int, int], list[DescriptorBinding]]
 
@@ -209,11 +212,13 @@ def _certain_steps(scenario: Scenario, plan: Plan, shaders: Mapping[str, LoadedS
     """Yield each operation with its certain uses.
 
     A frame ends with a barrier. Before a draw, an optical flow, a transfer to an image and the next run of a graph, the
-    program itself may record a barrier. So no operation before them counts.
+    program itself may record a barrier. So no operation before them counts. After many uses, none before them counts.
     """
     accesses, ordered = Accesses(plan, shaders), Step("", "", (), True)
     running: set[int] = set()
+    touches: dict[int, frozenset[Touch]] = {}  # of pipelines
     known: dict[Hashable, tuple[Use, ...]] = {}  # of dispatches with equal pipelines and descriptors
+    count = 0
     for frame in plan.frames:
         for operation in frame.operations:
             to_image = isinstance(operation, Transfer) and operation.target.level is not None
@@ -228,17 +233,27 @@ def _certain_steps(scenario: Scenario, plan: Plan, shaders: Mapping[str, LoadedS
                 key: Hashable = operation
                 if operation.kind == "dispatch":
                     key = operation.pipeline, operation.descriptors, all(operation.workgroup_count)
+                    if operation.pipeline not in touches:
+                        interface = shaders[plan.pipelines[operation.pipeline].label].interface
+                        touches[operation.pipeline] = certain_touches(interface)
                 if key not in known:
-                    known[key] = tuple(_certain_uses(operation, plan, accesses, shaders))
+                    known[key] = tuple(_certain_uses(operation, plan, accesses, touches))
                 uses = known[key]
+                count += len(uses)
+                if count > _MOST_USES:
+                    yield ordered
+                    count = len(uses)
                 yield Step(scenario.command_pointer(operation.command), name, uses, operation.barrier_after)
         yield ordered
 
 
 def _certain_uses(
-    operation: Work | Transfer, plan: Plan, accesses: Accesses, shaders: Mapping[str, LoadedShader]
+    operation: Work | Transfer, plan: Plan, accesses: Accesses, touches: Mapping[int, frozenset[Touch]]
 ) -> Iterator[Use]:
-    """Yield an operation's certain uses, in bytes of buffers, texels of mip levels and elements of tensors."""
+    """Yield an operation's certain uses, in bytes of buffers, texels of mip levels and elements of tensors.
+
+    ``touches`` are the certain accesses of pipelines.
+    """
     if isinstance(operation, Transfer) or operation.kind == "graph_dispatch":
         for access in accesses.accesses_of(operation):
             resource, first = plan.resources[access.uid], access.offset_bytes
@@ -247,10 +262,9 @@ def _certain_uses(
                 end = first + access.extent_bytes
             yield _use(resource, access.level, first, end, access.stage, access.reads, access.writes)
     elif operation.kind == "dispatch" and all(operation.workgroup_count):
-        touches = certain_touches(shaders[plan.pipelines[operation.pipeline].label].interface)
         for descriptor, stage, variables in accesses.bound(operation):
             ids = {variable.variable for variable in variables}
-            for touch in (touch for touch in touches if touch.variable in ids):
+            for touch in (touch for touch in touches[operation.pipeline] if touch.variable in ids):
                 resource = plan.resources[descriptor.uid]
                 first, end, most = _touched(touch, descriptor, resource)
                 if end <= most:  # robustness decides about the others

@@ -10,6 +10,7 @@ import pytest
 from scenario_runner.errors.diagnostic import Diagnostic
 from scenario_runner.validation import Options, validate_file
 from tests.drawings import drawing, image
+from tests.effort import calls_of
 from tests.gpu.ml_scenes import SPIRV, bindings, random
 from tests.left_out import VGF_LIBRARY, needs
 from tests.scenes import Scene, at_level, findings_of, glsl
@@ -232,6 +233,8 @@ TEXELS = "layout(set = 0, binding = 0, r32ui) uniform uimageBuffer t;"
         ("if (gl_WorkGroupID.x > 0) a[0] = 1;", WORDS, "a[0] = 1;", None),
         ("atomicAdd(a[0], 1);", WORDS, "atomicAdd(a[0], 1);", None),
         ("a[99] = 1;", WORDS, "a[99] = 1;", None),
+        # a[10] as seen by the second shader
+        ("q[0].a[2] = 1;", "layout(binding = 0) buffer A { uvec4 c[2]; uint a[8]; } q[1];", "a[6] = 1;", None),
     ],
 )
 def test_certain_hazards_of_shaders(scene: Scene, first: str, declared: str, second: str, code: str | None) -> None:
@@ -268,3 +271,21 @@ def test_certain_hazards_of_other_commands(scene: Scene) -> None:
     for level in (0, 1, 1):
         scene.dispatch("store", [at_level("i", level)], implicit_barrier=False)
     assert certain(scene) == ["SR-HAZARD-003 2"]
+
+    scene.file("store.comp", glsl("imageStore(p, ivec2(gl_GlobalInvocationID.x - 1, 1), vec4(1));", TEXELS_2D))
+    assert certain(scene) == []  # the texel is outside of the image
+
+
+def test_effort_of_certain_hazards(scene: Scene) -> None:
+    """Twice as many commands take twice the effort, also where each shader uses many words and each command a part."""
+    scene.shader("loop", glsl("for (int i = 0; i < 300; i++) a[i] = i;", WORDS.replace("uint a", "int a")))
+    scene.buffer("x", size=1 << 20)
+    efforts = []
+    for more in (20, 20, 40):
+        for number in range(more):
+            part = {"resource_ref": "x", "offset": 16 * number, "size": 8192}
+            scene.dispatch("loop", [part], implicit_barrier=False)
+        codes, effort = calls_of(lambda: certain(scene))
+        efforts.append(effort)
+        assert "SR-HAZARD-003 1" in codes
+    assert efforts[2] < 2.5 * efforts[1]  # the first also compiles
