@@ -7,7 +7,8 @@ run handles frames only.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from functools import cache
 from typing import Any, Final, NamedTuple
 
 from scenario_runner.checks.first_invocation import Touch, certain_touches
@@ -25,9 +26,7 @@ from scenario_runner.scenario import Copy, Fill, Scenario
 from scenario_runner.shaders.spirv import DescriptorBinding, read_module
 from scenario_runner.shaders.spirv.types import Array, RuntimeArray, Scalar, Struct, Vector
 
-_MOST_USES: Final = 250
-"""Most uses before another one that the search for certain hazards compares."""
-
+_MOST_USES: Final = 250  # that the search for certain hazards compares
 _Variables = dict[tuple[int, int], list[DescriptorBinding]]
 
 
@@ -214,9 +213,13 @@ def _certain_steps(scenario: Scenario, plan: Plan, shaders: Mapping[str, LoadedS
     A frame ends with a barrier. Before a draw, an optical flow, a transfer to an image and the next run of a graph, the
     program itself may record a barrier. So no operation before them counts. After many uses, none before them counts.
     """
+
+    @cache
+    def touches_of(pipeline: int) -> frozenset[Touch]:
+        return certain_touches(shaders[plan.pipelines[pipeline].label].interface)
+
     accesses, ordered = Accesses(plan, shaders), Step("", "", (), True)
     running: set[int] = set()
-    touches: dict[int, frozenset[Touch]] = {}  # of pipelines
     known: dict[Hashable, tuple[Use, ...]] = {}  # of dispatches with equal pipelines and descriptors
     count = 0
     for frame in plan.frames:
@@ -233,11 +236,8 @@ def _certain_steps(scenario: Scenario, plan: Plan, shaders: Mapping[str, LoadedS
                 key: Hashable = operation
                 if operation.kind == "dispatch":
                     key = operation.pipeline, operation.descriptors, all(operation.workgroup_count)
-                    if operation.pipeline not in touches:
-                        interface = shaders[plan.pipelines[operation.pipeline].label].interface
-                        touches[operation.pipeline] = certain_touches(interface)
                 if key not in known:
-                    known[key] = tuple(_certain_uses(operation, plan, accesses, touches))
+                    known[key] = tuple(_certain_uses(operation, plan, accesses, touches_of))
                 uses = known[key]
                 count += len(uses)
                 if count > _MOST_USES:
@@ -248,12 +248,9 @@ def _certain_steps(scenario: Scenario, plan: Plan, shaders: Mapping[str, LoadedS
 
 
 def _certain_uses(
-    operation: Work | Transfer, plan: Plan, accesses: Accesses, touches: Mapping[int, frozenset[Touch]]
+    operation: Work | Transfer, plan: Plan, accesses: Accesses, touches_of: Callable[[int], frozenset[Touch]]
 ) -> Iterator[Use]:
-    """Yield an operation's certain uses, in bytes of buffers, texels of mip levels and elements of tensors.
-
-    ``touches`` are the certain accesses of pipelines.
-    """
+    """Yield an operation's certain uses, in bytes of buffers, texels of mip levels and elements of tensors."""
     if isinstance(operation, Transfer) or operation.kind == "graph_dispatch":
         for access in accesses.accesses_of(operation):
             resource, first = plan.resources[access.uid], access.offset_bytes
@@ -264,7 +261,7 @@ def _certain_uses(
     elif operation.kind == "dispatch" and all(operation.workgroup_count):
         for descriptor, stage, variables in accesses.bound(operation):
             ids = {variable.variable for variable in variables}
-            for touch in (touch for touch in touches[operation.pipeline] if touch.variable in ids):
+            for touch in (touch for touch in touches_of(operation.pipeline) if touch.variable in ids):
                 resource = plan.resources[descriptor.uid]
                 first, end, most = _touched(touch, descriptor, resource)
                 if end <= most:  # robustness decides about the others
