@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from scenario_runner.errors import ScenarioRunnerError, UsageError
 from scenario_runner.files.input import ArrayLike, ParameterizedFile
 from scenario_runner.files.sandbox import allowing, confined
-from scenario_runner.plan.plan import Plan
-from scenario_runner.plan.plan_cache import PlanCache
+from scenario_runner.plan.plan import Plan, PlanCache
 from scenario_runner.plan.records import CompilerOptions
 from scenario_runner.processes import progress
 from scenario_runner.run.device_session import DeviceOptions, DeviceSession, RunTools, Validation

@@ -24,8 +24,7 @@ from scenario_runner.plan.command_parts import (
 )
 from scenario_runner.plan.graph_records import GraphPipelinePlan, OpticalFlowPlan
 from scenario_runner.plan.image_layouts import LayoutTracker
-from scenario_runner.plan.plan import Output, Plan, ResourcePlan
-from scenario_runner.plan.plan_cache import Facts
+from scenario_runner.plan.plan import Facts, Output, Plan, ResourcePlan
 from scenario_runner.plan.records import CompilerOptions, NeededFeature, Requirements, Source
 from scenario_runner.plan.resources import BufferResolver, ResourceContext, ResourceResolver, check_groups, source_of
 from scenario_runner.plan.shader_modules import compile_request, load_shaders, used_shaders

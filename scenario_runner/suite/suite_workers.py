@@ -14,8 +14,7 @@ from scenario_runner.files.json_text import places_of
 from scenario_runner.processes.crash import Crash
 from scenario_runner.processes.jobs import WorkerOptions
 from scenario_runner.processes.workers import Workers
-from scenario_runner.suite.outcomes import BAD, Item, Outcome, Result
-from scenario_runner.suite.verdicts import STATUSES, UNLISTED, Expected, Rules
+from scenario_runner.suite.outcomes import BAD, STATUSES, UNLISTED, Expected, Item, Outcome, Result, Rules
 
 _NOTHING: Final[Mapping[str, object]] = {}
 _TASK: Final = "scenario_runner.suite.worker_task:SuiteTask"

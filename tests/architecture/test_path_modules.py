@@ -37,7 +37,7 @@ RUN = modules(
         "cli.run": "run_files",
         "errors": "diagnostic installation log text",
         "files": "cache_folder codec codec_table dds input npy output png png_codec sandbox vk_formats",
-        "plan": "limits plan plan_cache records sources",
+        "plan": "limits plan records sources",
         "processes": "progress signals system_limits temporary",
         "run": "device_session output_files",
         "scenario": "kinds",

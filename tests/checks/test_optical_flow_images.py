@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from scenario_runner import load
-from scenario_runner.plan.plan_cache import PlanCache
+from scenario_runner.plan.plan import PlanCache
 from scenario_runner.plan.records import CompilerOptions
 from scenario_runner.plan.resolve import resolve, resolve_to_keep
 from scenario_runner.validation import validate_file

@@ -15,7 +15,7 @@ import pytest
 
 from scenario_runner import Runner
 from scenario_runner.errors import UsageError
-from scenario_runner.suite.reports.matrix import Column
+from scenario_runner.suite.reports.pages import Column
 from scenario_runner.suite.reports.summary import SuiteInfo
 from scenario_runner.vulkan.physical_device import checked_names
 from tests.cli.long_run import slow_scenario

@@ -14,7 +14,7 @@ from scenario_runner.ml.vgf_file import read_vgf
 from scenario_runner.ml.vgf_model import Port
 from scenario_runner.plan.graph_records import GraphPipelinePlan
 from scenario_runner.plan.image_records import ImagePlan
-from scenario_runner.plan.plan_cache import PlanCache
+from scenario_runner.plan.plan import PlanCache
 from scenario_runner.plan.records import CompilerOptions
 from scenario_runner.plan.resolve import resolve_to_keep
 from scenario_runner.plan.sources import in_memory

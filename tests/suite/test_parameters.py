@@ -11,7 +11,7 @@ from scenario_runner import Runner, load
 from scenario_runner.errors import ScenarioError, UsageError
 from scenario_runner.files.input import ParameterizedFile
 from scenario_runner.files.parameters import replaced, uses
-from scenario_runner.plan.plan_cache import PlanCache
+from scenario_runner.plan.plan import PlanCache
 from scenario_runner.suite.combinations import variants
 from scenario_runner.suite.discovery import Discovery, item_of
 from scenario_runner.suite.evaluation import run_item

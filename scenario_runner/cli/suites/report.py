@@ -14,11 +14,10 @@ from scenario_runner.errors import FileError, ScenarioRunnerError
 from scenario_runner.errors.text import one_line
 from scenario_runner.files.output import check_destination
 from scenario_runner.suite.journal import MergedJournals
-from scenario_runner.suite.outcomes import Result, is_bad
+from scenario_runner.suite.outcomes import Result, Row, is_bad, write_tables
 from scenario_runner.suite.problems import SuiteProblems, refuse
-from scenario_runner.suite.reports.ctrf import write_ctrf
-from scenario_runner.suite.reports.html import write_html
-from scenario_runner.suite.reports.junit import write_junit
+from scenario_runner.suite.reports.ci_reports import write_ctrf, write_junit
+from scenario_runner.suite.reports.pages import write_html
 from scenario_runner.suite.reports.sarif import write_sarif
 from scenario_runner.suite.reports.summary import (
     SuiteInfo,
@@ -28,7 +27,6 @@ from scenario_runner.suite.reports.summary import (
     missing_tools,
     seconds_text,
 )
-from scenario_runner.suite.verdicts import Row, write_tables
 
 _MOST_SHOWN: Final = 50
 _NEW_FAILURES: Final = "new failures"

@@ -20,8 +20,7 @@ import pytest
 
 from scenario_runner.errors import file_error
 from scenario_runner.suite.cluster_host import Layout, check_store, receive, sent_item
-from scenario_runner.suite.outcomes import Item, Outcome
-from scenario_runner.suite.verdicts import Expected
+from scenario_runner.suite.outcomes import Expected, Item, Outcome
 
 
 class Cluster(NamedTuple):

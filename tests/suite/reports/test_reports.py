@@ -13,10 +13,9 @@ from pydantic import ConfigDict, Field, create_model
 
 from scenario_runner.errors import FileError
 from scenario_runner.suite.outcomes import Item, Outcome, OutputCheck, Result
-from scenario_runner.suite.reports import html
-from scenario_runner.suite.reports.ctrf import write_ctrf
-from scenario_runner.suite.reports.html import write_html
-from scenario_runner.suite.reports.junit import write_junit
+from scenario_runner.suite.reports import pages
+from scenario_runner.suite.reports.ci_reports import write_ctrf, write_junit
+from scenario_runner.suite.reports.pages import write_html
 from scenario_runner.suite.reports.summary import SuiteInfo
 from tests.browser import answer_of, needs_browser
 from tests.suite.reports.results import DEVICES, every_verdict, info, pictures
@@ -114,11 +113,11 @@ def test_pictures_beyond_the_limits_are_links(tmp_path: Path, monkeypatch: pytes
     files = pictures(tmp_path, "fail", size=64)
     sizes = [(tmp_path / "results" / path).stat().st_size for path in files.values()]
     page = tmp_path / "report.html"
-    monkeypatch.setattr(html, "PICTURES_MAX", sum(sizes))
+    monkeypatch.setattr(pages, "PICTURES_MAX", sum(sizes))
     write_html(str(page), [failure(files), failure(files, "b")], info(tmp_path))
     embedded = [each["picture"][:5] for number in (0, 1) for each in files_of(page, number)]
     assert embedded == ["data:"] * 3 + ["./res"] * 3
-    monkeypatch.setattr(html, "PICTURE_MAX", min(sizes) - 1)
+    monkeypatch.setattr(pages, "PICTURE_MAX", min(sizes) - 1)
     write_html(str(page), [failure(files)], info(tmp_path))
     assert files_of(page)[0]["picture"] == "./results/fail/expected.png"
 
@@ -127,7 +126,7 @@ def test_details_beyond_the_limit_are_left_out(tmp_path: Path, monkeypatch: pyte
     """When the page has enough details, further results have a row alone."""
     page = tmp_path / "report.html"
     results = (failure({}, str(number)) for number in range(100))
-    monkeypatch.setattr(html, "DETAILS_MAX", 1000)
+    monkeypatch.setattr(pages, "DETAILS_MAX", 1000)
     write_html(str(page), results, SuiteInfo())
     scripts = Scripts(page)
     assert len(scripts.json("data")["rows"]) == 100
