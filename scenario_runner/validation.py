@@ -70,7 +70,7 @@ class Validation(NamedTuple):
 class Options(NamedTuple):
     """Validation options.
 
-    ``hazards`` looks for missing barriers beyond the certain ones. ``device`` has limits and features to compare with.
+    ``hazards`` looks for all possible missing barriers. ``device`` has limits and features to compare with.
     ``output_dir`` is the base of relative ``dst`` paths, by default the scenario's folder. ``sandbox`` refuses files
     outside of the scenario's folder. ``strict`` turns warnings into errors.
     """
@@ -88,7 +88,7 @@ def validate(
 ) -> Validation:
     """Find all errors and warnings about a scenario file, without a device.
 
-    ``hazards`` looks for missing barriers beyond the certain ones. ``strict`` turns warnings into errors, and
+    ``hazards`` looks for all possible missing barriers. ``strict`` turns warnings into errors, and
     ``sandbox`` refuses files outside of the scenario's folder. ``findings`` of the result has each finding, and
     ``exit_code`` is 0 for a valid file.
     """

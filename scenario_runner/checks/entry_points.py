@@ -9,7 +9,7 @@ capabilities imply. The rules here find such features.
 Source: Vulkan specification, "Shader Interfaces", sections "Offset and Stride Assignment" and "Interface Matching";
 "Shaders" (LocalSizeId: maintenance4; Workgroup variables with an initializer: shaderZeroInitializeWorkgroupMemory;
 writes in the stages of a drawing: vertexPipelineStoresAndAtomics, fragmentStoresAndAtomics); "Features",
-storageBuffer16BitAccess and those like it; the SPIR-V environment's rules on interpolation and execution modes for
+storageBuffer16BitAccess and similar features; the SPIR-V environment's rules on interpolation and execution modes for
 fragment shaders.
 """
 

@@ -56,7 +56,7 @@ def add_vgf_options(parser: Parser) -> None:
     show = subcommand(commands, "show", "print inputs, outputs, segments, shaders and constants of a model")
     add(show, "file FILE", "the VGF file")
     add_json_option(show, "print the contents as JSON, without code and constant data")
-    scenario = subcommand(commands, "scenario", "write a scenario to edit, which runs a model on NAME.npy")
+    scenario = subcommand(commands, "scenario", "write a scenario that runs a model on NAME.npy, for you to edit")
     add(scenario, "file FILE", "the VGF file")
     add(scenario, "--output JSON", "write to this file (default: standard output)")
     extract = subcommand(commands, "extract", "write the models of an ExecuTorch program; several models get numbers")
@@ -107,8 +107,8 @@ def add_compare_layers_options(parser: Parser) -> None:
 
 
 def add_import_options(parser: Parser) -> None:
-    """Make a suite from tests of Amber, LLVM or TOSA.
-    They are AmberScript, VkScript, LLVM's offload-test-suite, and TOSA's conformance tests.
+    """Make a suite from tests of Amber, LLVM or TOSA. The tests are AmberScript, VkScript, LLVM's offload-test-suite,
+    or TOSA's conformance tests.
     """
     commands = parser.add_subparsers(required=True, dest="action", metavar="amber|offload|tosa")
     amber = subcommand(commands, "amber", "import scripts of Amber (AmberScript and VkScript)")

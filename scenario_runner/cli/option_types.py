@@ -64,7 +64,10 @@ class Parser(argparse.ArgumentParser):
         formatter = self._get_formatter()
         formatter.add_text(self.description)
         forms = {"*": "[{}…]", "+": "{}…", "?": "[{}]"}
-        words = [forms.get(str(one.nargs), "{}").format(one.metavar) for one in self._get_positional_actions()]
+        words = [
+            forms.get(str(one.nargs), "{}").format(one.metavar or "|".join(one.choices or ()))
+            for one in self._get_positional_actions()
+        ]
         lines = ["", "examples:", *self._examples] if self._examples else []
         lines += ["", f"usage: {self.usage or ' '.join([self.prog, *words, '[options]'])}", ""]
         start = formatter.format_help() + "\n".join(lines)

@@ -34,7 +34,7 @@ GRAPH_REPORTS: Final = {
 TIMING_FILES: Final = {
     "--profiling-dump-path": "write the time of every dispatch as JSON",
     "--perf-counters-dump-path": "write the times of the host as JSON",
-    "--trace": "write both as a trace for Perfetto or chrome://tracing",
+    "--trace": "write the times of device and host as a trace for Perfetto or chrome://tracing",
 }
 KINDS_KEPT: Final = {
     "plans": "plans of scenarios",
@@ -62,7 +62,7 @@ def _run(parser: Parser) -> None:
     add_device_options(group)
     add_shared(group, "features")
     add(group, "--list-devices", "list the Vulkan devices", action="store_const", const="list_devices", dest="action")
-    isolate = "run in a separate process, which may crash, and with --timeout hang (default: for several files)"
+    isolate = "survive crashes, and with --timeout hangs, in a separate process (default: for several files)"
     add(group, "--isolate", isolate, action=argparse.BooleanOptionalAction)
     add_shared(group, "core dumps", "watch")
 
@@ -132,7 +132,7 @@ def _validate(parser: Parser) -> None:
     add_json_option(parser, "the same as --format json")
     add(parser, "--sarif FILE", "also write the findings as SARIF")
     add_shared(parser, "amount")
-    add(parser, "--hazards", "look for all missing barriers between commands, beyond the certain ones")
+    add(parser, "--hazards", "look for all possible missing barriers between commands, not only for certain ones")
     add(parser, "--strict", "warnings are errors")
     add(parser, "--against REPORT", "check limits and features of a device in a report of 'doctor --json'")
     add(parser, "--device D", "with --against: index, UUID or part of the name of the device")
@@ -234,7 +234,7 @@ def _bench(parser: Parser) -> None:
     add(parser, "--processes N", "measure in N processes (default 1; 20 for each side of a comparison)", type=_COUNT)
     group = parser.add_argument_group("comparison")
     add(group, "--interleave", "measure two scenarios in turns, and show the changes from the first to the second")
-    against = "measure again, in turns, a file of --json with its scenarios and options, and show the changes"
+    against = "measure the scenarios in a file of --json again, in turns, and show the changes"
     add(group, "--against MEASUREMENT", against)
     add(group, "--compare", "show the changes between two files of --json", nargs=2, metavar=("A.json", "B.json"))
     add(group, "--threshold PERCENT", f"ignore smaller changes (default {THRESHOLD_PERCENT:g})")
@@ -263,7 +263,7 @@ def _reduce(parser: Parser) -> None:
     add(parser, "--zip", "write DIR.zip instead of the folder")
     add_shared(parser, "parameters")
     failures = parser.add_argument_group("failure").add_mutually_exclusive_group()
-    script = "a program whose exit code is 0 if a scenario, the last argument, shows the failure"
+    script = "a program that exits with 0 if the scenario in the last argument shows the failure"
     add(failures, "--script CMD", script)
     add(failures, "--code CODE", "a message (error or warning) with this code or VUID")
     failures.add_argument("--devices", nargs=2, metavar=("A", "B"), help="a result that differs between two devices")
@@ -333,7 +333,7 @@ def _cache(parser: Parser) -> None:
     commands = parser.add_subparsers(required=True, dest="action", metavar="show|clear|path")
     show = subcommand(commands, "show", "print the number and size of the files of each kind")
     add_json_option(show, "print the table as JSON")
-    clear = subcommand(commands, "clear", "remove the files of some kinds, or of all")
+    clear = subcommand(commands, "clear", "remove all files, or only some kinds")
     add(clear, "kinds KIND", ", ".join(KINDS_KEPT), nargs="*")
     subcommand(commands, "path", "print the folder")
 

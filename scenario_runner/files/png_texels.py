@@ -1,8 +1,7 @@
 """Texels of PNG images, decoded and encoded by imageio and NumPy. Importing this module takes long.
 
-No file reaches the decoder that claims more texels than it can hold, or that has damaged chunks or missing rows. The
-decoder (Pillow) keeps only 8 bits of 16-bit colours: so it reads these in two passes, and this module encodes them
-itself.
+The decoder (Pillow) never gets a file that claims more texels than it can hold, has damaged chunks or lacks rows.
+Pillow keeps only 8 bits of 16-bit colours. So this module decodes such images in two passes, and encodes them itself.
 """
 
 import io

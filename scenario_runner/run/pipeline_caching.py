@@ -6,9 +6,10 @@ whole (checksum), belongs to this user alone, and fits the device and the driver
 other file is ignored with a warning, and replaced.
 
 File: the bytes from vkGetPipelineCacheData, which begin with a VkPipelineCacheHeaderVersionOne. If the driver kept more
-than this header, 8 bytes magic, these bytes' u64 size and u32 CRC-32 (little endian) follow.
+than this header, a trailer follows: 8 bytes magic, and the u64 size and u32 CRC-32 of the driver's bytes (little
+endian).
 
-Scripts for the reference runner look for these messages.
+Scripts for the reference runner look for the log messages of this module.
 """
 
 import hashlib

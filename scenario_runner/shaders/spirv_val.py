@@ -1,4 +1,4 @@
-"""Checks SPIR-V modules from outside before a driver sees them: by own rules, then by spirv-val if it is installed.
+"""Checks SPIR-V modules from outside before a driver sees them: by this program's rules, then by spirv-val.
 
 spirv-val only knows extensions older than itself. Unknown numbers are not counted as errors (`complaint`). The verdict
 is cached by content, so that a module is checked once. Modules that a compiler made for this program are not checked.

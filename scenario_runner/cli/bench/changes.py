@@ -62,7 +62,7 @@ def chances(changes: Sequence[Sequence[float]]) -> list[float]:
 class Change(NamedTuple):
     """A change in a measured row: the medians over processes, and the median ratio after/before.
 
-    Each process before the change is paired with a process after it. The ratios come from these pairs.
+    Each process before the change is paired with a process after it, which gives a ratio.
     """
 
     row: Row
