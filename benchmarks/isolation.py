@@ -25,7 +25,7 @@ import numpy
 from scenario_runner.processes.jobs import WorkerOptions
 from scenario_runner.processes.system_limits import processors
 from scenario_runner.suite.evaluation import run_item
-from scenario_runner.suite.outcomes import Item, Outcome, Rules
+from scenario_runner.suite.outcomes import Item, Outcome, RetryRules
 from scenario_runner.suite.suite_workers import SuiteWork, SuiteWorkers, suite_options
 from scenario_runner.suite.worker_task import Runners
 
@@ -182,7 +182,7 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("--quick", action="store_true", help="200 scenarios: shows that the benchmark works")
     options = parser.parse_args(argv)
     count = 200 if options.quick else options.count
-    one = suite_options(rules=Rules(retries=1), jobs=options.jobs)
+    one = suite_options(rules=RetryRules(retries=1), jobs=options.jobs)
     with tempfile.TemporaryDirectory(prefix="scenario-benchmarks-") as folder:
         os.environ["SCENARIO_RUNNER_CACHE"] = os.path.join(folder, "cache")
         suite = Path(folder, "suite")

@@ -75,8 +75,8 @@ def _pipeline_caching(cache: bool | StrPath | PipelineCaching, cache_dir: str | 
     return PipelineCaching(None if cache is True else cache, cache_dir=cache_dir)
 
 
-def _loaded(scenario: AnyScenario) -> Scenario:
-    """Return a scenario, which a path or data gives. Raise FileError and ScenarioError."""
+def _load(scenario: AnyScenario) -> Scenario:
+    """Load a scenario from a path or data. Raise FileError and ScenarioError."""
     from scenario_runner.scenario.loader import as_scenario
 
     return as_scenario(scenario)
@@ -195,7 +195,7 @@ class Runner(DeviceSession):
         from scenario_runner.plan.resolve import resolve
 
         with self._reading(scenario, output_dir):
-            return resolve(_loaded(scenario), inputs, outputs, output_dir, self.compiler)
+            return resolve(_load(scenario), inputs, outputs, output_dir, self.compiler)
 
     def prepare(
         self,
@@ -283,7 +283,7 @@ class Runner(DeviceSession):
 
         ``timings`` takes the measurements. ``dump`` writes resources' content after commands as well, or alone
         without ``write_files``."""
-        progress.doing("reading it")
+        progress.set_work("reading it")
         options = RunOptions(repeat, keep_state, dry_run)
         with (
             self._reading(scenario, output_dir, capture_dir, None if dump is None else dump.folder),
@@ -296,7 +296,7 @@ class Runner(DeviceSession):
                 return plan
             from scenario_runner.run.dump_files import DumpFiles
 
-            files = DumpFiles(_loaded(scenario), plan, dump, options, lambda: self.device_name)
+            files = DumpFiles(_load(scenario), plan, dump, options, lambda: self.device_name)
             sinks: tuple[Sink, ...] = (OutputFiles(files.whole), files) if write_files else (files,)
             self._execute(files.plan, sinks, options, timings, capture_dir)
         return plan
@@ -358,7 +358,7 @@ class Runner(DeviceSession):
         except ScenarioRunnerError as error:
             unplaced = any(problem.path is None and problem.pointer is not None for problem in error.problems)
             if unplaced and not isinstance(scenario, Mapping):
-                _loaded(scenario).place_problems(error)
+                _load(scenario).place_problems(error)
             error.at(path=_path_of(scenario))
             raise
 

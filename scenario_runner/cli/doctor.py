@@ -1,4 +1,4 @@
-"""``scenario-runner doctor``: installed and missing parts on this machine."""
+"""``scenario-runner doctor``: the rows about installed and missing parts, from `doctor.machine_report`."""
 
 import argparse
 import json

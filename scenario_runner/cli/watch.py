@@ -61,7 +61,7 @@ def watch(run: Callable[[], object], reads: Callable[[], Files], folders: Callab
             raise
         except ScenarioRunnerError as error:
             console.show_error(error)
-        progress.doing("waiting for changes of its files")
+        progress.set_work("waiting for changes of its files")
         sys.stdout.flush()
         console.write("watching", f"{counted(len(set(map(os.path.realpath, before))), 'file')} (Ctrl-C to end)")
         changed = _next_changes(before, reads, folders)

@@ -7,7 +7,7 @@
    the driver that fails.
 4. The ML path of each device and the findings follow from these facts.
 
-Runs do not import this module.
+`cli.doctor` prints the rows. Runs do not import this module.
 """
 
 from __future__ import annotations

@@ -240,10 +240,10 @@ class TransferResolver(CommandResolver):
         if memory == other_memory and overlap(span, other_span):
             message = f"the copy reads bytes of {read.uid!r} that it also writes through {written.uid!r}"
             error("SR-COPY-002", pointer, f"{message}: the result is undefined", "copy through another buffer")
-        self._warn_if_lost(written, pointer)
+        self._warn_if_unread(written, pointer)
         return Transfer("copy", target, source, b"", copy.implicit_barrier, index)
 
-    def _warn_if_lost(self, written: ResourcePlan, pointer: str) -> None:
+    def _warn_if_unread(self, written: ResourcePlan, pointer: str) -> None:
         """Warn of a copy to a resource that no other command, output or memory group uses."""
         context, uid = self.context, written.uid
         is_output = uid in context.outputs or getattr(context.scenario.resource(uid), "dst", None)

@@ -78,7 +78,7 @@ class BufferResolver(ResourceResolver):
         help = f'set "size": {source.size_bytes}'
         if descr == "<f8" and source.size_bytes == 2 * buffer.size:
             message += f" ({source.size_bytes // 8} float64)"
-            help = f'save with .astype("float32"), or {help}'
+            help = f'save with .astype("float32"); only if the shader reads double, {help}'
         code = "SR-FILE-002" if isinstance(source, NpySource) else "SR-USAGE-001"
         self.context.problems.error(code, f"{pointer}/size", message, help)
 

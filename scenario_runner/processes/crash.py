@@ -36,7 +36,7 @@ _OF_SYSTEM: Final = re.compile(r" (?:at \.\.?/|from \S*/lib(?:c|pthread)[.-])")
 class Crash(NamedTuple):
     """The way a process ended, as a predicate ("was ended by SIGSEGV"), and the work in progress.
 
-    The process was doing ``what`` for the JSON pointer ``pointer``; ``work`` is the kind of work (`progress.doing`).
+    The process was doing ``what`` for the JSON pointer ``pointer``; ``work`` is the kind of work (`progress.set_work`).
     ``kind`` is the error class, and ``help`` replaces the usual help. ``code`` is the exit code, negative for a
     signal, and ``seconds`` the time since the item began. ``stack`` is the Python stack, ``native_stack`` the result of
     `native_stack`, and ``output`` the end of standard error. The process had run ``before_count`` items before;

@@ -22,7 +22,7 @@ STARTED = 0
 """Index of the number of the current item."""
 
 CHANGES = 1
-"""Index of the number of `doing` calls."""
+"""Index of the number of `set_work` calls."""
 
 COMPILING = "waiting for the shader compiler"
 """The kind of work while another program compiles shaders."""
@@ -51,12 +51,12 @@ def share(descriptor: int = -1) -> None:
 
 
 def work() -> tuple[str, str, str]:
-    """Return the latest texts from `doing`."""
+    """Return the latest texts from `set_work`."""
     return ("", "", "") if _page is None else _texts(_page[_TEXT:])
 
 
 class Notes(NamedTuple):
-    """Another process's notes: `STARTED`, `CHANGES` and the latest texts from `doing`."""
+    """Another process's notes: `STARTED`, `CHANGES` and the latest texts from `set_work`."""
 
     started: int
     changes: int
@@ -83,7 +83,7 @@ def _texts(page: bytes) -> tuple[str, str, str]:
 def started(number: int) -> None:
     """Note the number of the item that begins."""
     numbers[STARTED] = number
-    doing("")
+    set_work("")
 
 
 def ended_after_s(limit_s: float) -> float:
@@ -91,7 +91,7 @@ def ended_after_s(limit_s: float) -> float:
     return limit_s + max(_LEAST_MORE_S, _MORE * limit_s)
 
 
-def doing(what: str, pointer: str = "", kind: str = "") -> None:
+def set_work(what: str, pointer: str = "", kind: str = "") -> None:
     """Note the current work, such as "reading results back", and a JSON pointer.
 
     ``kind`` names the kind of work if ``what`` contains names or numbers.

@@ -175,7 +175,7 @@ class DeviceSession:
             for sink in sinks:
                 stack.enter_context(sink)
             if tools.pipeline_caching is not None:
-                stack.enter_context(tools.pipeline_caching.used(objects.device, plan))
+                stack.enter_context(tools.pipeline_caching.around(objects.device, plan))
             execute(objects, plan, options)
             self._raise_validation_errors(close=True)
         return () if tools.printer is None else tuple(tools.printer.messages)
@@ -243,7 +243,7 @@ class DeviceSession:
     def _open_instance(self) -> tuple[Instance, PhysicalDevice]:
         """Return the instance and the physical device; the first call starts the driver."""
         if self._opened is None:
-            progress.doing("starting the driver")
+            progress.set_work("starting the driver")
             starting, self._starting = self._starting, None
             settings = (self._validation, self._options.labels)
             printer = self._tools.printer
@@ -265,7 +265,7 @@ class DeviceSession:
         self, instance: Instance, physical: PhysicalDevice, needed: Collection[str]
     ) -> tuple[Instance, PhysicalDevice]:
         """Return the instance, reopened with the ML emulation layers if the device lacks extensions."""
-        progress.doing("starting the emulation layers")
+        progress.set_work("starting the emulation layers")
         layers = needed_layers(physical, needed, self._options.ml_emulation)
         if not layers:
             return instance, physical
@@ -316,7 +316,7 @@ class DeviceSession:
                 self._close_device()
             if also is not None:
                 needed = needed.union(also(physical, self._options.disabled_extensions))
-            progress.doing("opening the device")
+            progress.set_work("opening the device")
             device = Device(instance, physical, needed, staging=self._options.staging)
             self._objects = objects = DeviceObjects(device)
         reports = self._tools.graph_reports

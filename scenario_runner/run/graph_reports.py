@@ -113,7 +113,7 @@ class GraphReportFiles:
 
     def write(self, device: Device, plan: Plan, graphs: Sequence[GraphPipeline]) -> None:
         """Write the files after a run with these graph pipelines. Raise FileError and DeviceError."""
-        progress.doing("writing what its graphs report")
+        progress.set_work("writing what its graphs report")
         count = 0
         self.operator_times = []
         for number, graph in enumerate(graphs):

@@ -95,10 +95,10 @@ class PipelineCaching:
         return os.path.join(self._folder, name + KINDS[FOLDER].suffix)
 
     @contextmanager
-    def used(self, device: Device, plan: Plan) -> Iterator[None]:
+    def around(self, device: Device, plan: Plan) -> Iterator[None]:
         """Let the driver load pipelines from the scenario's file during the block, and store new pipelines there."""
         path, physical = self.path_of(plan), device.physical
-        progress.doing("loading its pipeline cache")
+        progress.set_work("loading its pipeline cache")
         if self._clear and path not in self._cleared:
             self._cleared.add(path)
             _remove(path)
@@ -160,7 +160,7 @@ def _store(path: str, cache: DriverCache, kept: bytes, folders: Sequence[str], p
             cache.merge(stored)
         data = cache.data()
         if data != stored:
-            progress.doing("storing its pipeline cache")
+            progress.set_work("storing its pipeline cache")
             for folder in folders:
                 os.makedirs(folder, mode=0o700, exist_ok=True)
             # a driver without pipelines writes a header alone, which needs no checksum

@@ -1,4 +1,5 @@
-"""Records of a suite: items, outcomes of attempts, and results. Retries and verdicts follow from the suite's lists.
+"""Records of a suite: items, outcomes of attempts, and results. The suite's lists decide about retries
+(`RetryRules`) and verdicts.
 
 ::
 
@@ -225,7 +226,7 @@ def expected_status(word: str) -> str | None:
 
 
 def is_verdict(word: str) -> bool:
-    """Return whether `Rules.verdict` can give a word."""
+    """Return whether `RetryRules.verdict` can give a word."""
     improved = _IMPROVED.fullmatch(word)
     return (improved[1] if improved else word) in STATUSES or word in ("Flake", "KnownFlake", "ExpectedFail")
 
@@ -256,7 +257,7 @@ def judged_outcome(outcome: Outcome, expected: Expected) -> str:
     return judged(outcome.status, own if expected.status is None else expected.status)
 
 
-class Rules(NamedTuple):
+class RetryRules(NamedTuple):
     """The number of attempts for an item: ``repeat`` good attempts, and ``retries`` more after an unexpected status."""
 
     retries: int = 1

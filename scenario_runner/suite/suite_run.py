@@ -26,8 +26,8 @@ from scenario_runner.suite.outcomes import (
     Item,
     Outcome,
     Result,
+    RetryRules,
     Row,
-    Rules,
     expected_status,
     is_bad,
 )
@@ -240,7 +240,7 @@ class Session:
     """
 
     lists: Lists
-    rules: Rules
+    rules: RetryRules
     limits: Limits
     take: Callable[[Result], None]
     earlier: Mapping[str, Result]

@@ -1,4 +1,4 @@
-"""Workers for items of suites: the policy of retries, and the outcomes of crashes."""
+"""Workers for items of suites, and the outcomes of crashed items. `outcomes.RetryRules` decides about retries."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from scenario_runner.files.json_text import places_of
 from scenario_runner.processes.crash import Crash
 from scenario_runner.processes.jobs import WorkerOptions
 from scenario_runner.processes.workers import Workers
-from scenario_runner.suite.outcomes import BAD, STATUSES, UNLISTED, Expected, Item, Outcome, Result, Rules
+from scenario_runner.suite.outcomes import BAD, STATUSES, UNLISTED, Expected, Item, Outcome, Result, RetryRules
 
 _NOTHING: Final[Mapping[str, object]] = {}
 _TASK: Final = "scenario_runner.suite.worker_task:SuiteTask"
@@ -32,16 +32,16 @@ class SuiteWork(NamedTuple):
     runner: Mapping[str, object] = _NOTHING
 
 
-ONCE: Final = Rules(retries=0)
+ONCE: Final = RetryRules(retries=0)
 _WORK: Final = SuiteWork()
 
 
-def suite_options(work: SuiteWork = _WORK, rules: Rules = ONCE, **others: Any) -> WorkerOptions:
+def suite_options(work: SuiteWork = _WORK, rules: RetryRules = ONCE, **others: Any) -> WorkerOptions:
     """Make the options of workers for items of suites. ``others`` are fields of `WorkerOptions`."""
     return WorkerOptions(_TASK, SuitePolicy(rules), work, **others)
 
 
-def rules_of(options: WorkerOptions) -> Rules:
+def rules_of(options: WorkerOptions) -> RetryRules:
     """Return the rules in options from `suite_options`."""
     assert isinstance(options.policy, SuitePolicy)
     return options.policy.rules
@@ -50,7 +50,7 @@ def rules_of(options: WorkerOptions) -> Rules:
 class SuitePolicy(NamedTuple):
     """The `Policy` of a suite. ``rules`` decide whether an item runs again."""
 
-    rules: Rules
+    rules: RetryRules
 
     def outcome(self, fields: dict[str, object], before: Sequence[Item], before_count: int) -> Outcome:
         """Read an outcome from JSON. Raises ValueError, TypeError or LookupError for other JSON."""

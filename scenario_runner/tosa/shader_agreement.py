@@ -374,7 +374,7 @@ def check_types(attributes: Attributes, types: Types | None) -> Iterator[Diagnos
     """Find contradictions between attributes and types of values."""
     for view, type in views_and_types(attributes, types):
         if view.is_image:
-            yield from _check_image(view, type)
+            yield from _check_image_type(view, type)
         elif not view.is_buffer and type.format is not None and not _fits(view.format, type.format):
             message = f"{view.name} is {view.format.name}, but the value has elements of {type.element}"
             yield error("SR-CUSTOM-016", f"/{view.name}_vkformat", message)
@@ -388,7 +388,7 @@ def _fits(format: Format, expected: Format) -> bool:
     return is_whole or format.numeric == expected.numeric
 
 
-def _check_image(view: View, type: ValueType) -> Iterator[Diagnostic]:
+def _check_image_type(view: View, type: ValueType) -> Iterator[Diagnostic]:
     shape, format, components = type.shape, view.format, view.format.components
     if shape is None:
         return

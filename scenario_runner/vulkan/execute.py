@@ -154,7 +154,7 @@ class Execution:
         self.owner = options.keep
         self.size_bytes = sum(resource.size_bytes for resource in plan.resources.values())
         """Estimated memory for the resources and recorded commands."""
-        progress.doing("creating its resources")
+        progress.set_work("creating its resources")
         create_each = device.instance.create_each
         with progress.phase("create", "resources"):
             self._resources = resources = create_resources(device, objects.memory, stack, plan.resources.values())
@@ -172,7 +172,7 @@ class Execution:
         graphics = create_each(plan.graphics_pipelines, cache.graphics)
         if device.driver_cache is not None:
             device.driver_cache.on_created(device.driver_cache)
-        progress.doing("creating its descriptor sets")
+        progress.set_work("creating its descriptor sets")
         with progress.phase("create", "descriptor sets"):
             sets = allocate_sets(cache, stack, plan.descriptor_lists, resources)
         self.graphs = graphs
@@ -249,7 +249,7 @@ class Execution:
             raise
 
     def _fill(self, what: str) -> None:
-        progress.doing(what)
+        progress.set_work(what)
         with progress.phase("upload", "resources"):
             joined = self._copies if self._joins else None
             self._filling = self._transfer.fill(self._resources.values(), self._options.timeout_s, joined)
@@ -294,7 +294,7 @@ class Execution:
     def _run_frame(self, iteration: int, index: int, frame: FramePlan) -> None:
         """Record a frame, in parts if necessary, and submit it unless this is a dry run."""
         work = work_of(self._plan, frame)
-        progress.doing(*work)
+        progress.set_work(*work)
         options = self._options
         capture = None if iteration else options.capture
         parts = parts_of(frame) if self._flows else [frame]
@@ -339,7 +339,7 @@ class Execution:
 
     def _end_frame(self, iteration: int, index: int, frame: FramePlan) -> None:
         """Read back the results of a finished frame."""
-        progress.doing("reading results back")
+        progress.set_work("reading results back")
         self._apply_layouts(frame)
         if self.instrumentation is not None:
             self.instrumentation.collect(iteration, index, frame)
@@ -417,7 +417,7 @@ def execute(objects: DeviceObjects, plan: Plan, options: RunOptions) -> None:
             if options.keep is None:
                 execution = Execution(objects, plan, options, stack)
             else:
-                execution = _kept(objects, plan, options, stack)
+                execution = _kept_execution(objects, plan, options, stack)
             execution.run()
             if execution.instrumentation is not None and options.on_measured is not None:
                 options.on_measured(execution.instrumentation)
@@ -437,7 +437,7 @@ def execute(objects: DeviceObjects, plan: Plan, options: RunOptions) -> None:
     objects.trim()
 
 
-def _kept(objects: DeviceObjects, plan: Plan, options: RunOptions, stack: ExitStack) -> Execution:
+def _kept_execution(objects: DeviceObjects, plan: Plan, options: RunOptions, stack: ExitStack) -> Execution:
     """Return an earlier run's execution, or a new execution, ready to run. ``stack`` drops it."""
     key = options.keep, _content(plan)
     execution = objects.runs.get(key, partial(Execution, objects, plan, options))

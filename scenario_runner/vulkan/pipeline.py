@@ -96,7 +96,7 @@ class PipelineCache:
         """
 
         def make(stack: ExitStack) -> _Created:
-            progress.doing(f"creating the pipeline of {label}", plan.pointer, f"creating a {kind} pipeline")
+            progress.set_work(f"creating the pipeline of {label}", plan.pointer, f"creating a {kind} pipeline")
             with progress.phase("pipelines", f"{kind} pipeline", name):
                 return create(self, plan, stack)
 

@@ -1,4 +1,7 @@
-"""Recorders for barriers, fills, copies, draws with dynamic rendering, graph dispatches and optical flows."""
+"""Recorders for barriers, fills, copies, draws with dynamic rendering, graph dispatches and optical flows.
+
+`recording` records compute dispatches, the hot path.
+"""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, TypeAlias

@@ -1,6 +1,6 @@
 """Records compute dispatches, and writes a run's descriptor sets.
 
-Recording is the hot path of scenarios with many commands.
+Recording is the hot path of scenarios with many commands. `recorders` records all other work.
 """
 
 from __future__ import annotations

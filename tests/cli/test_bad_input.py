@@ -168,7 +168,7 @@ def test_array_of_double_precision(program: Program, scene: Scene) -> None:
     scene.shader("add", ADD).buffer("x", numpy.zeros(4), size=16).dispatch("add", ["x"], [4]).write()
     error = program.fail(4, "scenario.json").err
     assert "buffer 'x' has 16 bytes, but 'x.npy' holds 32 (4 float64) [SR-FILE-002]\n" in error
-    assert error.endswith('  help: save with .astype("float32"), or set "size": 32\n')
+    assert error.endswith('  help: save with .astype("float32"); only if the shader reads double, set "size": 32\n')
 
 
 LITTLE_MEMORY = ("prlimit", f"--as={6_000_000 << 10}")

@@ -7,7 +7,7 @@ import numpy
 import pytest
 
 from scenario_runner.processes.jobs import WorkerOptions
-from scenario_runner.suite.outcomes import Item, Rules
+from scenario_runner.suite.outcomes import Item, RetryRules
 from scenario_runner.suite.suite_workers import ONCE, SuiteWork, suite_options
 from tests.crash import crash_shader
 from tests.scenes import ADD, Scene, glsl
@@ -77,11 +77,11 @@ def folder(tmp_path: Path, device_name: str) -> Folder:
     return Folder(tmp_path, device_name)
 
 
-TWICE = Rules(retries=1)
+TWICE = RetryRules(retries=1)
 """Rules by which an item that fails runs again."""
 
 
-def options(task: str = "run", task_options: Any = None, rules: Rules = ONCE, **values: Any) -> WorkerOptions:
+def options(task: str = "run", task_options: Any = None, rules: RetryRules = ONCE, **values: Any) -> WorkerOptions:
     """Two workers that run scenarios as a function of tests/processes/tasks.py does."""
     work = SuiteWork(f"tests.processes.tasks:{task}", task_options)
     return suite_options(work, rules, **{"jobs": 2, "timeout_s": 120.0, **values})

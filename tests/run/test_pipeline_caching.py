@@ -209,7 +209,7 @@ def _patched(at: int, value: int) -> Callable[[bytes], bytes]:
 @pytest.mark.parametrize(
     "change, problem",
     [
-        (lambda content: b"", "it has 0 bytes, expected a header of 32 at least"),
+        (lambda content: b"", "it has 0 bytes, expected at least the 32 bytes of a header"),
         (lambda content: b"\xff" * 4096, "Incorrect pipeline cache header size: 4294967295, expected 32"),
         (lambda content: content[:40], "it was truncated, or not written by this program"),
         (lambda content: content[:33] + b"\xaa" + content[34:], "Incorrect checksum: "),
@@ -281,8 +281,8 @@ from scenario_runner import PipelineCaching, Runner
 
 class Late(PipelineCaching):
     @contextmanager
-    def used(self, device, plan):
-        with super().used(device, plan):
+    def around(self, device, plan):
+        with super().around(device, plan):
             subprocess.run([sys.executable, "-m", "scenario_runner", "scenario.json", *sys.argv[1:]], check=True)
             yield
 

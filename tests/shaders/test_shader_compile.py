@@ -49,7 +49,7 @@ def test_different_shaders_are_compiled_in_parallel(
     for name in ("_page", "numbers"):  # put back at the end
         monkeypatch.setattr(progress, name, getattr(progress, name))
     progress.share()
-    progress.doing("reading it", "/resources/0")
+    progress.set_work("reading it", "/resources/0")
     (tmp_path / "signs").mkdir()
     wait = f'touch "{tmp_path}/signs/$$"\nwhile [ $(ls "{tmp_path}/signs" | wc -l) -lt 2 ]; do sleep 0.02; done\n'
     later = f'mkdir "{tmp_path}/first" || later=1\n{wait}[ -z "$later" ] || sleep 0.2\n'

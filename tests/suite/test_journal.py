@@ -24,7 +24,7 @@ from scenario_runner.suite.outcomes import (
     Outcome,
     OutputCheck,
     Result,
-    Rules,
+    RetryRules,
     expected_status,
     judged,
     listed,
@@ -251,7 +251,7 @@ class Workers:
         self.ran: list[str] = []
 
     def run(self, items: Iterable[Item], expected: Callable[[str], Expected]) -> Iterator[Result]:
-        rules = Rules()
+        rules = RetryRules()
         for item in items:
             attempts: tuple[Outcome, ...] = ()
             while not attempts or rules.again(expected(item.id), attempts):
@@ -291,7 +291,7 @@ class Suite:
         with Journal(str(self.folder), resume=True) as journal:
             journal.write(header("1"))
             kept = {"journal": journal, "program_hash": "1", "earlier": earlier}
-            session = Session(given or lists(), Rules(), Limits(), lambda result: None, **kept)
+            session = Session(given or lists(), RetryRules(), Limits(), lambda result: None, **kept)
             paths = {id: str(self.folder / f"{id}.json") for id in self.ids}
             session.run([Item(id, path, expectations_file(path)) for id, path in paths.items()], workers)
 
@@ -397,7 +397,7 @@ def test_other_words_are_refused(word: str) -> None:
 @pytest.mark.parametrize("rules, expected, runs, result", cases(__file__, "verdicts.txt", "ATTEMPTS"))
 def test_attempts_give_a_verdict(rules: str, expected: str, runs: str, result: str) -> None:
     """Unexpected results are repeated, another status then is a flake, and a known flake is no failure."""
-    rule, words = Rules(*map(int, rules.split())), expected.split()
+    rule, words = RetryRules(*map(int, rules.split())), expected.split()
     item = Expected(NOTHING.get(words[0], words[0]), "flake" in words)
     attempts = tuple(Outcome(status) for status in runs.split())  # type: ignore[arg-type]
     again = "again" if rule.again(item, attempts) else "done"

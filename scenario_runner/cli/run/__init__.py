@@ -1,4 +1,7 @@
-"""``scenario-runner [run] FILE…``: run scenarios one after the other on one device, or run a model."""
+"""``scenario-runner [run] FILE…``: run scenarios one after the other on one device, or run a model.
+
+`cli.options` declares the options.
+"""
 
 import argparse
 import faulthandler
@@ -38,7 +41,7 @@ if TYPE_CHECKING:
     from scenario_runner.cli.run.isolated_runner import IsolatedRunner
     from scenario_runner.ml.model_scenario import Kind
 
-    _Opened: TypeAlias = "FileRunner | IsolatedRunner"
+    _OpenRunner: TypeAlias = "FileRunner | IsolatedRunner"
 
 _MODEL_OPTIONS: Final[dict["Kind", str]] = {"input": "--input", "shader": "--shader", "raw_data": "--push-constants"}
 # Options without effect, unless the second option is given.
@@ -144,15 +147,15 @@ def _watch(paths: Sequence[str], options: argparse.Namespace) -> NoReturn:
         refuse_collisions(files, options)
         _run(files, options, warm)
 
-    warm: _Opened | None = None
+    warm: _OpenRunner | None = None
     if options.isolate or not needs_tools(options):
-        warm = _opened(paths, options)
+        warm = _open_runner(paths, options)
     with warm or nullcontext():
         watch(run, reads)
 
 
-def _opened(paths: Sequence[str], options: argparse.Namespace) -> "_Opened":
-    """Make the runner of the files, in this process or in a worker. Raises ScenarioRunnerError."""
+def _open_runner(paths: Sequence[str], options: argparse.Namespace) -> "_OpenRunner":
+    """Open a runner for the files, in this process or in a worker. Raises ScenarioRunnerError."""
     if not options.isolate:
         return FileRunner(options, paths)
     from scenario_runner.cli.run.isolated_runner import IsolatedRunner  # multiprocessing
@@ -179,10 +182,10 @@ def _refuse_contradictions(options: argparse.Namespace) -> None:
             write("warning", f"option {option} has no effect without {needed}")
 
 
-def _run(files: Sequence[RunFile], options: argparse.Namespace, warm: "_Opened | None" = None) -> int:
+def _run(files: Sequence[RunFile], options: argparse.Namespace, warm: "_OpenRunner | None" = None) -> int:
     """Run the files with the ``warm`` runner, or start a new runner. Return the exit code of the first failed file."""
     code, has_captures = 0, options.capture_dir is None or options.dry_run
-    opened = nullcontext(warm) if warm else _opened([file.path for file in files], options)
+    opened = nullcontext(warm) if warm else _open_runner([file.path for file in files], options)
     try:
         with opened as runner:
             for end in runner.run(files):

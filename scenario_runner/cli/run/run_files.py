@@ -211,7 +211,7 @@ class FileRunner(AbstractContextManager["FileRunner"]):
     def close_device(self) -> Iterable[FileEnd]:
         """Close the device; the next file opens it again."""
         if signals.arrived is None:  # an interrupt names the work before
-            progress.doing("closing the device")
+            progress.set_work("closing the device")
         self._runner.close()
         return ()
 
@@ -224,7 +224,7 @@ class FileRunner(AbstractContextManager["FileRunner"]):
         options, runner = self._options, self._runner
         started = time.perf_counter()
         captured = len(runner.frame_captures)
-        progress.doing("reading it")
+        progress.set_work("reading it")
         try:
             plan = _run_file(file, runner, options, self._run_tools)
         except ScenarioRunnerError as error:

@@ -27,7 +27,7 @@ from scenario_runner.shaders.compilers.search import find_validator
 from scenario_runner.suite.discovery import Discovery, check_paths, listed
 from scenario_runner.suite.hashes import program_hash
 from scenario_runner.suite.journal import FILE_NAME, End, Ended, Header, Journal, MergedJournals, header
-from scenario_runner.suite.outcomes import EvaluationOptions, Item, Result, Rules, not_run, write_tables
+from scenario_runner.suite.outcomes import EvaluationOptions, Item, Result, RetryRules, not_run, write_tables
 from scenario_runner.suite.problems import SuiteProblems, refuse
 from scenario_runner.suite.reports.summary import Repeat, SuiteInfo, missing_tools
 from scenario_runner.suite.suite_run import (
@@ -177,7 +177,7 @@ class _Suite:
                 options=EvaluationOptions(folder or None, options.max_evidence << 20, options.require_expectations),
                 runner=runner,
             ),
-            Rules(options.retries, options.repeat),
+            RetryRules(options.retries, options.repeat),
             timeout_s=options.timeout or ITEM_TIMEOUT_S,
             timeout_origin="the default of --timeout" if options.timeout is None else "--timeout",
             devices=options.devices,

@@ -85,14 +85,14 @@ class Processes:
             if not self._awaited:
                 self._before = progress.work()
             self._awaited += 1
-            progress.doing(f"{progress.COMPILING} {program!r}", kind=progress.COMPILING)
+            progress.set_work(f"{progress.COMPILING} {program!r}", kind=progress.COMPILING)
         try:
             yield
         finally:
             with self._lock:
                 self._awaited -= 1
                 if not self._awaited:
-                    progress.doing(*self._before)
+                    progress.set_work(*self._before)
 
     def stop(self) -> None:
         """Kill all programs, and start no more."""

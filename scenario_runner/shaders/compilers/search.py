@@ -28,12 +28,12 @@ from scenario_runner.shaders.source import TARGETS, CompileRequest, ShaderSource
 
 _PROBE_TIMEOUT_S = 10.0
 _FLAVOURS = {kind.flavour: kind for kind in COMPILERS}
-_NAMING = tuple(dict.fromkeys(kind.variable for kind in COMPILERS))
+_COMPILER_VARIABLES = tuple(dict.fromkeys(kind.variable for kind in COMPILERS))
 _GLSLANG = "--glslang"
 _GLSL_COMPILERS = "glslangValidator, glslang, or Arm's or Google's glslc"
 # Programs that a variable or an option can name.
 _PROGRAMS = {_GLSLANG: _GLSL_COMPILERS, GLSLANG_VARIABLE: _GLSL_COMPILERS, DXC_VARIABLE: "dxc or libdxcompiler.so"}
-_VARIABLES = ("PATH", "HOME", "XDG_DATA_HOME")  # the places to search for compilers
+_SEARCH_VARIABLES = ("PATH", "HOME", "XDG_DATA_HOME")  # the places to search for compilers
 _SEARCHED_EVERY_S = 1.0  # a suite searches for each scenario
 
 _searches: dict[tuple[object, ...], tuple[list[Compiler], float]] = {}
@@ -59,9 +59,9 @@ def find_compilers(
     Raises CompilerNotFoundError if a named compiler does not exist, does not start, or is unknown.
     """
     cache = ContentCache(cache_dir, "checked") if use_cache else None
-    if compiler or any(map(os.environ.get, _NAMING)):
+    if compiler or any(map(os.environ.get, _COMPILER_VARIABLES)):
         return _search(compiler, language, cache)
-    key = (language, cache_dir, use_cache, *map(os.environ.get, _VARIABLES), *sys.path)
+    key = (language, cache_dir, use_cache, *map(os.environ.get, _SEARCH_VARIABLES), *sys.path)
     if key not in _searches or time.monotonic() - _searches[key][1] > _SEARCHED_EVERY_S:
         _searches[key] = _search(None, language, cache), time.monotonic()
     return list(_searches[key][0])
@@ -74,7 +74,7 @@ def search_again() -> None:
 
 def _search(compiler: str | None, language: str | None, cache: ContentCache | None) -> list[Compiler]:
     compilers: list[Compiler] = []
-    for variable in _NAMING:
+    for variable in _COMPILER_VARIABLES:
         kinds = tuple(kind for kind in COMPILERS if kind.variable == variable)
         if language is not None and (compilers or not any(language in kind.languages for kind in kinds)):
             continue

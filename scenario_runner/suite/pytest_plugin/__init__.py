@@ -47,9 +47,9 @@ def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> ScenarioFi
     """Collect a scenario, a model with expectations, or a file in the command line."""
     if file_path.suffix not in (".json", ".vgf", ".pte") or not _is_on(parent.config):
         return None
-    from scenario_runner.suite.pytest_plugin.items import collected
+    from scenario_runner.suite.pytest_plugin.items import collector_of
 
-    return collected(file_path, parent)
+    return collector_of(file_path, parent)
 
 
 @pytest.hookimpl(tryfirst=True)

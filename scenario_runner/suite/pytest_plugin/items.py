@@ -22,7 +22,7 @@ from scenario_runner.files.input import SCENARIO_FILE
 from scenario_runner.processes.jobs import TIMEOUT_S
 from scenario_runner.runner import Runner
 from scenario_runner.suite.discovery import NOT_SEARCHED, Discovery, is_item
-from scenario_runner.suite.outcomes import NOT_RUN, EvaluationOptions, Item, Result, Rules
+from scenario_runner.suite.outcomes import NOT_RUN, EvaluationOptions, Item, Result, RetryRules
 from scenario_runner.suite.problems import SuiteProblems
 from scenario_runner.suite.reports.summary import Repeat, SuiteInfo, details, full_text, headline
 from scenario_runner.suite.suite_run import Lists, read_baselines, read_patterns
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 
 class Session:
-    """Life cycle: created when pytest starts; the first scenario starts the pool and a worker; closed.
+    """The lists, options and worker of a run of pytest. The first scenario starts the pool and the worker.
 
     Names of scenarios are relative to pytest's root directory, like node ids. Raises ScenarioRunnerError for unusable
     lists, and pytest.UsageError for wrong options.
@@ -79,7 +79,7 @@ class Session:
     @cached_property
     def _workers(self) -> SuiteWorkers:
         work = SuiteWork(options=EvaluationOptions(self._results))
-        options = suite_options(work, Rules(), devices=self._devices, jobs=1)
+        options = suite_options(work, RetryRules(), devices=self._devices, jobs=1)
         return SuiteWorkers(options._replace(timeout_s=self._timeout_s, timeout_origin="scenario_timeout"))
 
     def close(self) -> None:
@@ -143,7 +143,7 @@ class ScenarioFile(pytest.File):
             yield ScenarioItem.from_parent(self, name=one_line(name + scenario.variant), scenario=scenario)
 
 
-def collected(file_path: Path, parent: pytest.Collector) -> ScenarioFile | None:
+def collector_of(file_path: Path, parent: pytest.Collector) -> ScenarioFile | None:
     """Return the collector for a scenario, an unreadable file, or a file in the command line."""
     if not parent.session.isinitpath(file_path):
         with suppress(OSError):  # the run reports an unreadable file
