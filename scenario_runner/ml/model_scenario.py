@@ -166,6 +166,7 @@ class BareModel:
         }
         self.command: Body = self.described["commands"][0][COMMAND]
         self._inputs = vgf.input_ports
+        self._targets = vgf.targets()
         self.missing = {port.binding: port for port in self._inputs}
         self.uid_of = {binding["id"]: binding["resource_ref"] for binding in self.command["bindings"]}
         self._constants = {entry["push_data_ref"] for entry in self.command.get("push_constants", ())}
@@ -187,11 +188,15 @@ class BareModel:
 
     def give(self, kind: Kind, name: str, file: str, place: Place, option: str) -> None:
         """Give an input or a shader a file. Raises FileError, and the errors of `input` at the place ``option``."""
-        body = self.input(name, option) if kind == "input" else self._body_for_shader(kind, name)
-        body["src"] = os.path.abspath(file)
-        self._places[body["uid"]] = place
-        if body.get("size") == 0:  # a buffer of unknown format or with a dynamic dimension
-            body["size"] = read_header(body["src"]).data_size_bytes
+        if kind == "input":
+            bodies = [self.input(name, option)]
+        else:  # an operation may have several modules
+            bodies = [self._body_for_shader(kind, module) for module in sorted(self._targets.get(name, {name}))]
+        for body in bodies:
+            body["src"] = os.path.abspath(file)
+            self._places[body["uid"]] = place
+            if body.get("size") == 0:  # a buffer of unknown format or with a dynamic dimension
+                body["size"] = read_header(body["src"]).data_size_bytes
 
     def _body_for_shader(self, kind: Kind, name: str) -> Body:
         """Find or add the resource for a file of a shader."""

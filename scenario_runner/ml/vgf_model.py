@@ -237,6 +237,24 @@ class Vgf(NamedTuple):
         """The model's outputs in file order. A result that the model repeats is a single port."""
         return self._ports(self.outputs, self.output_names)
 
+    def compute_names(self) -> list[str]:
+        """List the modules with compute shaders, which can have substitutions, push constants and specialization."""
+        used = dict.fromkeys(segment.module_index for segment in self.segments if segment.type == "compute")
+        return [self.modules[index].name for index in used]
+
+    def targets(self) -> dict[str, frozenset[str]]:
+        """Map each name in a substitution, push constants or specialization to compute modules.
+
+        A name is a module's name, or a segment's name if no module has it. In a converted model, segments are named
+        after custom operations.
+        """
+        targets: dict[str, frozenset[str]] = {}
+        for segment in self.segments:
+            if segment.type == "compute" and segment.name:
+                module = self.modules[segment.module_index].name
+                targets[segment.name] = targets.get(segment.name, frozenset()) | {module}
+        return targets | {name: frozenset({name}) for name in self.compute_names()}
+
     def _ports(self, slots: tuple[Slot, ...], names: tuple[str, ...]) -> tuple[Port, ...]:
         # Names belong to positions. The converter drops slots of unused arguments but keeps their names. So with
         # unequal lengths no name is certain.

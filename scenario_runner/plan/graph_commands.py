@@ -97,7 +97,7 @@ class VgfDispatch:
     def _check_targets(self) -> None:
         """Note shader names missing in the model."""
         graph, resource, command = self._graph, self._graph.graph, self._command
-        targets, modules = graph.targets(), graph.compute_names()
+        targets, modules = graph.vgf.targets(), graph.vgf.compute_names()
         others = [name for name in targets if name not in modules and not _COUNTED.fullmatch(name)]
         there_are = ", ".join(map(repr, [*others, *modules])) or "none"
         named = (
@@ -194,7 +194,7 @@ class VgfDispatch:
         """Return a compute segment's push constants. The scenario, the file or the shader tells the size."""
         ranges = max((part.offset_bytes + part.size_bytes for part in segment.push_constant_ranges), default=0)
         size = self._graph.graph.push_constants_size or loaded.push_constants_size or ranges
-        targets = self._graph.targets()
+        targets = self._graph.vgf.targets()
         uid, place = None, ""
         for index, entry in enumerate(self._command.push_constants):
             if uid is None and name in targets.get(entry.shader_target, ()):

@@ -106,27 +106,9 @@ class VgfGraph:
             self._constants[index] = row.data if is_fixed else memoryview(bytes(row.data))
         return self._constants[index]
 
-    def compute_names(self) -> list[str]:
-        """List the modules with compute shaders, which can have substitutions, push constants and specialization."""
-        used = dict.fromkeys(segment.module_index for segment in self.vgf.segments if segment.type == "compute")
-        return [self.vgf.modules[index].name for index in used]
-
-    def targets(self) -> dict[str, frozenset[str]]:
-        """Map each name in a substitution, push constants or specialization to compute modules.
-
-        A name is a module's name, or a segment's name if no module has it. In a converted model, segments are named
-        after custom operations.
-        """
-        targets: dict[str, frozenset[str]] = {}
-        for segment in self.vgf.segments:
-            if segment.type == "compute" and segment.name:
-                module = self.vgf.modules[segment.module_index].name
-                targets[segment.name] = targets.get(segment.name, frozenset()) | {module}
-        return targets | {name: frozenset({name}) for name in self.compute_names()}
-
     def shader_of(self, command: DispatchGraph, name: str, scenario: Scenario) -> Shader | None:
         """Return the shader for the compute module ``name``: a substitute, or the file's own; None without code."""
-        targets, constants_map = self.targets(), self.graph.specialization_constants_map
+        targets, constants_map = self.vgf.targets(), self.graph.specialization_constants_map
         entries = [entry for entry in constants_map if name in targets.get(entry.shader_target, ())]
         update: dict[str, Any] = {"uid": f"{self.graph.uid}/{name}", "specialization_constants": ()}
         if entries:
@@ -276,7 +258,7 @@ class GraphFiles:
         for command, graph in self.dispatches():
             if not isinstance(graph, VgfGraph):
                 continue
-            for name in graph.compute_names():
+            for name in graph.vgf.compute_names():
                 shader = graph.shader_of(command, name, self.scenario)
                 if shader is None or shader.uid in known:
                     continue

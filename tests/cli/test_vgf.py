@@ -95,8 +95,9 @@ def test_inputs_by_number(tmp_path: Path) -> None:
     assert (numpy.load(tmp_path / "y.npy").view("f4") == x - h).all()
 
 
-def test_a_model_runs_with_a_shader_of_the_users(tmp_path: Path) -> None:
-    """A placeholder gets its shader from the command line."""
+@pytest.mark.parametrize("name", ["graph_partition_1", "compute_segment_0"])
+def test_a_model_runs_with_a_shader_of_the_users(tmp_path: Path, name: str) -> None:
+    """A placeholder gets its shader from the command line, by the name of the module or of the operation."""
     x = numpy.arange(64, dtype="f4").reshape(4, 16)
     numpy.save(tmp_path / "x.npy", x)
     (tmp_path / "negate.comp").write_text(
@@ -106,7 +107,7 @@ def test_a_model_runs_with_a_shader_of_the_users(tmp_path: Path) -> None:
         "void main() { y[gl_GlobalInvocationID.x] = -a[gl_GlobalInvocationID.x]; }\n"
     )
     model = str(FIXTURES / "placeholder.vgf")
-    ended = Program(tmp_path)(model, "--input", "x=x.npy", "--shader", "graph_partition_1=negate.comp")
+    ended = Program(tmp_path)(model, "--input", "x=x.npy", "--shader", f"{name}=negate.comp")
     assert ended.code == 0, ended.err
     assert (numpy.load(tmp_path / "sum.npy") == -x).all()
 
