@@ -138,7 +138,7 @@ def slots_of(stages: Stages, pointer: str) -> tuple[dict[tuple[int, int], Slot],
                 where = "it" if other_uid == uid else f"shader {other_uid!r}"
                 also = f"a {words(other.kind)}{named(other)}"
                 message = f"shader {uid!r} declares {described(first)} where {where} also has {also}"
-                help = "give them bindings of their own: one resource cannot be both"
+                help = "give each variable a separate binding: one resource cannot be both"
                 findings.append(error("SR-BIND-006", pointer, message, help))
         elif len(used) > 1:
             for owner, interface in stages:

@@ -344,7 +344,7 @@ def _check_input(
         message = f"{what}; {vertex.label} {instead}"
         yield error("SR-STAGE-001", place, message, "declare the same variable as an output there")
     elif not _same(_read_type(input_), output.type):
-        message = f"{what} as {input_.type}; {vertex.label} hands on {output.name!r} there as {output.type}"
+        message = f"{what} as {input_.type}; {vertex.label} writes {output.name!r} there as {output.type}"
         yield error("SR-STAGE-002", place, message, "declare both with the same type")
 
 

@@ -222,7 +222,7 @@ def _reshape(old: Shape, *, shape: Shape, **_: object) -> Shape:
     if UNKNOWN in shape and count % known == 0:
         return tuple(count // known if size == UNKNOWN else size for size in shape)
     if count != known:
-        raise ShapeError(f"makes the shape {shown(shape)} of {shown(old)}, which has another number of elements")
+        raise ShapeError(f"reshapes {shown(old)} to {shown(shape)}, but the numbers of elements differ")
     return shape
 
 

@@ -358,7 +358,7 @@ def _check_normalized(bound: Bound, format: Format, letters: str) -> None:
         message = f"needs channels of UNORM, SNORM or SRGB, but the output is {format.name}"
         raise bound.error("SR-EXPECT-009", "/normalized", message)
     for key in sorted({"ulp", "denormals"} & bound.expected.model_fields_set):
-        raise bound.error("SR-EXPECT-009", f"/{key}", "counts stored numbers, but 'normalized' compares others")
+        raise bound.error("SR-EXPECT-009", f"/{key}", "compares stored numbers, but 'normalized' converts them")
 
 
 def _texels_of(values: Json, region: Region, letters: str, elements: Mapping[str, Element]) -> memoryview:
