@@ -261,12 +261,12 @@ def test_against_an_earlier_measurement(program: Program, looping: Scene) -> Non
     """--against measures the earlier side again, and refuses a file with changed scenarios."""
     ended = program.succeed("bench", "scenario.json", "--set", "n=1", "--json", "a.json", "--processes", "2", *FEW)
     assert ended.out.startswith("scenario.json: 2 runs in 2 processes on ")
-    again = ("--against", "a.json", "--json", "b.json", "--processes", "3", *FEW)
+    again = ("--against", "a.json", "--json", "b.json", "--processes", "2", *FEW)
     ended = program.succeed("bench", "scenario.json", "--set", "n=2", *again)
-    assert ended.out.startswith("scenario.json: 3 runs in 3 processes before, 3 runs in 3 processes after\n")
+    assert ended.out.startswith("scenario.json: 2 runs in 2 processes before, 2 runs in 2 processes after\n")
     earlier, found = (content(looping.folder / name) for name in ("a.json", "b.json"))
     assert [earlier["side"]["options"], found["side"]["options"]] == [["--set=n=1"], ["--set=n=2"]]
-    assert [(each["runs"], each["processes"]) for each in found["scenarios"]] == [(3, [1, 1, 1])]
+    assert [(each["runs"], each["processes"]) for each in found["scenarios"]] == [(2, [1, 1])]
     looping.file("loop.comp", "changed")
     ended = program.fail(4, "bench", "scenario.json", "--set", "n=1", *again)
     assert re.match(r"error: a\.json: .*loop\.comp has changed since the measurement\n  help: ", ended.err)
@@ -367,7 +367,7 @@ def test_all_signs_are_counted() -> None:
     assert chances([[1.0] * 9, [0.0] * 9]) == [2 / 2**9, 1]
 
 
-@pytest.mark.parametrize("pairs", [8, 12, 20])
+@pytest.mark.parametrize("pairs", [8, 20])
 def test_chance_alone(pairs: int) -> None:
     """Rows of unchanged code that rise and fall together are called changed in one of 100 comparisons."""
     found = 0

@@ -90,7 +90,7 @@ def main() -> None:
         options = {
             "nthreads": 1,
             "local_directory": str(own),
-            "env": {"SCENARIO_RUNNER_CACHE": str(own / "cache"), "TMPDIR": str(own)},
+            "env": {"SCENARIO_RUNNER_CACHE": str(own / "cache"), "TMPDIR": str(own), "LP_NUM_THREADS": "1"},
             "dashboard": False,
         }
         workers[number] = {"cls": Nanny, "options": options}

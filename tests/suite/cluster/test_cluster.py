@@ -20,7 +20,7 @@ from scenario_runner.suite.outcomes import Expected, Item, Outcome
 from tests.crash import crash_shader
 from tests.program import COMMAND, Program
 from tests.scenes import Scene, error_of, glsl
-from tests.suite.cluster.hosts import Cluster, cluster_of
+from tests.suite.cluster.hosts import Cluster
 
 DATA = "layout(binding = 0) buffer B { uint a[]; };\n"
 INCLUDING = (
@@ -99,28 +99,6 @@ def test_a_suite_on_two_hosts(cluster: Cluster, program: Program, tmp_path: Path
     assert "9 results kept from the run before" in again.out
 
 
-def test_a_host_that_is_killed(program: Program, tmp_path: Path, shader_cache: Path) -> None:
-    """The worker of Dask that is killed in the middle costs nothing but time: each item has one result, and passes."""
-    for number in range(12):  # more than the first shards have
-        scenario(tmp_path / "suite" / f"{number:02}", WAIT, groups=SOME_TIME)
-        output = {"unchecked": True}
-        (tmp_path / "suite" / f"{number:02}" / "check.json").write_text(json.dumps({"outputs": {"a": output}}))
-    hosts = tmp_path / "hosts"
-    hosts.mkdir()
-    journal = tmp_path / "r" / "journal.jsonl"
-    with cluster_of(2, hosts) as cluster, started(tmp_path, cluster) as process:
-        while not journal.exists() or journal.read_text().count("\n") < 2:
-            assert process.poll() is None
-            time.sleep(0.02)
-        os.kill(cluster.processes[0], signal.SIGKILL)
-        out, err = process.communicate(timeout=600)
-    assert process.returncode == 0, (out, err)
-    assert "is lost" in err
-    found = results(tmp_path / "r")
-    assert len(found) == 12
-    assert {each["verdict"] for each in found.values()} == {"Pass"}
-
-
 def supervisors(cluster: Cluster) -> list[int]:
     """The processes that run items on the hosts of a cluster."""
     found = []
@@ -164,9 +142,29 @@ def test_fail_fast(cluster: Cluster, program: Program, tmp_path: Path) -> None:
     scenario(tmp_path / "suite" / "0", INCLUDING.replace('#include "add.glsl"', "#define ADDED 1"), 7)
     for number in range(1, 8):
         endless(tmp_path / "suite" / str(number))
-    options = ("--results", "r", "--jobs", "1", "--fail-fast", "--timeout", "1")
+    options = ("--results", "r", "--jobs", "1", "--fail-fast", "--timeout", "0.3")
     program("test", "suite", "--cluster", cluster.address, *options, exit_code=1)
     assert 0 < len(results(tmp_path / "r")) < 8
+
+
+def test_a_host_that_is_killed(cluster: Cluster, tmp_path: Path, shader_cache: Path) -> None:
+    """The worker of Dask that is killed in the middle costs nothing but time: each item has one result, and passes."""
+    for number in range(12):  # more than the first shards have
+        scenario(tmp_path / "suite" / f"{number:02}", WAIT, groups=SOME_TIME)
+        output = {"unchecked": True}
+        (tmp_path / "suite" / f"{number:02}" / "check.json").write_text(json.dumps({"outputs": {"a": output}}))
+    journal = tmp_path / "r" / "journal.jsonl"
+    with started(tmp_path, cluster) as process:
+        while not journal.exists() or journal.read_text().count("\n") < 2:
+            assert process.poll() is None
+            time.sleep(0.02)
+        os.kill(cluster.processes[0], signal.SIGKILL)
+        out, err = process.communicate(timeout=600)
+    assert process.returncode == 0, (out, err)
+    assert "is lost" in err
+    found = results(tmp_path / "r")
+    assert len(found) == 12
+    assert {each["verdict"] for each in found.values()} == {"Pass"}
 
 
 @pytest.fixture

@@ -125,6 +125,7 @@ def test_an_item_that_ends_each_host(items: list[Item], tmp_path: Path, monkeypa
     hosts = tmp_path / "hosts"
     hosts.mkdir()
     monkeypatch.setattr(workers, "_FIRST_ITEMS", 2)  # both are in one shard
+    monkeypatch.setenv("DASK_DISTRIBUTED__SCHEDULER__ALLOWED_FAILURES", "1")
     deadly = SuiteWork("tests.suite.cluster.hosts:end_of_host", EvaluationOptions(None))
     monkeypatch.setattr(sys.modules[__name__], "OPTIONS", suite_options(deadly, jobs=1))
     with cluster_of(2, hosts) as cluster:
