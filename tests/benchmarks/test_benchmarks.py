@@ -35,11 +35,14 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 # Hundreds of pipelines, which software drivers compile for seconds.
 LARGE = tuple(name for name in all_workloads() if name.startswith("models-"))
+# They differ from suites-4 in the number of processes alone.
+ALIKE = ("suites-1", "suites-2", "suites-8", "suites-14")
 
 
 @needs(VGF_LIBRARY, "graph-")
 @pytest.mark.parametrize(
-    "name", [pytest.param(name, marks=[pytest.mark.heavy] if name in LARGE else []) for name in all_workloads()]
+    "name",
+    [pytest.param(name, marks=[pytest.mark.heavy] if name in LARGE + ALIKE else []) for name in all_workloads()],
 )
 def test_a_workload_runs_and_is_right(launcher: Launcher, root: Path, name: str) -> None:
     """Each workload in its tiny size gives the results of NumPy, checked in the warm-up run."""

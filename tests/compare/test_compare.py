@@ -5,6 +5,7 @@ import math
 import re
 from collections.abc import Iterator
 from fractions import Fraction
+from pathlib import Path
 from typing import Any
 
 import ml_dtypes
@@ -24,7 +25,7 @@ from scenario_runner.tosa.layer_comparison import judge
 from scenario_runner.tosa.model_layers import Layer
 from scenario_runner.view.contents import content_of
 from tests.image_files import image_planes
-from tests.program import Program
+from tests.program import Program, run_program
 from tests.scenes import Scene
 from tests.tables import cases
 
@@ -244,35 +245,45 @@ def scenario_runner() -> Iterator[ScenarioRunner]:
     checker.runner.close()
 
 
-@pytest.mark.parametrize("rule", RULES, ids=str)
-def test_all_count_the_same_wrong_elements(
-    program: Program, scene: Scene, scenario_runner: ScenarioRunner, rule: dict[str, Any]
-) -> None:
-    """The count equals exact arithmetic for NaN, infinities, both zeros, denormals and the ends of each range."""
-    options = [f"--{key}={value}" for key, value in rule.items()]
-    other, typed = Scene(scene.folder), [f"--dtype={name}={name}" for name in VALUES]
-    counts = dict[str, dict[str, int]]()
+@pytest.fixture(scope="module")
+def dumps(tmp_path_factory: pytest.TempPathFactory, shader_cache: Path) -> Scene:
+    """Each pair as files in the folders "expected" and "actual", and as buffers in the dumps a and b."""
+    scene = Scene(tmp_path_factory.mktemp("dumps"))
+    other = Scene(scene.folder)
     for name in VALUES:
         expected, actual = pairs(name)
         scene.buffer(name, actual)
         scene.npy(f"actual/{name}.npy", actual)
         src = scene.npy(f"expected/{name}.npy", expected)
         other.resource("buffer", uid=name, size=expected.nbytes, shader_access="readwrite", src=src)
+    other.write("other.json")
+    scene.write()
+    for file, folder in (("other.json", "a"), ("scenario.json", "b")):
+        assert run_program(scene.folder, file, "--dump-all", folder, "--output", "out").code == 0
+    return scene
+
+
+@pytest.mark.parametrize("rule", RULES, ids=str)
+def test_all_count_the_same_wrong_elements(dumps: Scene, scenario_runner: ScenarioRunner, rule: dict[str, Any]) -> None:
+    """The count equals exact arithmetic for NaN, infinities, both zeros, denormals and the ends of each range."""
+    program = Program(dumps.folder)
+    options = [f"--{key}={value}" for key, value in rule.items()]
+    typed = [f"--dtype={name}={name}" for name in VALUES]
+    counts = dict[str, dict[str, int]]()
+    for name, resource in zip(VALUES, dumps.resources, strict=True):
+        expected, actual = pairs(name)
         contents = [content_of(name, array) for array in (actual, expected)]
         layer: Any = Layer(name, name, "ADD", None, (), ())  # type: ignore[arg-type]
         judged = judge(layer, contents[0], contents[1:], Rule(**rule, nan="equal"))
         counts[name] = {"compare-layers": judged.wrong or 0}
         if "ulp" not in rule:
-            counts[name]["fixture"] = of_fixture(scenario_runner, scene, name, expected, rule)
+            path = dumps.file(f"{name}.json", json.dumps({"resources": [resource], "commands": []}))
+            counts[name]["fixture"] = of_fixture(scenario_runner, path, name, expected, rule)
     shown = program("view", "--diff", "expected", "actual", *options).out
     assert f"{len(VALUES)} files: " in shown
     differing = dict(re.findall(r"actual/(\w+)\.npy differ: (\d+) of", shown))
     for name in VALUES:
         counts[name]["view"] = int(differing.get(name, 0))
-    other.write("other.json")
-    scene.write()
-    for file, folder in (("other.json", "a"), ("scenario.json", "b")):
-        assert program(file, "--dump-all", folder, "--output", "out").code == 0
     different = json.loads(program("diff", "a", "b", "--json", *typed, *options).out)["different"]
     for name in VALUES:
         counts[name]["diff"] = sum(each["different"] for each in different if each["resource"] == name)
@@ -286,16 +297,15 @@ def test_all_count_the_same_wrong_elements(
             name: {"dtype": name, "nan": "equal", **rule, "allowed_count": max(0, count - fewer)}
             for name, count in wanted.items()
         }
-        (scene.folder / "check.json").write_text(json.dumps({"outputs": outputs}))
+        (dumps.folder / "check.json").write_text(json.dumps({"outputs": outputs}))
         failing = sum(map(bool, wanted.values())) if fewer else 0
         ended = program("test", "scenario.json")
         assert ended.code == (code if failing else 0)
         assert failing < 2 or re.search(rf"\(and {failing - 1} more outputs?\)", ended.out), ended.out
 
 
-def of_fixture(scenario_runner: ScenarioRunner, scene: Scene, name: str, expected: Any, rule: dict[str, Any]) -> int:
+def of_fixture(scenario_runner: ScenarioRunner, path: Path, name: str, expected: Any, rule: dict[str, Any]) -> int:
     """The wrong elements that the fixture of the pytest plugin counts."""
-    path = scene.file(f"{name}.json", json.dumps({"resources": [scene.resources[-1]], "commands": []}))
     try:
         scenario_runner.check(path, expected={name: expected}, **rule)
     except AssertionError as error:
