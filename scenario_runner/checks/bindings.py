@@ -16,6 +16,7 @@ from scenario_runner.shaders.spirv._generated import opcodes as op
 from scenario_runner.shaders.spirv._generated.enumerants import IMAGE_FORMATS
 from scenario_runner.shaders.spirv.index import Index
 from scenario_runner.shaders.spirv.interface import array_uses
+from scenario_runner.shaders.spirv.types import scalars
 
 _HLSL = 5  # SPIR-V specification, "Source Language"
 # The resource that a scenario binds to each kind of variable.
@@ -52,6 +53,7 @@ KIND_WORDS: Final = {"uint": "unsigned integers", "int": "signed integers", "flo
 # A format's ``numeric`` → the texels in words, and GLSL's image type prefix.
 _TEXELS = {"uint": ("unsigned integers", "u"), "sint": ("signed integers", "i")}
 _WIDE = 64
+_FLOAT32: Final = Scalar("float", 32)
 _MOST_CHARACTERS = 200
 _MOST_LISTED = 8
 _WHOLE = frozenset({"int", "uint", "bool"})
@@ -241,6 +243,16 @@ def check_writes(slot: Slot, uid: str, place: str) -> list[Diagnostic]:
             help = f"give {uid!r} the shader_access 'readwrite', or declare {name} readonly in the shader"
             return [warning("SR-ACCESS-001", place, f"{message}, but its shader_access is 'readonly'", help)]
     return []
+
+
+def check_doubles(slot: Slot, uid: str, path: str, place: str) -> list[Diagnostic]:
+    """Warn where shaders read the float64 data of a buffer as float32. They do not convert: they see other numbers."""
+    blocks = [variable.block for _, variable in slot.variables if variable.block is not None]
+    if {scalar for block in blocks for scalar in scalars(block)} != {_FLOAT32}:
+        return []
+    message = f"buffer {uid!r} holds float64 numbers of {path!r}, but {called(slot)} has float32 numbers"
+    help = 'save the file with .astype("float32"), and halve the size of the buffer'
+    return [warning("SR-BIND-014", place, message, help)]
 
 
 def check_image(variable: DescriptorBinding, shader: str, uid: str, format: Format, place: str) -> list[Diagnostic]:

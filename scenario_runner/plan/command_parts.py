@@ -23,6 +23,7 @@ from scenario_runner.checks.bindings import (
     Slots,
     called,
     check_array,
+    check_doubles,
     check_image,
     check_tensor,
     check_texels,
@@ -45,7 +46,7 @@ from scenario_runner.plan.records import (
 )
 from scenario_runner.plan.resources import known_format
 from scenario_runner.plan.shader_modules import LoadedShader
-from scenario_runner.plan.sources import content_of
+from scenario_runner.plan.sources import NpySource, content_of
 from scenario_runner.scenario import Binding, BoundResource, Scenario
 from scenario_runner.scenario.scenario import Problems
 from scenario_runner.shaders.spirv import Module
@@ -288,6 +289,9 @@ content_of_binding = attrgetter(
 """Returns every field in which two bindings may differ."""
 
 
+_DOUBLES = ("<f8", ">f8")
+
+
 class BindingPlanner:
     """Plans the descriptors for a command at ``pointer``, and notes errors.
 
@@ -423,6 +427,9 @@ class BindingPlanner:
             message = f"{has}; {called(slot)} declares {block.size_bytes}"
             help = "a shader that goes beyond the buffer reads or writes other memory"
             problems.warn("SR-BIND-005", place, message, help)
+        source = resource.source
+        if expected_kind == "buffer" and isinstance(source, NpySource) and source.header.descr in _DOUBLES:
+            problems.report(check_doubles(slot, uid, source.path, place))
         for shader, declared in slot.variables:
             if expected_kind == "image":
                 problems.report(check_image(declared, shader, uid, resource.format, place))

@@ -12,7 +12,7 @@ from scenario_runner import Runner
 from scenario_runner.errors import ScenarioError, ScenarioRunnerError, ShaderError
 from scenario_runner.validation import Options, validate_file
 from tests.program import Program
-from tests.scenes import ADD, Scene, error_of, glsl
+from tests.scenes import ADD, Scene, error_of, findings_of, glsl
 
 
 def refused(program: Program, scene: Scene, code: int, message: str, *files: str) -> None:
@@ -169,6 +169,22 @@ def test_array_of_double_precision(program: Program, scene: Scene) -> None:
     error = program.fail(4, "scenario.json").err
     assert "buffer 'x' has 16 bytes, but 'x.npy' holds 32 (4 float64) [SR-FILE-002]\n" in error
     assert error.endswith('  help: save with .astype("float32"); only if the shader reads double, set "size": 32\n')
+
+
+def test_double_precision_for_a_shader_of_floats(program: Program, scene: Scene) -> None:
+    """Only a shader that reads nothing but float32 gets a warning about a float64 file."""
+    floats = glsl("data[0] += 1;", "layout(binding = 0) buffer B { float data[]; };")
+    scene.shader("floats", floats).buffer("x", numpy.zeros(4)).dispatch("floats", ["x"], [1]).write()
+    ended = program("scenario.json")
+    error = ended.err
+    assert (ended.code, "buffer 'x' holds float64 numbers of" in error) == (0, True)
+    assert "but storage buffer 'B' at set 0, binding 0 in shader 'floats' has float32 numbers" in error
+    (finding,) = findings_of(scene.folder / "scenario.json")
+    assert (finding.code, finding.severity) == ("SR-BIND-014", "warning")
+    scene.shader("words", floats.replace("float data", "uint data")).buffer("y", numpy.zeros(4))
+    scene.commands.clear()
+    scene.dispatch("words", ["y"], [1]).write()
+    program.succeed("scenario.json")
 
 
 LITTLE_MEMORY = ("prlimit", f"--as={6_000_000 << 10}")

@@ -28,6 +28,7 @@ ASSERTED = {
     "SHADER-013": "shaders/test_spirv_val.py",
     "BIND-007 BIND-012": "gpu/test_descriptor_arrays.py",
     "BIND-011 BIND-013": "gpu/test_texel_buffers.py",
+    "BIND-014": "cli/test_bad_input.py",
     "CONFLICT-011 LIMIT-014": "gpu/test_buffer_parts.py",
     "COPY": "gpu/test_transfers.py",
     "ATTACH STAGE DRAW JSON-012": "checks/test_drawings.py checks/drawings.txt checks/draw_inputs.txt",
