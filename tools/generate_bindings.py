@@ -63,21 +63,21 @@ def generate() -> dict[str, str]:
             arm_module(declarations),
         ),
         "constants.py": (
-            "The enumeration values, flag bits and API constants that the package uses, without their VK_.",
-            constants_module(registry, used_constants()),
+            "The enumeration values, flag bits and API constants that the package uses, without their VK_.\n\n"
+            "RESULTS has the name of each VkResult.",
+            constants_module(registry, used_constants()) + results_table(registry),
         ),
-        "extension_names.py": ("The names of all device extensions.", extension_names_module(registry)),
         "extensions.py": (
-            "What a device extension depends on beyond Vulkan 1.1: one of each tuple of extensions and versions.\n\n"
-            "A version is packed as VK_MAKE_API_VERSION(0, major, minor, 0).",
-            extensions_module(registry),
+            "The names of all device extensions, and their dependencies.\n\n"
+            "Beyond Vulkan 1.1, an extension depends on one of each tuple of extensions and versions. A version is\n"
+            "packed as VK_MAKE_API_VERSION(0, major, minor, 0).",
+            extension_names(registry) + extension_dependencies(registry),
         ),
         "features.py": (
             "Feature structures that may extend VkDeviceCreateInfo; all their members are VkBool32.\n\n"
             "A version is packed as VK_MAKE_API_VERSION(0, major, minor, 0), and 0 where there is none.",
             features_module(registry),
         ),
-        "results.py": ("The name of each VkResult.", results_module(registry)),
         "spirv_requirements.py": (
             "What a device must have for a SPIR-V capability or extension: any one of the alternatives is enough.\n\n"
             "A version is packed as VK_MAKE_API_VERSION(0, major, minor, 0), and 0 where there is none.",
@@ -142,7 +142,7 @@ def used_constants(package: Path = PACKAGE) -> set[str]:
     }
 
 
-def results_module(registry: Registry) -> str:
+def results_table(registry: Registry) -> str:
     lines = ["RESULTS = {", *(f"    {value}: {name!r}," for name, value in registry.enums["VkResult"].items()), "}"]
     return "\n".join(lines) + "\n"
 
@@ -158,12 +158,12 @@ def constant_value(text: str) -> str:
     return found[1]
 
 
-def extension_names_module(registry: Registry) -> str:
+def extension_names(registry: Registry) -> str:
     names = sorted(name for name, extension in registry.extensions.items() if extension.kind == "device")
     return "\n".join(["DEVICE_EXTENSIONS = frozenset((", *(f"    {name!r}," for name in names), "))", ""])
 
 
-def extensions_module(registry: Registry) -> str:
+def extension_dependencies(registry: Registry) -> str:
     lines = ["DEPENDENCIES = {"]
     for extension in registry.extensions.values():
         clauses = dependencies(registry, extension.depends) if extension.kind == "device" else ()

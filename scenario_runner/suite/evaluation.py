@@ -38,7 +38,7 @@ from scenario_runner.suite.expectations.rules import Bound, check_rules
 from scenario_runner.suite.expectations.validation import bind
 from scenario_runner.suite.outcomes import BAD, EvaluationOptions, Item, Outcome, OutputCheck, Status
 from scenario_runner.suite.worker_task import Runners
-from scenario_runner.vulkan._generated.extension_names import DEVICE_EXTENSIONS
+from scenario_runner.vulkan._generated.extensions import DEVICE_EXTENSIONS
 from scenario_runner.vulkan.capabilities import lacks_capability, lacks_feature
 from scenario_runner.vulkan.physical_device import PhysicalDevice
 

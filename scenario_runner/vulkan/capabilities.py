@@ -14,6 +14,7 @@ from typing import Any, Final, NamedTuple
 from scenario_runner import errors
 from scenario_runner.errors.diagnostic import Diagnostic
 from scenario_runner.plan.records import ML_STRUCTURES, NeededFeature, Requirements
+from scenario_runner.vulkan._generated.extensions import DEPENDENCIES
 from scenario_runner.vulkan._generated.features import CORE_FEATURES, FEATURES
 from scenario_runner.vulkan._generated.spirv_requirements import CAPABILITIES, EXTENSIONS
 from scenario_runner.vulkan.layers import FRAME_BOUNDARY
@@ -59,8 +60,6 @@ def dependent_extensions(
     problems: list[Diagnostic] = []
     if not result:  # as most scenarios
         return result, problems
-    from scenario_runner.vulkan._generated.extensions import DEPENDENCIES
-
     pending = sorted(result)
     while pending:
         extension = pending.pop()

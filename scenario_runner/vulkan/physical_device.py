@@ -16,7 +16,7 @@ from scenario_runner.errors.text import close_names, did_you_mean
 from scenario_runner.plan.records import MatrixUse
 from scenario_runner.vulkan import Handle, ffi
 from scenario_runner.vulkan._generated import constants as vk
-from scenario_runner.vulkan._generated.extension_names import DEVICE_EXTENSIONS
+from scenario_runner.vulkan._generated.extensions import DEVICE_EXTENSIONS
 from scenario_runner.vulkan._generated.features import ALIASES, CORE_FEATURES, FEATURES, ROLLED_UP
 from scenario_runner.vulkan.layers import present_layers, text_of
 from scenario_runner.vulkan.vulkan_api import API_1_2, Functions, chain, enumerated, new, version_text

@@ -22,7 +22,7 @@ from scenario_runner.errors import NoDeviceError, UnsupportedError
 from scenario_runner.errors.installation import install_here
 from scenario_runner.vulkan import NULL, Handle, ffi
 from scenario_runner.vulkan._generated import constants as vk
-from scenario_runner.vulkan._generated.results import RESULTS
+from scenario_runner.vulkan._generated.constants import RESULTS
 from scenario_runner.vulkan._generated.structures import SPELLINGS, STRUCTURES
 
 LOADER_VARIABLE = "SCENARIO_RUNNER_VULKAN_LOADER"

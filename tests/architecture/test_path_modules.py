@@ -45,7 +45,7 @@ RUN = modules(
         "shaders.compilers": "search table",
         "vulkan": "capabilities device execute frame_recording instance layers memory physical_device pipeline"
         " recording resources transfer vulkan_api",
-        "vulkan._generated": "constants extension_names features results spirv_requirements structures",
+        "vulkan._generated": "constants extensions features spirv_requirements structures",
     }
 )
 # The modules that planning and compiling need besides.
