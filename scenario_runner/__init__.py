@@ -6,7 +6,7 @@ Names are imported when they are first used: a program that only wants one part 
 
 TYPE_CHECKING = False  # typing takes milliseconds, in which Ctrl-C would show a traceback
 if TYPE_CHECKING:
-    from scenario_runner.cli.suites.python_suite import test as test
+    from scenario_runner.cli.suites.whole_suites import test as test
     from scenario_runner.errors import ScenarioRunnerError as ScenarioRunnerError
     from scenario_runner.errors.diagnostic import Diagnostic as Diagnostic
     from scenario_runner.errors.installation import __version__ as __version__
@@ -42,7 +42,7 @@ _HOME = {
     "from_dict": "scenario",
     "load": "scenario",
     "loads": "scenario",
-    "test": "cli.suites.python_suite",
+    "test": "cli.suites.whole_suites",
     "validate": "validation",
 }
 

@@ -57,7 +57,7 @@ def _module_of(options: argparse.Namespace) -> ModuleType:
         case "run" if options.action != "versions":
             from scenario_runner.cli import run as module
         case "test" if options.action == "each_device":
-            from scenario_runner.cli.suites import each_device as module
+            from scenario_runner.cli.suites import whole_suites as module
         case "test":
             from scenario_runner.cli.suites import test as module
         case "validate" | "schema":

@@ -9,7 +9,7 @@ from typing import Any, Final, Literal, NamedTuple, Protocol
 
 from scenario_runner.errors import ScenarioRunnerError
 from scenario_runner.errors.text import Json
-from scenario_runner.processes.crash import Crash
+from scenario_runner.processes.isolated_process import Crash
 from scenario_runner.processes.system_limits import processors
 
 DeviceRequest = str | tuple[str, ...] | None

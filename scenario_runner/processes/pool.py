@@ -46,8 +46,7 @@ from scenario_runner.processes.jobs import (
     WorkerOptions,
 )
 from scenario_runner.processes.system_limits import refusal
-from scenario_runner.processes.worker import resolve
-from scenario_runner.processes.worker_process import WorkerProcess
+from scenario_runner.processes.worker_process import WorkerProcess, resolve
 
 _TICK_S: Final = 0.25  # between two looks at the deadlines
 _LONGEST_REST_S: Final = 0.02  # outcomes gather meanwhile, and are handled together

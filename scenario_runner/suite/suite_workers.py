@@ -11,7 +11,7 @@ from scenario_runner.errors import FenceTimeoutError
 from scenario_runner.errors.diagnostic import Diagnostic
 from scenario_runner.files.input import read_file
 from scenario_runner.files.json_text import places_of
-from scenario_runner.processes.crash import Crash
+from scenario_runner.processes.isolated_process import Crash
 from scenario_runner.processes.jobs import WorkerOptions
 from scenario_runner.processes.workers import Workers
 from scenario_runner.suite.outcomes import BAD, STATUSES, UNLISTED, Expected, Item, Outcome, Result, RetryRules

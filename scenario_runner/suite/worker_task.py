@@ -23,7 +23,7 @@ from scenario_runner.errors.installation import program_version
 from scenario_runner.files.sandbox import distrusting
 from scenario_runner.processes import progress
 from scenario_runner.processes.jobs import Device, State, WorkerOptions
-from scenario_runner.processes.worker import open_files, own_output
+from scenario_runner.processes.worker_process import open_files, own_output
 from scenario_runner.run.device_session import choose_devices
 from scenario_runner.runner import Runner
 from scenario_runner.suite.outcomes import BAD, Item, Outcome

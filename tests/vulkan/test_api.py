@@ -13,8 +13,8 @@ import pytest
 
 from scenario_runner import errors
 from scenario_runner.vulkan import NULL, ffi, vulkan_api
-from scenario_runner.vulkan._generated.features import ALIASES, CORE_FEATURES, FEATURES
 from scenario_runner.vulkan._generated.constants import RESULTS
+from scenario_runner.vulkan._generated.features import ALIASES, CORE_FEATURES, FEATURES
 from scenario_runner.vulkan.physical_device import PhysicalDevice
 from scenario_runner.vulkan.vulkan_api import check, error_class, new, result_name
 from tests.scenes import error_of

@@ -12,7 +12,7 @@ from scenario_runner.cli.run.run_files import FileEnd, FileRunner, RunFile
 from scenario_runner.errors import DriverCrashError
 from scenario_runner.errors.diagnostic import Diagnostic
 from scenario_runner.errors.text import Json
-from scenario_runner.processes.crash import Crash
+from scenario_runner.processes.isolated_process import Crash
 from scenario_runner.processes.jobs import Device, State, WorkerOptions
 from scenario_runner.processes.workers import Workers
 from scenario_runner.suite.suite_workers import placed

@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from scenario_runner.cli.shader import describe
 from scenario_runner.errors import SpirvError
 from scenario_runner.shaders.spirv import Module, read_module
 from scenario_runner.shaders.spirv.block_layout import check_layout
-from scenario_runner.shaders.spirv.describe import describe
 from scenario_runner.shaders.spirv.storage_image_formats import change_formats
 from tests.effort import calls_of
 

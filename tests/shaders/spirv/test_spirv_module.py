@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from scenario_runner.cli.shader import describe
 from scenario_runner.errors import SpirvError
 from scenario_runner.shaders.spirv import read_module
-from scenario_runner.shaders.spirv.describe import describe
 from scenario_runner.shaders.spirv.index import without_idle_partitions
 from tests.scenes import assemble, error_of, kernel
 from tests.shaders.modules import Compile

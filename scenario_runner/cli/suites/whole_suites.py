@@ -1,17 +1,23 @@
-"""``scenario-runner test --each-device``: run a suite once on each device, and compare the verdicts."""
+"""Suites that run as a whole: once on each device (``scenario-runner test --each-device``), and from Python.
 
+``--each-device`` compares the verdicts. ``scenario_runner.test`` prints nothing.
+"""
+
+import io
 import os
 import re
 from argparse import Namespace
-from collections.abc import Sequence
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext, redirect_stderr, redirect_stdout
 from functools import partial
-from typing import Final
+from typing import Final, NamedTuple
 
+from scenario_runner.cli.arguments import parse
 from scenario_runner.cli.console import show_table, write, write_finding
-from scenario_runner.cli.suites import test
 from scenario_runner.cli.suites.report import problem_text, report_paths
 from scenario_runner.cli.suites.suite_display import verdict_line
+from scenario_runner.cli.suites.test import UNEXPECTED, run_suite, settle
+from scenario_runner.cli.suites.test import main as run_command
 from scenario_runner.errors import FileError, UsageError
 from scenario_runner.errors.text import counted, one_line
 from scenario_runner.files.input import is_stream
@@ -19,7 +25,7 @@ from scenario_runner.processes.jobs import Device
 from scenario_runner.processes.temporary import temporary_folder
 from scenario_runner.run.capture_files import FileNames
 from scenario_runner.suite.journal import MergedJournals
-from scenario_runner.suite.outcomes import FAILURES_NAME
+from scenario_runner.suite.outcomes import FAILURES_NAME, Result
 from scenario_runner.suite.problems import SuiteProblems
 from scenario_runner.suite.reports.ci_reports import write_junit
 from scenario_runner.suite.reports.pages import Column, Matrix
@@ -37,9 +43,9 @@ def each_device(options: Namespace) -> int:
     device problem. Raises UsageError and NoDeviceError before anything runs.
     """
     if options.list:  # all devices have the same list
-        return test.main(options)
+        return run_command(options)
     _check(options)
-    test.settle(Namespace(**vars(options)))
+    settle(Namespace(**vars(options)))
     chosen = suite_options(devices=options.devices or ("gpus",), jobs=1)
     with SuiteWorkers(chosen, on_note=partial(write, "warning")) as workers:
         workers.find_devices()
@@ -56,7 +62,7 @@ def each_device(options: Namespace) -> int:
             line = _write_end(columns, report_paths(options), options.results, problems)
             if options.annotations is not None:
                 options.annotations.result = line
-    return test.UNEXPECTED if test.UNEXPECTED in codes else max(*codes, problems.exit_code)
+    return UNEXPECTED if UNEXPECTED in codes else max(*codes, problems.exit_code)
 
 
 def _run_on(device: Device, options: Namespace, columns: list[Column], number: int, folder: str) -> int:
@@ -71,7 +77,7 @@ def _run_on(device: Device, options: Namespace, columns: list[Column], number: i
         page = device_options.html if device_options.html in written else ""
         columns[number] = column._replace(results=results, info=info, page=page)
 
-    return test.run_suite(device_options, own_folder, on_results=fill_column)
+    return run_suite(device_options, own_folder, on_results=fill_column)
 
 
 def _check(options: Namespace) -> None:
@@ -125,7 +131,7 @@ def _options_for(options: Namespace, device: Device, column: Column, folder: str
     device_list = os.path.join(column.name, FAILURES_NAME)
     lists = [os.path.join(path, device_list) if os.path.isdir(path) else path for path in options.baseline]
     device_options.baseline = [path for path in lists if path in options.baseline or os.path.exists(path)]
-    test.settle(device_options)
+    settle(device_options)
     return device_options
 
 
@@ -159,3 +165,32 @@ def _write_end(columns: Sequence[Column], paths: dict[str, str], folder: str | N
     line += f" on {counted(len(columns), 'device')}"
     print(line)
     return line
+
+
+class SuiteResult(NamedTuple):
+    """The end of a suite: the exit code of ``scenario-runner test``, results by name, and the printed lines."""
+
+    exit_code: int
+    results: Mapping[str, Result]
+    output: str
+
+    @property
+    def passed(self) -> bool:
+        """True if nothing is unexpected."""
+        return self.exit_code == 0
+
+
+def test(*paths: str, **options: str | int | float | bool) -> SuiteResult:
+    """Run scenarios with expectations, isolated from each other, without printing.
+
+    ``paths`` are scenarios, models and folders; the default is the current folder. ``options`` are long options of
+    ``scenario-runner test``: ``test("suite", jobs=4, junit="report.xml")``. Raises UsageError for wrong options.
+    """
+    given = {f"--{name.replace('_', '-')}": value for name, value in options.items() if value is not False}
+    words = [option if value is True else f"{option}={value}" for option, value in given.items()]
+    parsed = parse(["test", *paths, *words])
+    settle(parsed)
+    results: dict[str, Result] = {}
+    with temporary_folder() as folder, redirect_stdout(io.StringIO()) as text, redirect_stderr(text):
+        code = run_suite(parsed, parsed.results or folder, None, lambda merged, *_: results.update(merged.results))
+    return SuiteResult(code, results, text.getvalue())
