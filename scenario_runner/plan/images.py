@@ -13,6 +13,7 @@ from itertools import chain
 from scenario_runner.checks.bindings import declared_otherwise, described, name_of_format
 from scenario_runner.errors import ScenarioRunnerError
 from scenario_runner.errors.diagnostic import Diagnostic, error, warning
+from scenario_runner.errors.text import one_line
 from scenario_runner.files.codec_table import check_image_format, stored_levels
 from scenario_runner.files.input import ArrayLike
 from scenario_runner.files.vk_formats import Format, full_mip_count
@@ -90,7 +91,8 @@ class ImageResolver(ResourceResolver):
         problems = self.context.problems
         dims = resource.dims
         if len(dims) != 4 or dims[0] != 1 or dims[3] != 1 or not dims[1] or not dims[2]:
-            message = f"image {resource.uid!r} has dims {list(dims)}, expected [1, width, height, 1] of a texel or more"
+            given = one_line(str(list(dims)), 200)
+            message = f"image {resource.uid!r} has dims {given}, expected [1, width, height, 1] of a texel or more"
             problems.error("SR-IMAGE-006", f"{pointer}/dims", message)
             return None
         width, height = dims[1], dims[2]

@@ -14,6 +14,7 @@ from typing import Self, TypeAlias
 
 from scenario_runner.errors import FileError, SandboxError, error_of, log
 from scenario_runner.errors.diagnostic import Diagnostic
+from scenario_runner.errors.text import one_line
 from scenario_runner.files.codec import ArrayCodec, ContentWriter
 from scenario_runner.files.codec_table import codec_of, create_image
 from scenario_runner.files.output import CreateOutput, OutputSet, check_destination, marker_path
@@ -218,7 +219,8 @@ def at_resource(error: FileError, pointer: str) -> FileError:
 
 def at_pointer(problem: Diagnostic, pointer: str) -> Diagnostic:
     """Move a file's problem to the scenario entry naming the file."""
-    return Diagnostic(problem.code, "error", pointer, f"{problem.path}: {problem.message}", problem.help)
+    message = f"{one_line(problem.path or '')}: {problem.message}"
+    return Diagnostic(problem.code, "error", pointer, message, problem.help)
 
 
 def file_key(path: str) -> tuple[int, int] | str:
