@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 from functools import partial
 from pathlib import Path
 
@@ -170,7 +171,7 @@ def test_damaged_dumps(scene: Scene, program: Program, tmp_path: Path, change: s
     """A damaged dump is one error."""
     scaling(scene)
     dumped(program, "a")
-    dumped(program, "b")
+    shutil.copytree(tmp_path / "a", tmp_path / "b")
     damaged(tmp_path / "b", change)
     ended = program.fail(4, "diff", "a", "b")
     assert ended.err.startswith(f"error: b{os.sep}{message}"), ended.err
