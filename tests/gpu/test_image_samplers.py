@@ -10,7 +10,7 @@ from scenario_runner.errors import UnsupportedError
 from scenario_runner.validation import validate_file
 from tests.gpu.image_scenes import per_texel, storage, texels
 from tests.left_out import DXC_LIBRARY, needs
-from tests.scenes import Scene, at_level, glsl
+from tests.scenes import Scene, at_level, error_of, glsl
 
 WIDTH, HEIGHT = 6, 4
 # Positions from one and a half images before the image to as far behind it, never on the edge between two texels.
@@ -122,8 +122,8 @@ def test_border_colors(scene: Scene, runner: Runner, name: str, keys: dict[str, 
 
 @pytest.mark.parametrize("mode", ["CLAMP_BORDER", "REPEAT"])
 def test_custom_border_color_without_the_extension(scene: Scene, validation: bool, mode: str) -> None:
-    """Without VK_EXT_custom_border_color the error names the extension and the image, and nothing runs. A repeating
-    image, which shows no border, needs no extension."""
+    """Without VK_EXT_custom_border_color the error names the extension and the image, and nothing runs. An image that
+    repeats shows no border, so it needs no extension."""
     content = texels("R8G8B8A8_UNORM", WIDTH, HEIGHT)
     keys = bordered("FLOAT_CUSTOM_EXT", [1, 1, 1, 1], mode)
     with Runner(disabled_extensions=["VK_EXT_custom_border_color"], validation=validation) as runner:
@@ -131,10 +131,9 @@ def test_custom_border_color_without_the_extension(scene: Scene, validation: boo
             got = sampled(scene, runner, "R8G8B8A8_UNORM", content, **keys)
             numpy.testing.assert_allclose(got, expected(content / numpy.float32(255), mode, False), rtol=1e-6)
             return
-        with pytest.raises(UnsupportedError) as caught:
-            sampled(scene, runner, "R8G8B8A8_UNORM", content, **keys)
-    assert "the custom border color of image 'src' (VK_EXT_custom_border_color)" in str(caught.value)
-    assert caught.value.problems[0].pointer == "/resources/1/image/custom_border_color"
+        error = error_of(UnsupportedError, sampled, scene, runner, "R8G8B8A8_UNORM", content, **keys)
+    assert "the custom border color of image 'src' (VK_EXT_custom_border_color)" in str(error)
+    assert error.problems[0].pointer == "/resources/1/image/custom_border_color"
 
 
 def test_both_zeros_are_border_colors(scene: Scene, runner: Runner) -> None:
