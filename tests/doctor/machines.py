@@ -11,13 +11,13 @@ from tests.layers import shared_library
 
 # Functions that the dynamic linker calls when it opens the library.
 _WHEN_OPENED = "__attribute__((constructor)) static void opened(void)"
-_HANGS, _CRASHES = "{ for (volatile int i = 1; i;) {} }", "{ *(volatile int *)0x7F0000 = 0; }"
+_HANGS, _CRASHES = "{ for (;;) pause(); }", "{ *(volatile int *)0x7F0000 = 0; }"
 
 
 def write_library(folder: Path, *, hangs: bool) -> Path:
-    """A library that runs for ever when it is opened, or else writes where nothing is."""
+    """Build a library that waits for ever when it is opened, or else writes where nothing is."""
     source = folder / "broken.c"
-    source.write_text(f"{_WHEN_OPENED} {_HANGS if hangs else _CRASHES}\n", encoding="utf-8")
+    source.write_text(f"#include <unistd.h>\n{_WHEN_OPENED} {_HANGS if hangs else _CRASHES}\n", encoding="utf-8")
     return shared_library(source, folder)
 
 
