@@ -43,8 +43,11 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Give all processes the same order of files, and skip tests that need packages without wheels here."""
-    items.sort(key=lambda item: item.path)
+    """Give all processes the same order of files, and skip tests that need packages without wheels here.
+
+    The tests of clusters come first: one of them takes longest, and no process waits for it at the end.
+    """
+    items.sort(key=lambda item: (item.path.parent.name != "cluster", item.path))
     for item in items:
         skip_without_packages(item)
 
