@@ -18,8 +18,8 @@ from scenario_runner.tosa.shader_agreement import (
     TYPE_OF_KIND,
     check_arrays,
     constants_of,
-    element_of,
     format_push_constants,
+    number_type,
 )
 
 _NUMERIC = {"float": "sfloat", "int": "sint", "uint": "uint", "bool": "bool"}
@@ -105,7 +105,7 @@ def format_name(variable: DescriptorBinding) -> str:
     if variable.tensor is not None:
         return _format_named(variable.tensor.element, 1)
     if variable.block is not None:
-        element = element_of(variable.block)
+        element = number_type(variable.block)
         return "VK_FORMAT_R32_UINT" if element is None else _format_named(element, 1)
     image = variable.image
     declared = None if image is None else format_of(image.format)

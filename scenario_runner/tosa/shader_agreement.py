@@ -259,7 +259,7 @@ def _check_variable(view: View, variable: DescriptorBinding, shader: str, type: 
 
 
 def _check_buffer(view: View, variable: DescriptorBinding, block: Struct, type: ValueType) -> Iterator[Diagnostic]:
-    element = element_of(block)
+    element = number_type(block)
     if element is not None and not _reads_as(element, view.format):
         message = f"{view.name} is {view.format.name}, but {described(variable)} has elements of {element}"
         yield warning("SR-CUSTOM-012", f"/{view.name}_vkformat", message)
@@ -271,7 +271,7 @@ def _check_buffer(view: View, variable: DescriptorBinding, block: Struct, type: 
         yield warning("SR-BIND-005", f"/{view.name}_binding", message)
 
 
-def element_of(block: Struct) -> Scalar | None:
+def number_type(block: Struct) -> Scalar | None:
     """Return the type of numbers in a block with a single member; None for other blocks."""
     if len(block.members) != 1:
         return None
