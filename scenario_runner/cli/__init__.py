@@ -9,8 +9,7 @@ from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from types import ModuleType
 
-from scenario_runner.cli.arguments import parse
-from scenario_runner.cli.command_frame import json_output, report_error, sandboxed, start_driver, start_pool
+from scenario_runner.cli.arguments import json_output, parse, report_error, sandboxed, start_driver, start_pool
 from scenario_runner.cli.console import keep_absolute_paths, set_up_logging, write
 from scenario_runner.errors.installation import MIXED_PACKAGES_FIX, mixed_packages_problem
 from scenario_runner.errors.text import one_line
@@ -74,14 +73,12 @@ def _module_of(options: argparse.Namespace) -> ModuleType:
             from scenario_runner.cli import diff as module
         case "shader":
             from scenario_runner.cli import shader as module
-        case "init":
-            from scenario_runner.cli import init as module
+        case "init" | "import":
+            from scenario_runner.cli import new_scenarios as module
         case "vgf":
             from scenario_runner.cli import vgf as module
         case "convert" | "custom-op":
             from scenario_runner.cli import tosa_models as module
-        case "import":
-            from scenario_runner.cli import import_suites as module
         case "compare-layers":
             from scenario_runner.cli import compare_layers as module
         case "doctor":

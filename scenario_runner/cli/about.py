@@ -7,8 +7,7 @@ import textwrap
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from scenario_runner.cli.arguments import parser_of, purpose
-from scenario_runner.cli.command_frame import DEPENDENCIES
+from scenario_runner.cli.arguments import DEPENDENCIES, parser_of, purpose
 from scenario_runner.cli.option_types import Parser
 from scenario_runner.cli.options import COMMANDS, KINDS_KEPT
 from scenario_runner.errors import FileError, UsageError

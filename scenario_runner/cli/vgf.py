@@ -10,7 +10,7 @@ from scenario_runner.errors import file_error
 from scenario_runner.errors.text import Json, counted, one_line, size_in_units
 from scenario_runner.files.input import SourceFile
 from scenario_runner.files.output import OutputFile
-from scenario_runner.ml.executorch import is_program, read_program
+from scenario_runner.ml.flatbuffers import is_program, read_program
 from scenario_runner.ml.model_scenario import scenario_for
 from scenario_runner.ml.vgf_file import read_vgf
 from scenario_runner.ml.vgf_model import describe

@@ -12,7 +12,7 @@ from typing import NamedTuple, TypeVar
 from scenario_runner.errors import UnsupportedError, error_of, file_error, log
 from scenario_runner.errors.diagnostic import Diagnostic
 from scenario_runner.files.input import VGF_SIGNATURE, Identity, SourceFile, recognized
-from scenario_runner.ml.executorch import in_program_order, is_program, join_models, read_program
+from scenario_runner.ml.flatbuffers import in_program_order, is_program, join_models, read_program
 from scenario_runner.ml.vgf_model import IMAGE_TYPES, Segment, Slot, Vgf
 from scenario_runner.ml.vgf_tables import (
     CUT,

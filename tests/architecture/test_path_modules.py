@@ -33,7 +33,7 @@ def modules(packages: dict[str, str]) -> set[str]:
 RUN = modules(
     {
         "": "runner",
-        "cli": "arguments command_frame console model_options option_types options",
+        "cli": "arguments console model_options option_types options",
         "cli.run": "run_files",
         "errors": "diagnostic installation log text",
         "files": "cache_folder codec codec_table dds input npy output png png_codec sandbox vk_formats",

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from typing import Final, NamedTuple
 
-from scenario_runner.cli.command_frame import report_error, sandboxed, start_driver
+from scenario_runner.cli.arguments import report_error, sandboxed, start_driver
 from scenario_runner.cli.console import VisibleStream, set_up_logging, set_up_streams, write
 from scenario_runner.cli.run.run_files import FileEnd, FileRunner, RunFile
 from scenario_runner.errors import DriverCrashError

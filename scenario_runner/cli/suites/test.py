@@ -13,8 +13,7 @@ from itertools import chain, islice
 from socket import gethostname
 from typing import TYPE_CHECKING, Final
 
-from scenario_runner.cli.arguments import DEMO, shared_arguments
-from scenario_runner.cli.command_frame import DEPENDENCIES
+from scenario_runner.cli.arguments import DEMO, DEPENDENCIES, shared_arguments
 from scenario_runner.cli.options import ITEM_TIMEOUT_S
 from scenario_runner.cli.suites.report import problem_text, report_paths, write_reports
 from scenario_runner.cli.suites.suite_display import SuiteDisplay, verdict_line
