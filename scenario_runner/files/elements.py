@@ -184,7 +184,10 @@ def encoded(values: object, element: Element, count: int) -> bytes:
     Raises ValueError with a reason for an unfit value or a wrong count.
     """
     if not isinstance(values, list):
-        return encoded([values], element, 1) * count
+        try:
+            return encoded([values], element, 1) * count
+        except OverflowError:
+            raise ValueError(f"{count} elements of {element.name} are more than fit into any memory") from None
     if len(values) != count:
         raise ValueError(f"there are {len(values)} values, but the output has {count} elements of {element.name}")
     texts = {at: value for at, value in enumerate(values) if isinstance(value, str)}

@@ -302,3 +302,13 @@ def test_a_folder_that_cannot_be_searched(scene: Scene) -> None:
     """A file in its place is an error, not a lack of expectations."""
     scene.file("expected", "")
     assert [each.code for each in check(item(scene, {}))] == ["SR-EXPECT-007"]
+
+
+@pytest.mark.parametrize("keys", [{}, {"rect": [0, 0, 1 << 31, 1 << 31]}])
+def test_values_for_an_output_larger_than_any_memory(scene: Scene, keys: dict[str, Any]) -> None:
+    """A value for all texels of a huge image is an error of that item."""
+    huge = {"dims": [1, 1 << 31, 1 << 31, 1], "format": "VK_FORMAT_R32G32B32A32_SFLOAT", "shader_access": "readonly"}
+    scene.resource("image", uid="huge", dst="huge.npy", **huge)
+    count = 1 << (62 if keys else 64)
+    message = f"{count} elements of float32 are more than fit into any memory"
+    assert found(scene, huge={"values": 1, **keys}) == [("SR-EXPECT-008", message)]
