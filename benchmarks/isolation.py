@@ -25,8 +25,9 @@ import numpy
 from scenario_runner.processes.jobs import WorkerOptions
 from scenario_runner.processes.system_limits import processors
 from scenario_runner.suite.evaluation import run_item
-from scenario_runner.suite.outcomes import Item, Outcome, RetryRules
+from scenario_runner.suite.outcomes import Item, Outcome
 from scenario_runner.suite.suite_workers import SuiteWork, SuiteWorkers, suite_options
+from scenario_runner.suite.verdicts_and_retries import RetryRules
 from scenario_runner.suite.worker_task import Runners
 
 _DATA = "layout(binding = 0) buffer B { uint a[]; };\n"

@@ -5,7 +5,7 @@
     discovery ──Item──▶ suite_run ────▶ suite_workers ──▶ worker_task ──▶ evaluation
     combinations        lists, limits   the pool          in a worker     expectations/, evidence
                                              │
-                                             └──Outcome──▶ verdicts ──Result──▶ journal ──▶ reports/
+                                             └──Outcome──▶ verdicts_and_retries ──Result──▶ journal ──▶ reports/
 
 `outcomes` has the records. With --cluster, `cluster_workers` replaces `suite_workers`, and `cluster_host` runs items.
 """

@@ -1,4 +1,4 @@
-"""Workers for items of suites, and the outcomes of crashed items. `outcomes.RetryRules` decides about retries."""
+"""Workers for items of suites, and the outcomes of crashed items."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ from scenario_runner.files.json_text import places_of
 from scenario_runner.processes.isolated_process import Crash
 from scenario_runner.processes.jobs import WorkerOptions
 from scenario_runner.processes.workers import Workers
-from scenario_runner.suite.outcomes import BAD, STATUSES, UNLISTED, Expected, Item, Outcome, Result, RetryRules
+from scenario_runner.suite.outcomes import BAD, Item, Outcome, Result
+from scenario_runner.suite.verdicts_and_retries import STATUSES, UNLISTED, Expected, RetryRules
 
 _NOTHING: Final[Mapping[str, object]] = {}
 _TASK: Final = "scenario_runner.suite.worker_task:SuiteTask"

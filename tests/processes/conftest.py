@@ -7,8 +7,9 @@ import numpy
 import pytest
 
 from scenario_runner.processes.jobs import WorkerOptions
-from scenario_runner.suite.outcomes import Item, RetryRules
+from scenario_runner.suite.outcomes import Item
 from scenario_runner.suite.suite_workers import ONCE, SuiteWork, suite_options
+from scenario_runner.suite.verdicts_and_retries import RetryRules
 from tests.crash import crash_shader
 from tests.scenes import ADD, Scene, glsl
 

@@ -12,8 +12,9 @@ from PIL import Image
 from scenario_runner.cli.suites.report import changes
 from scenario_runner.errors import FileError
 from scenario_runner.files.vk_formats import format_named
-from scenario_runner.suite.outcomes import Outcome, Row, write_tables
+from scenario_runner.suite.outcomes import Outcome
 from scenario_runner.suite.suite_run import read_baselines
+from scenario_runner.suite.verdicts_and_retries import Row, write_tables
 from scenario_runner.view.picture import IGNORED_COLOR
 from tests.image_files import write_dds
 from tests.scenes import Scene

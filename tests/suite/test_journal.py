@@ -17,19 +17,9 @@ import pytest
 from scenario_runner.errors import FileError
 from scenario_runner.suite.discovery import expectations_file
 from scenario_runner.suite.journal import FILE_NAME, End, Ended, Journal, MergedJournals, header
-from scenario_runner.suite.outcomes import (
-    Expected,
-    Hashes,
-    Item,
-    Outcome,
-    OutputCheck,
-    Result,
-    RetryRules,
-    expected_status,
-    judged,
-    listed,
-)
+from scenario_runner.suite.outcomes import Hashes, Item, Outcome, OutputCheck, Result
 from scenario_runner.suite.suite_run import Limits, Lists, Session, given_patterns, selected
+from scenario_runner.suite.verdicts_and_retries import Expected, RetryRules, expected_status, judged, listed
 from tests.scenes import error_of
 from tests.suite.collected import Collected
 from tests.tables import cases

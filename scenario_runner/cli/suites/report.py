@@ -14,7 +14,7 @@ from scenario_runner.errors import FileError, ScenarioRunnerError
 from scenario_runner.errors.text import one_line
 from scenario_runner.files.output import check_destination
 from scenario_runner.suite.journal import MergedJournals
-from scenario_runner.suite.outcomes import Result, Row, is_bad, write_tables
+from scenario_runner.suite.outcomes import Result, is_bad
 from scenario_runner.suite.problems import SuiteProblems, refuse
 from scenario_runner.suite.reports.ci_reports import write_ctrf, write_junit
 from scenario_runner.suite.reports.pages import write_html
@@ -27,6 +27,7 @@ from scenario_runner.suite.reports.summary import (
     missing_tools,
     seconds_text,
 )
+from scenario_runner.suite.verdicts_and_retries import Row, write_tables
 
 _MOST_SHOWN: Final = 50
 _NEW_FAILURES: Final = "new failures"

@@ -20,7 +20,8 @@ import pytest
 
 from scenario_runner.errors import file_error
 from scenario_runner.suite.cluster_host import Layout, check_store, receive, sent_item
-from scenario_runner.suite.outcomes import Expected, Item, Outcome
+from scenario_runner.suite.outcomes import Item, Outcome
+from scenario_runner.suite.verdicts_and_retries import Expected
 
 
 class Cluster(NamedTuple):

@@ -16,7 +16,8 @@ import pytest
 
 from scenario_runner.errors import FileError
 from scenario_runner.suite.cluster_host import Layout, check_store, kept_path, missing, receive, sent_item
-from scenario_runner.suite.outcomes import Expected, Item, Outcome
+from scenario_runner.suite.outcomes import Item, Outcome
+from scenario_runner.suite.verdicts_and_retries import Expected
 from tests.crash import crash_shader
 from tests.program import COMMAND, Program
 from tests.scenes import Scene, error_of, glsl
