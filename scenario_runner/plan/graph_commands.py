@@ -20,13 +20,13 @@ from scenario_runner.ml.vgf_model import (
     descriptor_type_name,
 )
 from scenario_runner.plan.command_parts import BindingPlanner, CommandContext, CommandResolver, Tables, declared_by
+from scenario_runner.plan.data_graphs import CalledGraph, graph_dispatch, spirv_dispatch
 from scenario_runner.plan.graph_files import VgfGraph, graph_entry, row_shapes
 from scenario_runner.plan.graph_records import GraphConstantPlan, GraphDispatch, TensorDescription, TensorPlan
 from scenario_runner.plan.image_records import ImagePlan, SamplerPlan
 from scenario_runner.plan.plan import Operation, ResourcePlan
 from scenario_runner.plan.records import BufferPlan, DescriptorList, Dispatch, image_parts
 from scenario_runner.plan.shader_modules import LoadedShader
-from scenario_runner.plan.spirv_graphs import CalledGraph, graph_dispatch, spirv_dispatch
 from scenario_runner.plan.tensors import agrees, is_format_of_tensors
 from scenario_runner.scenario import Binding, DispatchGraph
 from scenario_runner.scenario.scenario import Problems

@@ -345,7 +345,7 @@ def _command_resolver(kind: str) -> type[CommandResolver]:
 
         return GraphResolver
     if kind == "dispatch_optical_flow":
-        from scenario_runner.plan.optical_flow import OpticalFlowResolver
+        from scenario_runner.plan.data_graphs import OpticalFlowResolver
 
         return OpticalFlowResolver
     if kind in ("fill", "copy"):
