@@ -20,8 +20,7 @@ from scenario_runner.scenario import Scenario, load
 from scenario_runner.suite.combinations import FILES_KEPT, file_text, values_of_scenario, variants
 from scenario_runner.suite.discovery import Discovery, item_at
 from scenario_runner.suite.hashes import dependencies, file_hash, sources_of
-from scenario_runner.suite.outcomes import Item
-from scenario_runner.suite.problems import SuiteProblems
+from scenario_runner.suite.outcomes import Item, SuiteProblems
 from scenario_runner.suite.reports.sarif import sarif, write_file
 from scenario_runner.validation import SCHEMA, Options, Validation, validate_file
 

@@ -17,7 +17,7 @@ from scenario_runner.files.input import is_stream
 from scenario_runner.processes import progress
 from scenario_runner.suite.discovery import Discovery
 from scenario_runner.suite.hashes import dependencies, file_hash, sources_of
-from scenario_runner.suite.problems import SuiteProblems
+from scenario_runner.suite.outcomes import SuiteProblems
 
 if TYPE_CHECKING:
     from scenario_runner.suite.suite_workers import SuiteWorkers

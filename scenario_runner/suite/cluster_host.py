@@ -26,8 +26,7 @@ from scenario_runner.files.cache_folder import default_cache_dir, enforce_limits
 from scenario_runner.processes.jobs import Device, WorkerOptions
 from scenario_runner.processes.temporary import temporary_folder
 from scenario_runner.suite.hashes import dependencies, file_hash, program_hash, texts_of
-from scenario_runner.suite.outcomes import Item, Outcome, Result
-from scenario_runner.suite.problems import refuse
+from scenario_runner.suite.outcomes import Item, Outcome, Result, refuse
 from scenario_runner.suite.suite_workers import SuiteWorkers, rules_of
 from scenario_runner.suite.verdicts_and_retries import Expected
 

@@ -34,8 +34,7 @@ from scenario_runner.processes.jobs import Device, WorkerOptions
 from scenario_runner.suite import cluster_host as remote
 from scenario_runner.suite.cluster_host import HOST_CANNOT_KEEP_FILES, SentItem, sent_item
 from scenario_runner.suite.hashes import program_hash
-from scenario_runner.suite.outcomes import Item, Outcome, Result
-from scenario_runner.suite.problems import SuiteProblems, refuse
+from scenario_runner.suite.outcomes import Item, Outcome, Result, SuiteProblems, refuse
 from scenario_runner.suite.suite_workers import rules_of
 from scenario_runner.suite.verdicts_and_retries import Expected
 

@@ -21,8 +21,7 @@ from scenario_runner.files.input import CHECK_FILE, SCENARIO_FILE, Parameterized
 from scenario_runner.files.parameters import as_options
 from scenario_runner.files.sandbox import around, check_path, open_file
 from scenario_runner.suite.combinations import FILES_KEPT, file_text, values_of_scenario, variants
-from scenario_runner.suite.outcomes import Item
-from scenario_runner.suite.problems import SuiteProblems
+from scenario_runner.suite.outcomes import Item, SuiteProblems
 
 SUITE_FILE: Final = "suite.json"
 """The name of a file with defaults for the items in a folder and below."""

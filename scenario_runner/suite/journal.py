@@ -26,8 +26,7 @@ from scenario_runner.errors.installation import own_version
 from scenario_runner.errors.text import Json, close_files_help, counted, reason_of
 from scenario_runner.files.input import MAX_BYTES, is_stream
 from scenario_runner.files.sandbox import check_path, open_file
-from scenario_runner.suite.outcomes import Outcome, Result
-from scenario_runner.suite.problems import SuiteProblems, refuse
+from scenario_runner.suite.outcomes import Outcome, Result, SuiteProblems, refuse
 from scenario_runner.suite.reports.summary import Repeat
 from scenario_runner.suite.verdicts_and_retries import Row, is_verdict, not_run
 

@@ -1,17 +1,23 @@
-"""Records of a suite: items, outcomes of attempts, and results.
+"""Records of a suite: items, outcomes of attempts, results, and problems of the suite.
 
 ::
 
     Item ──a worker runs and compares──▶ Outcome ──attempts, lists──▶ Result ──▶ journal, reports
 
 Workers send outcomes as JSON, and the journal keeps results as JSON (`as_json`).
+
+`SuiteProblems` collects problems that belong to no item, such as a damaged list. It shows them at once, and the suite
+goes on.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Final, Literal, NamedTuple
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Final, Literal, NamedTuple, NoReturn
 
+from scenario_runner.errors import ScenarioRunnerError, error_of
+from scenario_runner.errors.diagnostic import Diagnostic, Severity
 from scenario_runner.errors.text import Json
 
 _NOTHING: Final[Mapping[str, Json]] = {}
@@ -187,3 +193,75 @@ class EvaluationOptions(NamedTuple):
     results_folder: str | None = None
     evidence_bytes_max: int = 64 << 20
     require_expectations: bool = False
+
+
+class SuiteProblems:
+    """Life cycle: problems are `found` and shown; at the end, ``exit_code`` belongs to the first error, or is 0.
+
+    With ``strict``, the first problem or warning is raised instead. A `together` block raises its problems at the end.
+    """
+
+    def __init__(self, show: Callable[[Diagnostic], None], *, strict: bool = False) -> None:
+        self._show = show
+        self._strict = strict
+        self.exit_code = 0
+        self._held: list[Diagnostic] | None = None
+
+    @contextmanager
+    def together(self) -> Iterator[None]:
+        """Collect errors in a block, and raise them as a single error at the end."""
+        self._held = []
+        with self.holding():
+            yield
+        held, self._held = self._held, None
+        if held:
+            raise error_of(held)
+
+    @contextmanager
+    def holding(self) -> Iterator[None]:
+        """Collect an error in a part of a `together` block, so that the code after the part runs."""
+        try:
+            yield
+        except ScenarioRunnerError as error:
+            if self._held is None:
+                raise
+            self._held += error.problems
+
+    def found(
+        self,
+        code: str,
+        path: str | None,
+        message: str,
+        help: str | None = None,
+        *,
+        line: int | None = None,
+        severity: Severity = "error",
+    ) -> None:
+        """Show a problem. Raises the error of its code with ``strict``."""
+        problem = Diagnostic(code, severity, None, message, help, path, line)
+        if self._strict:
+            if self._held is None:
+                raise error_of([problem])
+            self._held.append(problem)
+            return
+        if severity == "error":
+            self.exit_code = self.exit_code or error_of([problem]).exit_code
+        self._show(problem)
+
+    def show_all(self, problems: Sequence[Diagnostic]) -> None:
+        """Show problems of items that cannot run. Raises all of them with ``strict``."""
+        if self._strict and problems:
+            raise error_of(problems)
+        for problem in problems:
+            self._show(problem)
+
+    def failed(self, error: ScenarioRunnerError) -> None:
+        """Show the problems of an error that ended a part of the suite. The suite goes on."""
+        self.exit_code = self.exit_code or error.exit_code
+        for problem in error.problems:
+            self._show(problem)
+
+
+def refuse(code: str, path: str | None, message: str, help: str | None = None, line: int | None = None) -> NoReturn:
+    """Raise the error of a code at a place."""
+    raise error_of([Diagnostic(code, "error", None, message, help, path, line)])

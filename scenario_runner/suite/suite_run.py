@@ -19,8 +19,7 @@ from scenario_runner.files.input import read_file
 from scenario_runner.files.sandbox import around
 from scenario_runner.suite.hashes import item_hashes
 from scenario_runner.suite.journal import NEVER_KEPT, Journal
-from scenario_runner.suite.outcomes import Hashes, Item, Outcome, Result, is_bad
-from scenario_runner.suite.problems import SuiteProblems, refuse
+from scenario_runner.suite.outcomes import Hashes, Item, Outcome, Result, SuiteProblems, is_bad, refuse
 from scenario_runner.suite.verdicts_and_retries import STATUSES, Expected, RetryRules, Row, expected_status
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from scenario_runner.errors.diagnostic import Diagnostic
 from scenario_runner.suite.discovery import Discovery
-from scenario_runner.suite.problems import SuiteProblems
+from scenario_runner.suite.outcomes import SuiteProblems
 
 
 class Collected(SuiteProblems):

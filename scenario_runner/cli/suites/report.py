@@ -14,8 +14,7 @@ from scenario_runner.errors import FileError, ScenarioRunnerError
 from scenario_runner.errors.text import one_line
 from scenario_runner.files.output import check_destination
 from scenario_runner.suite.journal import MergedJournals
-from scenario_runner.suite.outcomes import Result, is_bad
-from scenario_runner.suite.problems import SuiteProblems, refuse
+from scenario_runner.suite.outcomes import Result, SuiteProblems, is_bad, refuse
 from scenario_runner.suite.reports.ci_reports import write_ctrf, write_junit
 from scenario_runner.suite.reports.pages import write_html
 from scenario_runner.suite.reports.sarif import write_sarif

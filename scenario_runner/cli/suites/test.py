@@ -26,8 +26,7 @@ from scenario_runner.shaders.compilers.search import find_validator
 from scenario_runner.suite.discovery import Discovery, check_paths, listed
 from scenario_runner.suite.hashes import program_hash
 from scenario_runner.suite.journal import FILE_NAME, End, Ended, Header, Journal, MergedJournals, header
-from scenario_runner.suite.outcomes import EvaluationOptions, Item, Result
-from scenario_runner.suite.problems import SuiteProblems, refuse
+from scenario_runner.suite.outcomes import EvaluationOptions, Item, Result, SuiteProblems, refuse
 from scenario_runner.suite.reports.summary import Repeat, SuiteInfo, missing_tools
 from scenario_runner.suite.suite_run import (
     Limits,

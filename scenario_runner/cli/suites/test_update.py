@@ -7,8 +7,7 @@ from collections.abc import Iterable, Iterator
 from scenario_runner.cli.console import write
 from scenario_runner.errors.text import counted, one_line
 from scenario_runner.processes.jobs import WorkerOptions
-from scenario_runner.suite.outcomes import Item, Outcome
-from scenario_runner.suite.problems import SuiteProblems
+from scenario_runner.suite.outcomes import Item, Outcome, SuiteProblems
 from scenario_runner.suite.suite_workers import ONCE, SuitePolicy, SuiteWorkers
 from scenario_runner.suite.update import TASK, Change, changes_of, refused
 

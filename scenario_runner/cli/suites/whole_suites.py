@@ -25,8 +25,7 @@ from scenario_runner.processes.jobs import Device
 from scenario_runner.processes.temporary import temporary_folder
 from scenario_runner.run.capture_files import FileNames
 from scenario_runner.suite.journal import MergedJournals
-from scenario_runner.suite.outcomes import Result
-from scenario_runner.suite.problems import SuiteProblems
+from scenario_runner.suite.outcomes import Result, SuiteProblems
 from scenario_runner.suite.reports.ci_reports import write_junit
 from scenario_runner.suite.reports.pages import Column, Matrix
 from scenario_runner.suite.reports.summary import SuiteInfo

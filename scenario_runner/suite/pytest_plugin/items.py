@@ -22,8 +22,7 @@ from scenario_runner.files.input import SCENARIO_FILE
 from scenario_runner.processes.jobs import TIMEOUT_S
 from scenario_runner.runner import Runner
 from scenario_runner.suite.discovery import NOT_SEARCHED, Discovery, is_item
-from scenario_runner.suite.outcomes import NOT_RUN, EvaluationOptions, Item, Result
-from scenario_runner.suite.problems import SuiteProblems
+from scenario_runner.suite.outcomes import NOT_RUN, EvaluationOptions, Item, Result, SuiteProblems
 from scenario_runner.suite.reports.summary import Repeat, SuiteInfo, details, full_text, headline
 from scenario_runner.suite.suite_run import Lists, read_baselines, read_patterns
 from scenario_runner.suite.suite_workers import SuiteWork, SuiteWorkers, suite_options

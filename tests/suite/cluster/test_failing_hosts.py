@@ -18,8 +18,7 @@ from scenario_runner.errors import ScenarioRunnerError
 from scenario_runner.errors.diagnostic import Diagnostic
 from scenario_runner.suite import cluster_workers as workers
 from scenario_runner.suite.cluster_workers import ClusterWorkers, connected, workers_of
-from scenario_runner.suite.outcomes import EvaluationOptions, Item, Result
-from scenario_runner.suite.problems import SuiteProblems
+from scenario_runner.suite.outcomes import EvaluationOptions, Item, Result, SuiteProblems
 from scenario_runner.suite.suite_workers import SuiteWork, suite_options
 from scenario_runner.suite.verdicts_and_retries import Expected
 from tests.scenes import Scene, error_of
