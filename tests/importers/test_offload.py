@@ -349,7 +349,7 @@ BAD = {
             buffers=BUFFERS.replace("b, F", "b, OutputProps: { Width: 2, Height: 2, Depth: 1 }, F"),
             sets=SETS.replace("RWStructuredBuffer", "RWTexture2D"),
         ),
-        ":6: the pipeline is wrong: 'b' has 2 x 2 texels, and 3 numbers are expected",
+        ":6: the pipeline is wrong: 'b' has 2 x 2 texels, but 3 numbers are expected",
     ),
     "control": (text_of().replace("main }", "\x1b }"), ":6: the YAML cannot be read: unacceptable character #x001b: "),
     "condition": (text_of(lines=RUNS + "# XFAIL: (DXC\n"), ":24: the condition '(DXC' cannot be read"),
