@@ -299,7 +299,7 @@ def _check_access(view: View, slot: Slot) -> Iterator[Diagnostic]:
     if view.name.startswith("input"):
         if any(variable.writes and variable.writable and variable.followed for variable in used):
             message = f"the shader writes {described(slot.variable)}, which is {view.name}"
-            yield warning("SR-CUSTOM-013", f"/{view.name}_binding", message, "a shader must only read operands")
+            yield warning("SR-CUSTOM-013", f"/{view.name}_binding", message, "the shader must not write its inputs")
     elif all(variable.followed and not variable.writes for variable in used):
         message = f"the shader does not write {described(slot.variable)}, which is {view.name}"
         yield warning("SR-CUSTOM-013", f"/{view.name}_binding", message, "the result would be undefined")
