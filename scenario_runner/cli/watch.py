@@ -31,7 +31,7 @@ Files = dict[str, str]
 
 
 def check_watchable(paths: Iterable[str]) -> None:
-    """Raise MissingPackageError without watchfiles, and UsageError for pipes and standard input."""
+    """Raise MissingPackageError if watchfiles is missing, and UsageError for pipes and standard input."""
     try:
         import watchfiles  # noqa: F401 - an optional package
     except ModuleNotFoundError as error:

@@ -176,7 +176,7 @@ class Judgement(NamedTuple):
 def judge(actual: Array, rule: TosaRule) -> Judgement:
     """Judge an output by a rule. ``actual`` has the expected number of elements, in any type with the right size.
 
-    Raises ValueError for an invalid rule, and MetricPackageError without the package tosa-tools.
+    Raises ValueError for an invalid rule, and MetricPackageError if tosa-tools is missing.
     """
     for problem in rule_problems(rule.mode, rule.parameters, has_bounds=rule.bounds is not None):
         raise ValueError(problem.message)

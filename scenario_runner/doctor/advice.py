@@ -277,7 +277,7 @@ def _path(path: str, reason: str, facts: Mapping[str, object], fix: str | None =
 
 
 def _lacking(facts: Mapping[str, Json]) -> list[str]:
-    """List the extensions for graphs that a device lacks, or offers without their main feature."""
+    """Return the graph extensions that a device lacks or offers without their main feature."""
     return [
         extension
         for extension, (structure, member) in _NEEDED.items()

@@ -238,7 +238,7 @@ def glslc_programs() -> list[str]:
 
 
 def glslc_arguments(folder: str) -> list[str]:
-    """List the arguments of ``pip install`` that install glslc into ``folder``, or install it there again.
+    """Return the arguments for ``pip install`` that install glslc into ``folder``. They replace an older copy.
 
     All wheels hold the same program, so the wheel for CPython 3.12 serves any version of Python."""
     return [

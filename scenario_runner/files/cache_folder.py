@@ -251,11 +251,11 @@ _BYTES_BETWEEN_LOOKS = 256 << 10
 
 
 class ContentCache:
-    """A cache of values of a single kind in `KINDS` below ``root``, by default `default_cache_dir`.
+    """A cache folder for one of the `KINDS` of values. ``root`` is the parent folder, by default `default_cache_dir`.
 
     A file is a pack: an index of slots, then the entries in the order of storing. Making a file for each entry would
-    take longer than planning a small scenario. No method raises errors of the file system. With an unreadable or
-    unwritable folder the cache never hits, which is logged once.
+    take longer than planning a small scenario. No method raises errors of the file system. If the folder cannot be
+    read or written, the cache never hits. A log message says so once.
     """
 
     def __init__(self, root: str | None, kind: str) -> None:

@@ -285,8 +285,8 @@ def _is_descriptor(path: str) -> bool:
 def read_file(path: str, most_bytes: int = MAX_BYTES) -> bytes:
     """Read a file, a pipe or a device as a whole.
 
-    Raises OSError, also for more than ``most_bytes`` and for a named pipe without a writer, ValueError for a path with
-    a NUL character, and SandboxError.
+    Raises OSError, also for more than ``most_bytes`` and for a named pipe that no program writes. Raises ValueError
+    for a path with a NUL character, and SandboxError.
     """
     descriptor = open_file(path)
     try:

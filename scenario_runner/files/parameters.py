@@ -50,7 +50,7 @@ def as_options(parameters: Mapping[str, Json]) -> list[str]:
 
 
 def with_parameters(problem: Diagnostic, parameters: Mapping[str, object]) -> Diagnostic:
-    """Add the parameter values to a diagnostic's message, once."""
+    """Add the parameter values to a diagnostic's message, unless it has them already."""
     note = f" (with {shown(parameters)})"
     is_noted = not parameters or problem.message.endswith(note)
     return problem if is_noted else problem._replace(message=f"{problem.message}{note}")

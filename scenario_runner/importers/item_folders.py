@@ -63,7 +63,7 @@ class Prepared(NamedTuple):
 class Imported(NamedTuple):
     """The outcome of a test. ``reason`` explains "not supported" and "expected error", ``error`` explains "error".
 
-    With ``kept`` the folder existed already.
+    ``kept`` is set if the folder existed already.
     """
 
     name: str

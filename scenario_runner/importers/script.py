@@ -272,7 +272,7 @@ _NOTE: Final = "Amber does not divide TOLERANCE by 255, and accepts larger error
 
 @dataclass
 class _Snapshot:
-    """The content of a buffer at some time. ``output`` is the name in check.json, once it is known."""
+    """The content of a buffer at some time. ``output`` is the name in check.json, which the end of a frame changes."""
 
     output: str
     rules: list[tuple[_Snapshot | None, JsonObject]] = field(default_factory=list)

@@ -165,7 +165,7 @@ class _ScriptItem:
         return keys
 
     def _data(self, kind: str, stem: str, numbers: numpy.ndarray, keys: JsonObject) -> str:
-        """Add a resource with constant content, once."""
+        """Add a resource with constant content, unless it exists already."""
         key = kind, numbers.tobytes()
         if key not in self._known:
             uid = self._known[key] = self._writer.new_name(stem)
@@ -173,7 +173,7 @@ class _ScriptItem:
         return self._known[key]
 
     def _shader(self, pipeline: Pipeline, stage: str) -> str:
-        """Add a shader, once."""
+        """Add a shader, unless it exists already."""
         if stage not in pipeline.shaders and stage != "fragment":
             raise UnsupportedError(f"a pipeline without a {stage} shader")
         shader, entry, constants = attached = pipeline.shaders.get(stage, Attached(_EMPTY_SHADER))
@@ -196,7 +196,7 @@ class _ScriptItem:
         return self._known[key]
 
     def _source(self, shader: Shader, stage: str) -> str:
-        """Write the file of a shader and the virtual files, once, and return the name."""
+        """Write the file of a shader and the virtual files, unless they exist already. Return the name."""
         key = "source", shader.name, stage
         if key not in self._known:
             if not self._has_virtual_files:

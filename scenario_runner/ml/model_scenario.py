@@ -157,7 +157,7 @@ class BareModel:
     """
 
     def __init__(self, path: str) -> None:
-        """Raises FileError, and UnsupportedError without the ``ml`` extra."""
+        """Raises FileError, and UnsupportedError if the ``ml`` extra is missing."""
         self._vgf = vgf = read_model(path)[0]
         self._path = path
         self.described = scenario_for(vgf, os.path.abspath(path))

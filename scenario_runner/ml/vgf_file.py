@@ -94,8 +94,8 @@ def read_vgf(path: str | os.PathLike[str]) -> Vgf:
     """Read a VGF file (formats 0.3 to 0.5).
 
     The data of constants are not read, only their places. `find_problems` checks every index, size and cross reference,
-    so that callers need not. Raises FileError for an unreadable or invalid file, and UnsupportedError without the
-    ``ml`` extra.
+    so that callers need not. Raises FileError for an unreadable or invalid file, and UnsupportedError if
+    the ``ml`` extra is missing.
     """
     with SourceFile(path) as file:
         return read_open_vgf(file)

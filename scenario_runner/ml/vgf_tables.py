@@ -39,7 +39,7 @@ def library(doing: str) -> VgfObject:
 def decoder(factory: str, section: bytes | memoryview, path: str, name: str) -> VgfObject:
     """Make the decoder ``vgfpy.<factory>`` of a section, which the caller must keep alive.
 
-    Raises MissingPackageError without the library, and FileError if the library rejects the section.
+    Raises MissingPackageError if the library is missing, and FileError if the library rejects the section.
     """
     instance = getattr(library("reading"), factory)(section, len(section)) if len(section) else None
     if instance is None:
@@ -274,7 +274,7 @@ def vgf_parts(vgf: vgf_model.Vgf) -> list[bytes | memoryview]:
     """Encode a model in the newest format. Return the file in parts; equal models give equal bytes.
 
     The data of constants must be in memory, and every index must be valid (`find_problems`), since the library checks
-    nothing. Raises MissingPackageError without the ``ml`` extra.
+    nothing. Raises MissingPackageError if the ``ml`` extra is missing.
     """
     vgfpy = library("writing")
     encoder = vgfpy.CreateEncoder(0)

@@ -54,7 +54,7 @@ class VgfGraph:
     """
 
     def __init__(self, scenario: Scenario, graph: Graph) -> None:
-        """Read the file. Raise FileError, and UnsupportedError without the ``ml`` extra."""
+        """Read the file. Raise FileError, and UnsupportedError if the ``ml`` extra is missing."""
         self.graph = graph
         self.pointer = scenario.resource_pointer(graph.uid)
         self.identity: Identity | None = None

@@ -37,8 +37,8 @@ class _FileSource(ABC):
     """A file's content, which is open only while a run reads it. So a run can have thousands of sources.
 
     Parts of a ``divisible`` file are read separately. Any other file is decoded whole, and stays in memory until
-    the last part is read. A pickled source, as in a kept plan, is rebuilt from ``arguments``; loading fails if
-    the ``facts`` from the header have changed.
+    the last part is read. A pickled source, as in a cached plan, is rebuilt from ``arguments``. Loading fails
+    if the ``facts`` from the header have changed.
     """
 
     arguments: tuple[Any, ...]
@@ -114,7 +114,7 @@ def content_of(source: Source) -> bytes:
 
 
 def _unchanged(kind: Callable[..., _FileSource], arguments: tuple[Any, ...], facts: object) -> _FileSource:
-    """Make a source in a kept plan again. Raise FileError if the file's header has changed."""
+    """Rebuild a source while loading a cached plan. Raise FileError if the file's header has changed."""
     source = kind(*arguments)
     if source.facts != facts:
         raise FileError(f"{source.path}: the file changed")
@@ -294,7 +294,7 @@ ConstantData = FilePart | memoryview
 
 
 def _unchanged_part(*fields: Any) -> FilePart:
-    """Make a constant in a kept plan again. Raise FileError if the file has changed."""
+    """Rebuild a constant while loading a cached plan. Raise FileError if the file has changed."""
     part = FilePart(*fields)
     if file_identity(part.path) != part.identity:
         raise FileError(f"{part.path}: the file changed")

@@ -146,7 +146,11 @@ class _Server:
             self._send("used", names)
 
     def _state(self, state: State) -> State:
-        """Measure this process now and then, and return the state after an item."""
+        """Return the worker's state after an item: "grown" if this process should be replaced.
+
+        A process is replaced after enough items, or once it uses too much memory or too many files. Only some items
+        are followed by a measurement of memory and files.
+        """
         self._count += 1
         if self._count >= self._options.most_items:
             return "grown" if state != "spoiled" else state
@@ -316,7 +320,11 @@ class WorkerProcess:
                 os.truncate(path, 0)
 
     def received(self) -> list[object]:
-        """Receive complete messages. Raises EOFError, BlockingIOError without data, and ValueError for invalid JSON."""
+        """Receive complete messages.
+
+        Raises BlockingIOError if no data waits, EOFError if the worker has closed the connection, and ValueError for
+        invalid JSON.
+        """
         try:
             data = self.connection.recv(1 << 16)
         except ConnectionResetError:

@@ -148,9 +148,9 @@ class PipelineCaching:
 
 
 def _store(path: str, cache: DriverCache, kept: bytes, folders: Sequence[str], physical: PhysicalDevice) -> bytes:
-    """Store the driver's cache if it has new data, and return the data in the file; warn if it cannot be written.
+    """Store the driver's cache if it has new data, and return the data in the file.
 
-    If another process has replaced ``kept`` in the file since, merge the new data.
+    Log a warning if the file cannot be written. If another process has replaced ``kept`` in the file, merge its data.
     """
     try:
         stored = b""

@@ -217,7 +217,7 @@ class Collector(Sink):
 
 
 def types_in(plan: Plan) -> Types:
-    """Return a function that reads the number types of buffers from the shaders, once."""
+    """Return a function that reads the number types of buffers from the shaders. Its first call does the work."""
     return cache(lambda: Accesses(plan).elements())
 
 

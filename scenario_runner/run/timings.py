@@ -87,7 +87,7 @@ class Timings:
                 log.warning(__name__, "%s", self.why_none)
 
     def take(self, timestamps: Timestamps, session_bytes: Sequence[int]) -> None:
-        """Take the device's measurements, and each graph pipeline's session memory."""
+        """Store the device's measurements and the session memory of each graph pipeline."""
         self.frames = timestamps.frames
         self._session_bytes = session_bytes
         self.calibrated_by = timestamps.device_clock.extension

@@ -185,7 +185,7 @@ def _scenario(
     text: str | None = None,
     parameters: Mapping[str, object] = _NO_PARAMETERS,
 ) -> Scenario:
-    """Build a scenario from right entries. Raises ScenarioError for wrong references and contradictions."""
+    """Build a scenario from valid entries. Raises ScenarioError for wrong references and contradictions."""
     return Scenario(
         reading.resources.models,
         reading.commands.models,
@@ -240,7 +240,7 @@ def _diagnose(
 
 
 def _refuse_expectations(tree: Json, path: str) -> None:
-    """Raise ScenarioError for expectations without a scenario, as a ``check.json`` file has them."""
+    """Raise ScenarioError if the text holds only expectations, as a ``check.json`` file has them."""
     folder, name = os.path.split(path)
     is_named = name == CHECK_FILE or name.endswith(f".{CHECK_FILE}")
     if isinstance(tree, dict) and not tree.keys() & _ROOT and (is_named or "outputs" in tree):

@@ -29,7 +29,7 @@ _SHADER_EXTENSIONS = {"compute": ".comp", "vertex": ".vert", "fragment": ".frag"
 
 
 def to_json(resources: Sequence[Resource], commands: Sequence[Model]) -> str:
-    """Return a scenario's text. Raise ScenarioError for content that code gave."""
+    """Return a scenario's JSON text. Raise ScenarioError if a resource holds content from Python code."""
     for resource in resources:
         name = _content_field(resource)
         if name is not None:

@@ -64,7 +64,7 @@ _NONE = BuildOptions()
 def parse_build_options(text: str, base_dir: str = "", language: Language = "GLSL") -> BuildOptions:
     """Parse a string of options, quoted as for a shell. Relative ``-I`` folders start at ``base_dir``.
 
-    Raises ScenarioError without a place, with a problem for each wrong option. The caller knows the place.
+    Raises ScenarioError with a problem for each wrong option. The caller adds the JSON pointer.
     """
     if not text or text.isspace():
         return _NONE
@@ -179,7 +179,7 @@ class CompileRequest(NamedTuple):
 
 
 def options_of(request: CompileRequest) -> BuildOptions:
-    """Parse the build options of a request. Raises ScenarioError without a place."""
+    """Parse the build options of a request. Raises ScenarioError; the caller adds the JSON pointer."""
     options = parse_build_options(request.build_options, request.base_dir, request.language)
     letters = PROFILES[request.stage]
     if options.profile and not options.profile.startswith(letters):

@@ -141,10 +141,10 @@ def values_of_scenario(
     needs_expectations: bool = False,
     read: Callable[[str | None], str] = file_text,
 ) -> dict[str, object]:
-    """Return the values for parameters used by the scenario, and for parameters that nobody offers.
+    """Return ``parameters`` without those that the suite offers and the scenario does not use.
 
-    Raises ScenarioError if the scenario, or with ``needs_expectations`` also the expectations, lack values for offered
-    parameters. Messages begin with the id of the item.
+    Raises ScenarioError if the scenario uses an offered parameter without a value. ``needs_expectations`` checks the
+    expectations in the same way. Messages begin with the item's id or with the path of the expectations.
     """
     path, check = _declared(item, read)
     offered = _tree(check).get(KEY)

@@ -99,7 +99,10 @@ class ItemRun(Sink, ABC):
         return plan
 
     def _convert(self, model: str) -> None:
-        """Convert a model, since an error of the conversion is expected. Raises ExpectationError without the model."""
+        """Convert a model. The expectations say which error the converter should report.
+
+        Raises ExpectationError if the model is not a file.
+        """
         check_path(model)
         if not os.path.isfile(model):
             raise ExpectationError(self.expectations.problem("SR-EXPECT-007", "/convert", f"{model}: is not a file"))
@@ -109,7 +112,7 @@ class ItemRun(Sink, ABC):
 
     @abstractmethod
     def compare(self, bounds: Sequence[Bound], actual: memoryview) -> None:
-        """Take a complete output with at least one rule."""
+        """Compare a complete output with its rules; ``bounds`` is not empty."""
 
     def _chosen_runner(self) -> Runner:
         robustness = self.expectations.check.robustness or None

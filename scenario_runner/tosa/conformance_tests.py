@@ -158,8 +158,8 @@ def find_tests(paths: Iterable[str]) -> Iterator[FoundTest | ScenarioRunnerError
 def import_tests(tests: Sequence[FoundTest], output: str, jobs: int) -> Iterator[Imported]:
     """Write a folder of the suite ``output`` for each test, and yield the outcomes as they come.
 
-    An existing folder from the same programs and files is kept. Raises MissingPackageError without converter or
-    reference model.
+    An existing folder from the same programs and files is kept. Raises MissingPackageError if the
+    converter or the reference model is missing.
     """
     reference, converter = find_reference(), find_converter()
     if converter is None or not os.path.isfile(converter):

@@ -140,7 +140,7 @@ class LayeredModel:
     def run_reference(self) -> dict[str, list[Content]]:
         """Run TOSA's reference model and return the results of the layers by name.
 
-        Raises MissingPackageError without the ``tosa`` extra, and UnsupportedError if the reference model fails.
+        Raises MissingPackageError if the ``tosa`` extra is missing, and UnsupportedError if the reference model fails.
         """
         find_reference()
         try:

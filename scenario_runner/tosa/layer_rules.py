@@ -43,7 +43,7 @@ def judge_by_tosa(model: LayeredModel, actual: Mapping[str, Content], layers: It
     """Judge ``layers`` of a model; ``actual`` has all layers' results.
 
     A custom operator has no verdict, nor has an operator that the reference model refuses; the message tells the
-    reason. Raises MissingPackageError without the package tosa-tools.
+    reason. Raises MissingPackageError if tosa-tools is missing.
     """
     reference = find_reference()
     known = {name: content.channels[0] for name, content in model.input_contents().items()}

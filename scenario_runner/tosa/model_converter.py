@@ -68,7 +68,10 @@ class ConverterCall:
     """A call of the converter, which runs in the background until `result` or the end of the ``with`` block."""
 
     def __init__(self, model: Input, options: Sequence[str] = (), *, dump: bool = False) -> None:
-        """Start the converter; with ``dump`` standard error is a pipe. Raises UnsupportedError without a converter."""
+        """Start the converter. With ``dump``, standard error is a pipe.
+
+        Raises UnsupportedError if the converter is not installed.
+        """
         converter = find_converter()
         if converter is None:
             message = f"the converter of machine-learning operations (package {PACKAGE}) is not installed"

@@ -311,7 +311,7 @@ def set_up_gfxreconstruct(path: str) -> None:
 
 
 def check_gfxreconstruct(path: str) -> None:
-    """Remove an incomplete capture after the last instance, and raise FileError; do nothing without a file."""
+    """Remove an incomplete capture after the last instance, and raise FileError. Do nothing if there is no file."""
     try:
         if is_whole_gfxr(path):
             return

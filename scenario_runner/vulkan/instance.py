@@ -94,7 +94,7 @@ _ADVICE = ("instead of GENERAL", "not consumed by vertex shader", "structure wit
 
 
 class Instance:
-    """A VkInstance. Raises NoDeviceError without a loader, or without a driver accepted by the loader.
+    """A VkInstance. Raises NoDeviceError if the loader is missing or accepts no driver.
 
     ``layers`` are enabled in this order, the first next to the application. ``validation=True`` enables the Khronos
     validation layer. Its messages go to ``validation_messages``; errors also go to ``validation_errors``, with the JSON
@@ -418,7 +418,7 @@ class DeviceInfo(NamedTuple):
 
 
 def devices() -> list[DeviceInfo]:
-    """List the Vulkan devices, and mark the default of `Runner`. Raises NoDeviceError without a driver."""
+    """List the Vulkan devices, and mark the default of `Runner`. Raises NoDeviceError if there is no driver."""
     instance = Instance()
     try:
         found = instance.physical_devices

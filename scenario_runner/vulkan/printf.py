@@ -85,9 +85,9 @@ class Printer:
     """
 
     def __init__(self, buffer_bytes: int | None = None) -> None:
-        """Take the space for a command's messages in bytes.
+        """Set the space for the messages of a command, in bytes. Raises UsageError for an impossible size.
 
-        None stands for the layer's settings file, or `BUFFER_BYTES`. Raises UsageError.
+        With None, the layer's settings file decides. Without the file, the size is `BUFFER_BYTES`.
         """
         is_size = isinstance(buffer_bytes, int) and LEAST_BYTES <= buffer_bytes <= MOST_BYTES
         if buffer_bytes is not None and not is_size:

@@ -365,7 +365,10 @@ def _bind(
     purpose: str,
     pointer: str = "",
 ) -> None:
-    """Bind resources to an allocation. Errors name ``pointer``, or the largest resource."""
+    """Allocate memory and bind the resources of ``block`` to it.
+
+    Errors point at ``pointer``. If it is empty, they point at the largest resource.
+    """
     try:
         allocation = memory.take(stack, size_bytes, type_index, purpose)
     except errors.ScenarioRunnerError as failure:

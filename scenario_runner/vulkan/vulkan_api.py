@@ -48,9 +48,9 @@ def version_text(version: int, parts: int = 3) -> str:
 
 @cache
 def load() -> Handle:
-    """Open the Vulkan loader as a cffi library (``load().vkCreateInstance(...)``), once.
+    """Open the Vulkan loader as a cffi library (``load().vkCreateInstance(...)``). Later calls return the same library.
 
-    Raises NoDeviceError without a loader; the message says which package to install.
+    Raises NoDeviceError if the loader is missing; the message says which package to install.
     """
     path = os.environ.get(LOADER_VARIABLE)
     names = (path,) if path else _LOADER_NAMES.get(sys.platform, _LOADER_NAMES_ELSEWHERE)

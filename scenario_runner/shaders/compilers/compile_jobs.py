@@ -194,7 +194,7 @@ def compile_batch(jobs: Sequence[Job], folder: str, processes: Processes, timeou
 
 
 def _take(job: Job, compiler: Compiler, path: str) -> None:
-    """Take the module and the log of a shader from the files that begin with ``path``."""
+    """Read a shader's module and log, and store the result in ``job``. Names of the files begin with ``path``."""
     output = None
     if os.path.exists(f"{path}.log"):
         with open(f"{path}.log", encoding="utf-8", errors="replace") as file:

@@ -244,7 +244,7 @@ def find_validator() -> Validator | None:
 
 @lru_cache(1)
 def _validator_on_path(path: str | None, turn: int) -> Validator | None:
-    """Find spirv-val in the folders of the variable PATH, once in each ``turn``."""
+    """Find spirv-val in the folders of the variable PATH. Each ``turn`` searches only once."""
     return _first_validator(on_path("spirv-val"))
 
 
@@ -280,7 +280,7 @@ class Job:
         self.result: Compiled | ScenarioRunnerError | None = None
 
     def finish(self, module: bytes, compiler: Compiler | None) -> None:
-        """Take a compiled module."""
+        """Store a compiled module as the result."""
         self.result = Compiled(module, self.source.files[1:], compiler)
 
     def key(self, compiler: Compiler) -> bytes:
@@ -292,7 +292,7 @@ class Job:
         return head + b"\n" + self.source.text
 
     def load(self, cache: ContentCache) -> None:
-        """Take the module from the cache; the batch's compiler comes first."""
+        """Look for the module in the cache, first as the batch's compiler would make it."""
         for compiler in (self.batch, *self.compilers):
             module = None if compiler is None else cache.load(self.key(compiler))
             if module is not None:

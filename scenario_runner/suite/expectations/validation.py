@@ -276,7 +276,10 @@ def _with_tosa(bound: Bound, tosa: Tosa) -> Bound:
 
 
 def _declared_element(bound: Bound) -> Element | None:
-    """Return the type of elements from the output or ``dtype``, if any. Raises ExpectationError for values without."""
+    """Return the type of an output's elements, from the resource, ``dtype`` or the shaders, if any gives it.
+
+    Raises ExpectationError if resource and ``dtype`` disagree, and for ``values`` of an image that has no such type.
+    """
     resource, dtype, size = bound.resource, bound.expected.dtype, bound.output.size_bytes
     element = None if dtype is None else ELEMENTS[dtype]
     message = ""
